@@ -1,0 +1,48 @@
+# Every target makes or refreshes .venv first (scripts/setup), which costs nothing when it is current.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check soak bench lint format docs clean
+
+PYTHON := .venv/bin/python
+PYTEST := $(PYTHON) -m pytest
+# Folders and scripts that hold Python; a missing one is left out.
+CODE := $(wildcard src tests bench scripts/*.py)
+REFERENCE := $(wildcard scripts/reference.py)
+
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+
+setup: ## Make .venv and install what the tests need (every other target does it too)
+	@bash scripts/setup
+
+demo: setup ## Make a sample repository and let scripted workers claim its board dry
+	@$(PYTHON) -m covey.demo
+
+test: lint ## All that must pass before a change lands: lint and the whole suite
+	$(PYTEST) -n auto --dist loadgroup --hypothesis-profile=ci
+
+check: lint ## The quick gate while you work: lint, the rules and the store
+	$(PYTEST) -x -n auto --dist loadgroup $(wildcard tests/core tests/store)
+
+soak: setup ## The tests at full size, one after another, an hour at most
+	$(PYTEST) -m soak -n 0 --timeout=3600 --session-timeout=3600 --hypothesis-profile=ci
+
+bench: setup ## Measure, and print each figure beside its target and the best peer's
+	$(PYTHON) -m bench
+
+lint: setup ## Format, style, types, layers, and whether docs/reference is current
+	$(PYTHON) -m ruff check $(CODE)
+	$(PYTHON) -m ruff format --check $(CODE)
+	$(PYTHON) -m mypy $(CODE)
+	.venv/bin/lint-imports --no-logo
+	$(if $(REFERENCE),$(PYTHON) $(REFERENCE) --check)
+
+format: setup ## Rewrite the code as the formatter and the safe fixes want it
+	$(PYTHON) -m ruff check --fix $(CODE)
+	$(PYTHON) -m ruff format $(CODE)
+
+docs: setup ## Write docs/reference again from the code
+	$(if $(REFERENCE),$(PYTHON) $(REFERENCE))
+
+clean: ## Remove .venv and every cache
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

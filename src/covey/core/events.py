@@ -1,0 +1,140 @@
+"""The log: one fact after another, each carrying the hash of the one before."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from covey.core import alerts, leases, mail, merges, sessions, tasks
+
+FIRST = bytes(32)
+"""What the first event carries as the hash of the one before."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A log began, with an id of its own."""
+
+    log: str
+    project: str
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Blobs whose time was over were removed; the log itself is kept whole."""
+
+    blobs: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """The rows were made anew from the log alone."""
+
+    events: int
+    differences: int
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Events of another origin were taken in beside this log."""
+
+    log: str
+    events: int
+
+
+@dataclass(frozen=True)
+class Minted:
+    """A token of a session was made; the token itself is in no log."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """The daemon began to serve."""
+
+    version: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The daemon ended in good order."""
+
+
+LogEvent = Begun | Pruned | Rebuilt | Imported
+DaemonEvent = Started | Stopped
+Payload = (
+    tasks.Event
+    | sessions.Event
+    | leases.Event
+    | mail.Event
+    | merges.Event
+    | alerts.Raised
+    | LogEvent
+    | DaemonEvent
+    | Minted
+)
+
+KINDS: dict[str, type[Payload]] = {
+    "task.added": tasks.Added,
+    "task.edited": tasks.Edited,
+    "task.claimed": tasks.Claimed,
+    "task.handed_in": tasks.HandedIn,
+    "task.approved": tasks.Approved,
+    "task.released": tasks.Released,
+    "task.rejected": tasks.Rejected,
+    "task.blocked": tasks.Blocked,
+    "task.dropped": tasks.Dropped,
+    "task.ready": tasks.Ready,
+    "task.done": tasks.Done,
+    "session.registered": sessions.Registered,
+    "session.changed": sessions.Changed,
+    "session.removed": sessions.Removed,
+    "session.token_minted": Minted,
+    "lease.taken": leases.Taken,
+    "lease.given": leases.Given,
+    "lease.expired": leases.Expired,
+    "mail.sent": mail.Sent,
+    "mail.read": mail.Read,
+    "mail.acked": mail.Acked,
+    "merge.queued": merges.Queued,
+    "merge.approved": merges.Approved,
+    "merge.tested": merges.Tested,
+    "merge.landed": merges.Landed,
+    "merge.rejected": merges.Rejected,
+    "merge.withdrawn": merges.Withdrawn,
+    "merge.reverted": merges.Reverted,
+    "alert.raised": alerts.Raised,
+    "log.begun": Begun,
+    "log.pruned": Pruned,
+    "log.rebuilt": Rebuilt,
+    "log.imported": Imported,
+    "daemon.started": Started,
+    "daemon.stopped": Stopped,
+}
+NAMES: dict[type[Payload], str] = {payload: kind for kind, payload in KINDS.items()}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One fact: who did what to what, and when; `data` is the payload as JSON."""
+
+    seq: int
+    time: float
+    actor: str
+    kind: str
+    subject: str
+    data: str
+    key: str | None
+    prev: bytes
+
+
+def digest(event: Event) -> bytes:
+    """Return the hash of an event, which the next one carries."""
+    key = "-" if event.key is None else "+" + event.key
+    head = f"{event.seq}\n{event.time!r}\n{event.actor}\n{event.kind}\n{event.subject}\n{key}\n"
+    return hashlib.sha256(event.prev + (head + event.data).encode()).digest()
+
+
+def noun(kind: str) -> str:
+    """Return what a kind of event is about."""
+    return kind.partition(".")[0]

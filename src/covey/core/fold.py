@@ -1,0 +1,166 @@
+"""The story told again: every row, made from the log alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from covey.core import alerts, ids, leases, mail, merges, needs, sessions, tasks
+from covey.core.events import Payload, noun
+
+
+@dataclass(frozen=True)
+class NeedRow:
+    """One edge of the needs graph."""
+
+    task: str
+    need: str
+    policy: needs.Policy
+
+
+@dataclass(frozen=True)
+class ResourceRow:
+    """One resource of a live lease, and the text under which it is found."""
+
+    lease: str
+    resource: str
+    found: str
+
+
+@dataclass(frozen=True)
+class CountRow:
+    """How many tasks stand in a status."""
+
+    status: tasks.Status
+    tasks: int
+
+
+@dataclass(frozen=True)
+class IdRow:
+    """The last number that was given under a prefix."""
+
+    prefix: str
+    last: int
+
+
+Row = (
+    tasks.Task
+    | sessions.Session
+    | leases.Lease
+    | mail.Message
+    | mail.Reading
+    | merges.Merge
+    | alerts.Alert
+    | NeedRow
+    | ResourceRow
+    | CountRow
+    | IdRow
+)
+
+
+@dataclass
+class State:
+    """Everything that the log says, as it grows."""
+
+    tasks: dict[str, tasks.Task] = field(default_factory=dict)
+    needs: dict[str, dict[str, needs.Policy]] = field(default_factory=dict)
+    sessions: dict[str, sessions.Session] = field(default_factory=dict)
+    leases: dict[str, leases.Lease] = field(default_factory=dict)
+    messages: dict[str, mail.Message] = field(default_factory=dict)
+    readings: dict[tuple[str, str], mail.Reading] = field(default_factory=dict)
+    merges: dict[str, merges.Merge] = field(default_factory=dict)
+    alerts: dict[str, alerts.Alert] = field(default_factory=dict)
+
+    def fold(self, *, seq: int, at: float, actor: str, kind: str, subject: str, payload: Payload) -> None:
+        """Take one event in."""
+        match noun(kind):
+            case "task":
+                self._task(subject, seq, payload, at, actor)
+            case "session":
+                self._session(subject, payload, at)
+            case "lease":
+                self._lease(subject, seq, payload, at)
+            case "mail":
+                self._mail(subject, seq, payload, at, actor)
+            case "merge":
+                self._merge(subject, seq, payload, at)
+            case "alert" if isinstance(payload, alerts.Raised):
+                self.alerts[subject] = alerts.first(subject, seq, payload, at)
+            case _:
+                pass
+
+    def _task(self, task: str, seq: int, payload: Payload, at: float, actor: str) -> None:
+        if isinstance(payload, tasks.Added):
+            self.tasks[task] = tasks.add(task, seq, payload, at, actor)
+        elif isinstance(payload, tasks.Event):
+            self.tasks[task] = tasks.apply(self.tasks[task], payload, at, actor)
+        if isinstance(payload, tasks.Added | tasks.Edited) and payload.needs is not None:
+            self.needs[task] = {need.task: need.policy for need in payload.needs}
+
+    def _session(self, name: str, payload: Payload, at: float) -> None:
+        if isinstance(payload, sessions.Registered):
+            self.sessions[name] = sessions.first(name, payload, at)
+        elif isinstance(payload, sessions.Event):
+            self.sessions[name] = sessions.apply(self.sessions[name], payload, at)
+
+    def _lease(self, lease: str, seq: int, payload: Payload, at: float) -> None:
+        if isinstance(payload, leases.Taken):
+            self.leases[lease] = leases.first(lease, seq, payload, at)
+        elif isinstance(payload, leases.Event):
+            self.leases[lease] = leases.apply(self.leases[lease], payload, at)
+
+    def _mail(self, message: str, seq: int, payload: Payload, at: float, actor: str) -> None:
+        if isinstance(payload, mail.Sent):
+            self.messages[message] = mail.first(message, seq, actor, payload, at)
+        elif isinstance(payload, mail.Read | mail.Acked):
+            key = (message, payload.reader)
+            self.readings[key] = mail.read(message, self.readings.get(key), payload, at)
+
+    def _merge(self, merge: str, seq: int, payload: Payload, at: float) -> None:
+        if isinstance(payload, merges.Queued):
+            self.merges[merge] = merges.first(merge, seq, payload, at)
+        elif isinstance(payload, merges.Event):
+            self.merges[merge] = merges.apply(self.merges[merge], payload, at)
+
+    def rows(self) -> Iterator[tuple[str, Iterator[Row]]]:
+        """Yield every folded table with its rows, counters and indexes made from the rest."""
+        yield "tasks", self._with_counters()
+        yield (
+            "needs",
+            (NeedRow(task, need, policy) for task, edges in self.needs.items() for need, policy in edges.items()),
+        )
+        yield "sessions", iter(self.sessions.values())
+        yield "leases", iter(self.leases.values())
+        yield "lease_resources", self._resources()
+        yield "messages", iter(self.messages.values())
+        yield "readings", iter(self.readings.values())
+        yield "merges", iter(self.merges.values())
+        yield "alerts", iter(self.alerts.values())
+        counts = Counter(task.status for task in self.tasks.values())
+        yield "counts", (CountRow(status, counts[status]) for status in tasks.Status)
+        last: dict[str, int] = {}
+        for task in self.tasks:
+            prefix, number = ids.split(task)
+            last[prefix] = max(number, last.get(prefix, 0))
+        yield "ids", (IdRow(prefix, number) for prefix, number in last.items())
+
+    def _with_counters(self) -> Iterator[tasks.Task]:
+        children = Counter(
+            task.parent for task in self.tasks.values() if task.parent and task.status not in tasks.ENDED
+        )
+        for task in self.tasks.values():
+            edges = self.needs.get(task.id, {})
+            unmet = sum(not needs.is_met(self.tasks[need].status, policy) for need, policy in edges.items())
+            yield replace(task, unmet=unmet, open_children=children[task.id])
+
+    def _resources(self) -> Iterator[ResourceRow]:
+        for lease in self.leases.values():
+            if lease.state is leases.State.LIVE:
+                yield from resource_rows(lease)
+
+
+def resource_rows(lease: leases.Lease) -> Iterator[ResourceRow]:
+    """Yield the rows under which a live lease is found."""
+    for resource in lease.resources:
+        yield ResourceRow(lease.id, resource, leases.index(resource))

@@ -1,0 +1,608 @@
+"""Exact reasoning about path globs: which paths they match, share and leave out.
+
+A path is relative to the repository: segments of one or more characters, joined by `/`.
+
+    `src/auth`    a pattern without wildcards: that path and everything below it
+    `src/`        everything below `src`, the same as `src/**`
+    `**`          as a whole segment: zero or more segments, and at the end one or more, so that `**/x` matches `x`,
+                  `a/**/b` matches `a/b`, and `src/**` does not match `src`; inside a segment it behaves as `*`
+    `*`           zero or more characters of one segment; a segment is never empty, so `a/*` does not match `a/`
+    `?`           one character
+    `[a-z]`       one character of a class; `[!a-z]` and `[^a-z]` one character outside it
+    `\\*`          a backslash takes the next character as it is, and leaves the pattern without a wildcard
+
+No wildcard but `**` matches a `/`. Segments `.` are dropped, so `.` is the whole tree and `./src` is `src`.
+
+A pattern becomes a row of tokens, and a set of places in that row is an integer with one bit per place. Every token
+leads to itself or to a later one, which makes `intersect` a single pass. Questions with a difference in them determinise
+the patterns that are taken away, on the fly and within a bound; beyond it the answer is the cautious one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache, lru_cache, partial
+from typing import NoReturn
+
+from covey.errors import Invalid
+
+LONGEST = 1_000
+DEEPEST = 64
+BOUND = 20_000
+
+Chars = tuple[tuple[int, int], ...]
+"""Characters but `/`, as sorted and disjoint ranges of code points."""
+
+ANY: Chars = ((0, ord("/") - 1), (ord("/") + 1, 0x10FFFF))
+
+
+class Mark(Enum):
+    """A token that is not one character."""
+
+    STAR = "any run of characters within the segment"
+    DIRS = "whole segments may follow, or the next segment at once"
+    DEEP = "within those whole segments, up to a slash"
+    FOLDER = "the path may end here, or go on below"
+    TAIL = "everything from here on"
+    END = "the path ends here"
+
+
+Token = str | Chars | Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """A pattern that was understood, with what every match of it starts and ends with."""
+
+    pattern: str
+    prefix: str
+    suffix: str
+    tokens: tuple[Token, ...] = field(repr=False)
+
+
+@lru_cache(maxsize=16_384)
+def compile(pattern: str) -> Glob:
+    """Return the parsed pattern, or raise `Invalid`."""
+    tokens = _tokens(pattern)
+    return Glob(pattern, _prefix(tokens), _suffix(tokens), tokens)
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Say whether `pattern` matches `path`; what is no path is matched by nothing."""
+    glob = compile(pattern)
+    if not (path.startswith(glob.prefix) and path.endswith(glob.suffix) and _is_path(path)):
+        return False
+    machine = _machine((pattern,))
+    states = _close(machine, 1 << len(glob.prefix))
+    for character in path[len(glob.prefix) :]:
+        states = _advance(machine, states, character)
+        if not states or states & machine.tail:
+            break
+    return states & machine.accept != 0
+
+
+def covered(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    """Say whether some pattern of `include` and none of `exclude` matches `path`."""
+    return any(matches(pattern, path) for pattern in include) and not any(
+        matches(pattern, path) for pattern in exclude
+    )
+
+
+def intersect(a: str, b: str) -> bool:
+    """Say whether some path matches both patterns."""
+    left, right = compile(a), compile(b)
+    if not (left.prefix.startswith(right.prefix) or right.prefix.startswith(left.prefix)):
+        return False
+    if not (left.suffix.endswith(right.suffix) or right.suffix.endswith(left.suffix)):
+        return False
+    return _meet(a, b) if a <= b else _meet(b, a)
+
+
+def witness(a: str, b: str) -> str | None:
+    """Return a shortest path that matches both patterns, without segments `.` and `..` where there is such a path."""
+    if not intersect(a, b):
+        return None
+    left, right = _machine((a,)), _machine((b,))
+    try:
+        proper = _search(left, right, _machine(("**/[.]/", "**/[.]", "**/[.][.]/", "**/[.][.]")), BOUND)
+    except _Exhausted:
+        proper = None
+    return proper or _search(left, right, _machine(()), None)
+
+
+def overlap(
+    include_a: Sequence[str], exclude_a: Sequence[str], include_b: Sequence[str], exclude_b: Sequence[str]
+) -> bool:
+    """Say whether some path is in both scopes; True too when that takes more than `BOUND` states to find out."""
+    if not exclude_a and not exclude_b:
+        return any(intersect(a, b) for a in include_a for b in include_b)
+    return _remains(tuple(include_a), tuple(include_b), (*exclude_a, *exclude_b))
+
+
+def contains(outer: Sequence[str], inner: Sequence[str]) -> bool:
+    """Say whether `outer` matches all that `inner` does; False too when that takes more than `BOUND` states."""
+    return not _remains(tuple(inner), ("**",), tuple(outer))
+
+
+def prefixes(text: str) -> list[str]:
+    """Return every prefix of `text`, from the empty one to itself."""
+    return [text[:end] for end in range(len(text) + 1)]
+
+
+# Reading a pattern
+
+# Possessive, so that a `]` right after `[` or `[!` is always a member and never the end.
+_CLASS = r"\[(?P<sign>[!^]?+)(?P<body>\]?+(?:\\.|[^\]\\])*+)\]"
+_PIECE = re.compile(rf"(?P<plain>[^\\\[*?/]+)|(?P<wild>[*?/])|\\(?P<escaped>.)|{_CLASS}")
+_MEMBER = re.compile(r"\\?+(?P<low>.)(?:-\\?+(?P<high>.))?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_DOUBLE: list[Token] = [Mark.STAR, Mark.STAR]
+
+
+def _tokens(pattern: str) -> tuple[Token, ...]:
+    """Return the row of tokens, which always ends in `END` or `TAIL`."""
+    segments, wild = _segments(pattern)
+    tokens: list[Token] = []
+    for segment in segments[:-1]:
+        tokens += [Mark.DIRS, Mark.DEEP] if segment == _DOUBLE else [*_segment(segment), "/"]
+    if segments[-1] == _DOUBLE:
+        return (*tokens, Mark.TAIL)
+    tokens += _segment(segments[-1])
+    return (*tokens, Mark.END) if wild else (*tokens, Mark.FOLDER, Mark.TAIL)
+
+
+def _segment(segment: list[Token]) -> list[Token]:
+    """Return the tokens of one segment, such that they match no empty one."""
+    single = [
+        token
+        for place, token in enumerate(segment)
+        if token is not Mark.STAR or segment[place - 1 : place] != [token]
+    ]
+    return [ANY, Mark.STAR] if single == [Mark.STAR] else single
+
+
+def _segments(pattern: str) -> tuple[list[list[Token]], bool]:
+    """Return the segments that count, at least one, and whether there is a wildcard."""
+    _check(pattern)
+    pieces, wild = _pieces(pattern)
+    if pieces[-1]:
+        raw = pieces
+    else:
+        raw, wild = [*pieces[:-1], _DOUBLE], True
+    if [] in raw:
+        _refuse(pattern, "has an empty segment", "Write one / between two names.")
+    if [".", "."] in raw:
+        _refuse(
+            pattern, "leads out of the repository with ..", "Write the path from the root of the repository."
+        )
+    if len(raw) > DEEPEST:
+        _refuse(pattern, f"has more than {DEEPEST} segments", "Use ** for the levels in between.")
+    segments: list[list[Token]] = []
+    for segment in raw:
+        if segment != ["."] and not (segment == _DOUBLE and segments[-1:] == [_DOUBLE]):
+            segments.append(segment)
+    return (segments, wild) if segments else ([_DOUBLE], True)
+
+
+def _check(pattern: str) -> None:
+    """Raise `Invalid` for what can be seen without reading the pattern piece by piece."""
+    if not pattern:
+        raise Invalid("A pattern is empty.", hint="Write ** for the whole tree.")
+    if len(pattern) > LONGEST:
+        _refuse(pattern, f"is longer than {LONGEST:,} characters", "Split it into shorter patterns.")
+    if _CONTROL.search(pattern):
+        _refuse(pattern, "has a control character", "Use ? where a name has one.")
+    if pattern.startswith("/"):
+        _refuse(
+            pattern, "is absolute", "Leave out the leading /: patterns start at the root of the repository."
+        )
+
+
+def _pieces(pattern: str) -> tuple[list[list[Token]], bool]:
+    """Return the tokens between slashes as they are written, and whether there is a wildcard."""
+    segments: list[list[Token]] = [[]]
+    wild, position = False, 0
+    while position < len(pattern):
+        piece = _PIECE.match(pattern, position)
+        if piece is None:
+            _refuse_piece(pattern, position)
+        position = piece.end()
+        text = piece["plain"] or piece["escaped"] or piece["wild"]
+        if text == "/":
+            segments.append([])
+        elif piece["plain"] or piece["escaped"]:
+            segments[-1].extend(text)
+        else:
+            wild = True
+            segments[-1].append(_wildcard(pattern, piece))
+    return segments, wild
+
+
+def _wildcard(pattern: str, piece: re.Match[str]) -> Token:
+    """Return the token of a star, a question mark or a class."""
+    match piece["wild"]:
+        case "*":
+            return Mark.STAR
+        case "?":
+            return ANY
+    ranges = [
+        (ord(member["low"]), ord(member["high"] or member["low"]))
+        for member in _MEMBER.finditer(piece["body"])
+    ]
+    if any(low > high for low, high in ranges):
+        _refuse(
+            pattern,
+            f"has a range in {piece[0]} that runs backwards",
+            "Write the lower end of the range first.",
+        )
+    if piece["sign"]:
+        ranges = _outside([*ranges, (ord("/"), ord("/"))])
+    else:
+        # The complement of the complement: sorted, merged, and without the slash.
+        ranges = _outside([*_outside(ranges), (ord("/"), ord("/"))])
+    return chr(ranges[0][0]) if len(ranges) == 1 and ranges[0][0] == ranges[0][1] else tuple(ranges)
+
+
+def _outside(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the code points in none of `ranges`, as sorted and disjoint ranges."""
+    free, outside = 0, []
+    for low, high in sorted(ranges):
+        if low > free:
+            outside.append((free, low - 1))
+        free = max(free, high + 1)
+    return [*outside, (free, 0x10FFFF)] if free <= 0x10FFFF else outside
+
+
+def _refuse_piece(pattern: str, position: int) -> NoReturn:
+    if pattern[position] == "[":
+        _refuse(
+            pattern,
+            "has a class that is not closed",
+            "Close it with ], or write \\[ for the character itself.",
+        )
+    _refuse(
+        pattern, "ends in a backslash", "Write \\\\ for the character itself; segments are separated by /."
+    )
+
+
+def _refuse(pattern: str, problem: str, hint: str) -> NoReturn:
+    shown = pattern if len(pattern) <= 80 else f"{pattern[:79]}…"
+    raise Invalid(f"The pattern {shown!r} {problem}.", hint=hint)
+
+
+def _prefix(tokens: Sequence[Token]) -> str:
+    length = next(place for place, token in enumerate(tokens) if not isinstance(token, str))
+    return "".join(map(str, tokens[:length]))
+
+
+def _suffix(tokens: Sequence[Token]) -> str:
+    if tokens[-1] is not Mark.END:
+        return ""
+    start = len(tokens) - 1
+    while start and isinstance(tokens[start - 1], str):
+        start -= 1
+    # With a slash before it, `**/` has one after it as well, whether it matches segments or none.
+    slash = "/" if start > 2 and tokens[start - 1] is Mark.DEEP else ""
+    return slash + "".join(map(str, tokens[start:-1]))
+
+
+# Running a pattern
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """Patterns side by side as one automaton; every field but the last three is a set of places."""
+
+    tokens: tuple[Token, ...]
+    start: int
+    accept: int
+    star: int
+    dirs: int
+    tail: int
+    loop: int  # stays whatever is read
+    inner: int  # one character but a slash leads on
+    literal: dict[str, int]  # this character leads on
+    classes: tuple[tuple[Chars, int], ...]  # one of these characters leads on
+    rules: tuple[tuple[int, int], ...]  # with this place in a set, only these others say anything more
+
+
+@lru_cache(maxsize=16_384)
+def _machine(patterns: tuple[str, ...]) -> _Machine:
+    """Return the automaton of the union of `patterns`."""
+    tokens = tuple(token for pattern in patterns for token in compile(pattern).tokens)
+    sets: dict[Token, int] = dict.fromkeys(Mark, 0)
+    starts, begin = 0, True
+    for place, token in enumerate(tokens):
+        sets[token] = sets.get(token, 0) | 1 << place
+        starts |= begin << place
+        begin = token is Mark.END or token is Mark.TAIL
+    star, tail, deep, folder = sets[Mark.STAR], sets[Mark.TAIL], sets[Mark.DEEP], sets[Mark.FOLDER]
+    literal = {token: places for token, places in sets.items() if isinstance(token, str)}
+    classes = tuple((token, places) for token, places in sets.items() if isinstance(token, tuple))
+    slash = literal.get("/", 0)
+    machine = _Machine(
+        tokens=tokens,
+        start=starts,
+        accept=sets[Mark.END] | tail | folder | star & sets[Mark.END] >> 1,
+        star=star,
+        dirs=sets[Mark.DIRS],
+        tail=tail,
+        loop=deep | tail,
+        inner=sum(literal.values()) - slash + sum(places for token, places in classes if token),
+        literal=literal | {"/": slash | deep | folder},
+        classes=classes,
+        rules=_rules(tokens),
+    )
+    return machine
+
+
+def _rules(tokens: Sequence[Token]) -> tuple[tuple[int, int], ...]:
+    """Return, last place first, which places each wildcard makes superfluous: those before it match no more than it."""
+    rules: list[tuple[int, int]] = []
+    pattern = segment = 0
+    for place, token in enumerate(tokens):
+        match token:
+            case Mark.STAR:
+                rules.append((1 << place, ~((1 << place) - (1 << segment))))
+            case Mark.DEEP | Mark.TAIL:
+                rules.append((1 << place, ~((1 << place) - (1 << pattern))))
+        if token in ("/", Mark.DEEP):
+            segment = place + 1
+        if token in (Mark.TAIL, Mark.END):
+            pattern = segment = place + 1
+    return tuple(reversed(rules))
+
+
+def _close(machine: _Machine, states: int) -> int:
+    """Add the places that are reached without reading; a star never follows a star, nor `**` a `**`."""
+    entered = states & machine.dirs
+    states |= entered << 1 | entered << 2
+    return states | (states & machine.star) << 1
+
+
+def _leading(machine: _Machine, character: str) -> int:
+    """Return the places that `character` leads on from."""
+    places = machine.literal.get(character, 0)
+    if machine.classes and character != "/":
+        point = ord(character)
+        for ranges, members in machine.classes:
+            if any(low <= point <= high for low, high in ranges):
+                places |= members
+    return places
+
+
+def _advance(machine: _Machine, states: int, character: str) -> int:
+    """Return the places after reading `character`."""
+    loop = machine.loop if character == "/" else machine.loop | machine.star
+    return _close(machine, (states & _leading(machine, character)) << 1 | states & loop)
+
+
+def _prune(machine: _Machine, states: int) -> int:
+    """Leave out places that match nothing that another place in the set does not."""
+    for place, others in machine.rules:
+        if states & place:
+            states &= others
+    return states
+
+
+def _is_path(text: str) -> bool:
+    return bool(text) and text[0] != "/" and text[-1] != "/" and "//" not in text
+
+
+# Two patterns
+
+# Here `**` may match empty segments, which needs no care: both patterns then match any other name in their place.
+
+
+@lru_cache(maxsize=65_536)
+def _meet(a: str, b: str) -> bool:
+    """Say whether two patterns with agreeing prefixes match a path in common, by one pass over the places of `a`."""
+    left, right, machine = compile(a), compile(b), _machine((b,))
+    tokens = left.tokens
+    agreed = min(len(left.prefix), len(right.prefix))
+    reached = [0] * (len(tokens) + 1)
+    reached[agreed] = _close(machine, 1 << agreed)
+    through = machine.inner | machine.literal["/"] | machine.star | machine.dirs
+    for place in range(agreed, len(tokens)):
+        states, token = reached[place], tokens[place]
+        if not states:
+            continue
+        match token:
+            case Mark.END:
+                return states & machine.accept != 0
+            case Mark.TAIL:
+                return _flood(states, through) & machine.accept != 0
+            case Mark.STAR:
+                reached[place + 1] |= _flood(states, machine.inner | machine.star)
+            case Mark.DIRS:
+                reached[place + 1] |= states
+                reached[place + 2] |= states
+            case Mark.DEEP:
+                reached[place + 1] |= _advance(machine, _flood(states, through), "/")
+            case Mark.FOLDER:
+                if states & machine.accept:
+                    return True
+                reached[place + 1] |= _advance(machine, states, "/")
+            case str():
+                reached[place + 1] |= _advance(machine, states, token)
+            case _:
+                reached[place + 1] |= _advance_class(machine, states, token)
+    return False
+
+
+def _flood(states: int, through: int) -> int:
+    """Add every place that is reached by steps from places in `through`; the carry of the sum does the walking."""
+    return ((states & through) + through ^ through) | states
+
+
+def _advance_class(machine: _Machine, states: int, ranges: Chars) -> int:
+    """Return the places after reading some character of `ranges`."""
+    if not ranges:
+        return 0
+    leading = machine.inner
+    if ranges is not ANY:
+        leading = 0
+        for character, places in machine.literal.items():
+            if any(low <= ord(character) <= high for low, high in ranges):
+                leading |= places
+        for others, places in machine.classes:
+            if any(low <= top and bottom <= high for low, high in ranges for bottom, top in others):
+                leading |= places
+    return _close(machine, (states & leading) << 1 | states & (machine.loop | machine.star))
+
+
+# Two unions and a difference
+
+
+class _Exhausted(Exception):
+    """A search went over its bound."""
+
+
+@lru_cache(maxsize=4_096)
+def _remains(include_a: tuple[str, ...], include_b: tuple[str, ...], exclude: tuple[str, ...]) -> bool:
+    """Say whether both unions match a path that `exclude` does not, or whether that is too much to find out."""
+    try:
+        return _remainder(include_a, include_b, exclude) is not None
+    except _Exhausted:
+        return True
+
+
+def _remainder(
+    include_a: tuple[str, ...], include_b: tuple[str, ...], exclude: tuple[str, ...]
+) -> str | None:
+    """Return a path that both unions match and `exclude` does not, or raise `_Exhausted`."""
+    a = tuple(dict.fromkeys(a for a in include_a if any(intersect(a, b) for b in include_b)))
+    b = tuple(dict.fromkeys(b for b in include_b if any(intersect(a, b) for a in include_a)))
+    left_out = tuple(
+        sorted({x for x in exclude if any(intersect(x, y) for y in a) and any(intersect(x, y) for y in b)})
+    )
+    return _search(_machine(a), _machine(b), _machine(left_out), BOUND)
+
+
+_State = tuple[int, int, int, bool]
+"""A place in the first automaton, one in the second, the set of places in the third, and whether in a segment."""
+
+
+def _search(a: _Machine, b: _Machine, without: _Machine, bound: int | None) -> str | None:
+    """Return a shortest path that `a` and `b` match and `without` does not, looking at no more than `bound` states."""
+    letters = _letters((a, b, without))
+    moves_a, moves_b = cache(partial(_moves, a, letters)), cache(partial(_moves, b, letters))
+    turns = cache(partial(_turns, without, letters))
+    nothing = _prune(without, _close(without, without.start))
+    if nothing & without.tail:
+        return None
+    came: dict[_State, tuple[_State, str] | None] = {
+        (i, j, nothing, False): None for i in _bits(a.start) for j in _bits(b.start)
+    }
+    queue = deque(came)
+    while queue:
+        state = queue.popleft()
+        for following, letter in _next(state, moves_a, moves_b, turns):
+            if following in came:
+                continue
+            came[following] = (state, letters[letter])
+            i, j, states, inside = following
+            if inside and a.accept >> i & b.accept >> j & 1 and not states & without.accept:
+                return _spell(came, following)
+            if bound is not None and len(came) > bound:
+                raise _Exhausted
+            queue.append(following)
+    return None
+
+
+_Steps = Callable[[int], list[tuple[int, int]]]
+"""From a place, or a set of places, to pairs: the letters that lead on, as bits, and where to."""
+
+
+def _next(state: _State, moves_a: _Steps, moves_b: _Steps, turns: _Steps) -> Iterator[tuple[_State, int]]:
+    """Yield the states after `state` that keep to the form of a path, each with one letter that leads there."""
+    i, j, states, inside = state
+    for letters_a, to_a in moves_a(i):
+        for letters_b, to_b in moves_b(j):
+            both = letters_a & letters_b
+            if not both:
+                continue
+            for letters_c, to_states in turns(states):
+                common = both & letters_c
+                if common & 1 and inside:
+                    yield (to_a, to_b, to_states, False), 0
+                if common > 1:
+                    common &= ~1
+                    yield (to_a, to_b, to_states, True), (common & -common).bit_length() - 1
+
+
+def _moves(machine: _Machine, letters: Sequence[str], place: int) -> list[tuple[int, int]]:
+    """Return where one place leads."""
+    every = (1 << len(letters)) - 1
+    moves: list[tuple[int, int]] = []
+    for here in _bits(_close(machine, 1 << place)):
+        match machine.tokens[here]:
+            case Mark.STAR:
+                moves.append((every - 1, here))
+            case Mark.TAIL:
+                moves.append((every, here))
+            case Mark.DEEP:
+                moves += [(every, here), (1, here + 1)]
+            case Mark.FOLDER:
+                moves.append((1, here + 1))
+            case Mark():
+                pass
+            case str(character):
+                moves.append((1 << letters.index(character), here + 1))
+            case ranges:
+                moves.append((_members(letters, ranges), here + 1))
+    return moves
+
+
+def _members(letters: Sequence[str], ranges: Chars) -> int:
+    return sum(
+        1 << index
+        for index, letter in enumerate(letters)
+        if any(low <= ord(letter) <= high for low, high in ranges)
+    )
+
+
+def _turns(machine: _Machine, letters: Sequence[str], states: int) -> list[tuple[int, int]]:
+    """Return where a set of places leads, but not to where everything is matched from then on."""
+    turns: dict[int, int] = {}
+    for index, letter in enumerate(letters):
+        following = _prune(machine, _advance(machine, states, letter))
+        turns[following] = turns.get(following, 0) | 1 << index
+    return [(members, following) for following, members in turns.items() if not following & machine.tail]
+
+
+def _letters(machines: Sequence[_Machine]) -> list[str]:
+    """Return `/` and one character for each way the machines can tell characters apart, a readable one if possible."""
+    mentioned = {letter for machine in machines for letter in machine.literal}
+    edges = {ord(letter) + step for letter in mentioned for step in (0, 1)}
+    for machine in machines:
+        edges |= {edge for ranges, _ in machine.classes for low, high in ranges for edge in (low, high + 1)}
+    readable = "/xyzabcdefghijklmnopqrstuvwXYZABCDEFGHIJKLMNOPQRSTUVW0123456789_-"
+    others = "".join(map(chr, sorted(edge for edge in edges | {1} if 0 < edge <= 0x10FFFF)))
+    kinds: dict[tuple[int, ...], str] = {}
+    for letter in dict.fromkeys(readable + others):
+        kind = tuple(_leading(machine, letter) for machine in machines)
+        kinds.setdefault((*kind, letter == "/"), letter)
+    return list(kinds.values())
+
+
+def _bits(states: int) -> Iterator[int]:
+    while states:
+        lowest = states & -states
+        yield lowest.bit_length() - 1
+        states ^= lowest
+
+
+def _spell(came: dict[_State, tuple[_State, str] | None], state: _State) -> str:
+    """Return what was read on the way to `state`."""
+    read: list[str] = []
+    step = came[state]
+    while step is not None:
+        state, letter = step
+        read.append(letter)
+        step = came[state]
+    return "".join(reversed(read))

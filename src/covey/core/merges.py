@@ -1,0 +1,145 @@
+"""The life of a merge: one entry of the merge queue.
+
+    review > queued > testing > landed (> reverted)        rejected   withdrawn
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from covey.errors import Refused
+
+
+class State(StrEnum):
+    """Where a merge stands."""
+
+    REVIEW = "review"
+    QUEUED = "queued"
+    TESTING = "testing"
+    LANDED = "landed"
+    REJECTED = "rejected"
+    WITHDRAWN = "withdrawn"
+    REVERTED = "reverted"
+
+
+OPEN = (State.REVIEW, State.QUEUED, State.TESTING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merge:
+    """Work that was handed in and wants to land."""
+
+    id: str
+    ordinal: int
+    task: str
+    session: str
+    branch: str
+    commit: str | None = None
+    state: State = State.QUEUED
+    landed: str | None = None
+    reason: str | None = None
+    queued: float = 0.0
+    ended: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queued:
+    """Work entered the queue, or waits for a review before it."""
+
+    task: str
+    session: str
+    branch: str
+    commit: str | None = None
+    review: bool = False
+
+
+@dataclass(frozen=True)
+class Approved:
+    """A person let the merge into the queue."""
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The gate began on this merge."""
+
+
+@dataclass(frozen=True)
+class Landed:
+    """The merge is on main, in this commit."""
+
+    commit: str
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """The merge did not land, for this reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Withdrawn:
+    """The merge left the queue because its task did."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Reverted:
+    """What the merge brought was taken out of main again, in this commit."""
+
+    commit: str
+
+
+Event = Queued | Approved | Tested | Landed | Rejected | Withdrawn | Reverted
+
+_FROM: dict[type[Event], tuple[State, ...]] = {
+    Approved: (State.REVIEW,),
+    Tested: (State.QUEUED,),
+    Landed: (State.QUEUED, State.TESTING),
+    Rejected: OPEN,
+    Withdrawn: OPEN,
+    Reverted: (State.LANDED,),
+}
+
+
+def step(merge: Merge, event: Event) -> Event:
+    """Return the event if the merge may take this step, or refuse it."""
+    if merge.state not in _FROM.get(type(event), ()):
+        verb = type(event).__name__.lower()
+        raise Refused(f"{merge.id} cannot be {verb}: it is {merge.state}.", hint="covey merge list shows the queue.")
+    return event
+
+
+def first(merge_id: str, seq: int, event: Queued, at: float) -> Merge:
+    """Return the merge that a Queued event begins."""
+    return Merge(
+        id=merge_id,
+        ordinal=seq,
+        task=event.task,
+        session=event.session,
+        branch=event.branch,
+        commit=event.commit,
+        state=State.REVIEW if event.review else State.QUEUED,
+        queued=at,
+    )
+
+
+def apply(merge: Merge, event: Event, at: float) -> Merge:
+    """Return the merge as it is after `event`. Never refuses."""
+    match event:
+        case Queued():
+            return first(merge.id, merge.ordinal, event, at)
+        case Approved():
+            return replace(merge, state=State.QUEUED)
+        case Tested():
+            return replace(merge, state=State.TESTING)
+        case Landed(commit):
+            return replace(merge, state=State.LANDED, landed=commit, ended=at)
+        case Rejected(reason):
+            return replace(merge, state=State.REJECTED, reason=reason, ended=at)
+        case Withdrawn(reason):
+            return replace(merge, state=State.WITHDRAWN, reason=reason, ended=at)
+        case Reverted(commit):
+            return replace(merge, state=State.REVERTED, landed=commit, ended=at)

@@ -1,0 +1,58 @@
+"""What a task waits for: a graph without cycles, with a policy per edge for a need that is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Policy(StrEnum):
+    """What happens to a task when this need of it is dropped."""
+
+    BLOCK = "block"
+    ANY = "any"
+
+
+@dataclass(frozen=True)
+class Need:
+    """One edge: the task waits until `task` is done."""
+
+    task: str
+    policy: Policy = Policy.BLOCK
+
+
+def is_met(status: str, policy: Policy) -> bool:
+    """Say whether a need in this status holds its task back no longer."""
+    return status == "done" or (status == "dropped" and policy is Policy.ANY)
+
+
+def find_cycle(
+    start: str, needs: Iterable[str], needs_of: Callable[[list[str]], dict[str, list[str]]]
+) -> list[str] | None:
+    """Return the cycle that `needs` would close at `start`, as ids from start to start, or None."""
+    came_from: dict[str, str] = {}
+    level = [need for need in dict.fromkeys(needs)]
+    for need in level:
+        came_from[need] = start
+    while level:
+        if start in level:
+            return _path(start, came_from)
+        following: list[str] = []
+        edges = needs_of(level)
+        for task in level:
+            for need in edges.get(task, ()):
+                if need not in came_from:
+                    came_from[need] = task
+                    following.append(need)
+        level = following
+    return None
+
+
+def _path(start: str, came_from: dict[str, str]) -> list[str]:
+    path = [start]
+    task = came_from[start]
+    while task != start:
+        path.append(task)
+        task = came_from[task]
+    return [start, *reversed(path[1:]), start]

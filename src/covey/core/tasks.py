@@ -1,0 +1,418 @@
+"""The life of a task, from the board to main.
+
+    backlog > todo > doing > review > merging > done        blocked (needs a person)   dropped
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+
+from covey.core.needs import Need
+from covey.core.texts import Text
+from covey.errors import Denied, Invalid, Refused
+
+
+class Status(StrEnum):
+    """Where a task stands on the board."""
+
+    BACKLOG = "backlog"
+    TODO = "todo"
+    DOING = "doing"
+    REVIEW = "review"
+    MERGING = "merging"
+    DONE = "done"
+    BLOCKED = "blocked"
+    DROPPED = "dropped"
+
+
+class Kind(StrEnum):
+    """What a task ends in: a change on main, or a report."""
+
+    CHANGE = "change"
+    REPORT = "report"
+
+
+ENDED = (Status.DONE, Status.DROPPED)
+WAITING = (Status.BACKLOG, Status.TODO)
+
+
+@dataclass(frozen=True)
+class Try:
+    """One attempt that did not end well, and what went wrong."""
+
+    session: str
+    at: float
+    what: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """A remark on a task."""
+
+    by: str
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One piece of work on the board."""
+
+    id: str
+    ordinal: int
+    title: str
+    body: Text = ""
+    kind: Kind = Kind.CHANGE
+    status: Status = Status.TODO
+    assignee: str | None = None
+    role: str | None = None
+    priority: int = 0
+    parent: str | None = None
+    scope: tuple[str, ...] = ()
+    do_not_touch: tuple[str, ...] = ()
+    overlap: bool = False
+    done_when: tuple[str, ...] = ()
+    budget: float | None = None
+    key: str | None = None
+    session: str | None = None
+    fence: int = 0
+    front: str | None = None
+    tries: tuple[Try, ...] = ()
+    notes: tuple[Note, ...] = ()
+    result: Text | None = None
+    reason: str | None = None
+    commit: str | None = None
+    created: float = 0.0
+    updated: float = 0.0
+    claimed: float | None = None
+    ended: float | None = None
+    unmet: int = 0
+    open_children: int = 0
+
+    @property
+    def ready(self) -> bool:
+        """Say whether nothing else has to end before this task can begin."""
+        return self.unmet == 0 and self.open_children == 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Added:
+    """A task came onto the board."""
+
+    title: str
+    body: Text = ""
+    kind: Kind = Kind.CHANGE
+    status: Status = Status.TODO
+    assignee: str | None = None
+    role: str | None = None
+    priority: int = 0
+    needs: tuple[Need, ...] = ()
+    parent: str | None = None
+    scope: tuple[str, ...] = ()
+    do_not_touch: tuple[str, ...] = ()
+    overlap: bool = False
+    done_when: tuple[str, ...] = ()
+    budget: float | None = None
+    key: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edited:
+    """Some fields of a task were changed: those that are not None, and those in `cleared`."""
+
+    title: str | None = None
+    body: Text | None = None
+    kind: Kind | None = None
+    status: Status | None = None
+    assignee: str | None = None
+    role: str | None = None
+    priority: int | None = None
+    needs: tuple[Need, ...] | None = None
+    parent: str | None = None
+    scope: tuple[str, ...] | None = None
+    do_not_touch: tuple[str, ...] | None = None
+    overlap: bool | None = None
+    done_when: tuple[str, ...] | None = None
+    budget: float | None = None
+    note: str | None = None
+    cleared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A session took the task."""
+
+    session: str
+    fence: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandedIn:
+    """The holder says that its work is complete."""
+
+    session: str
+    to: Status
+    result: Text | None = None
+    commit: str | None = None
+
+
+@dataclass(frozen=True)
+class Approved:
+    """A person let a reviewed task go on to the merge queue."""
+
+
+@dataclass(frozen=True)
+class Released:
+    """The holder gave the task back, or lost it; `what` went wrong if anything did."""
+
+    session: str
+    what: str | None = None
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """The work did not land; its author is first in line to mend it."""
+
+    session: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """The task needs a person before it can go on."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """The task will not be done."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The last thing that the task waited for has ended."""
+
+    after: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """The task is complete, with its evidence: the commit on main, a report, or its children."""
+
+    how: str
+    commit: str | None = None
+
+
+Event = (
+    Added | Edited | Claimed | HandedIn | Approved | Released | Rejected | Blocked | Dropped | Ready | Done
+)
+
+CLEARABLE = ("assignee", "role", "parent", "budget")
+
+
+def claim(task: Task, session: str) -> Claimed:
+    """Give a task that waits, and waits for nothing, to `session`."""
+    if task.status not in WAITING:
+        raise _refusal("claimed", task)
+    if task.unmet or task.open_children:
+        what = "needs that are not done" if task.unmet else "children that are not done"
+        raise Refused(f"{task.id} has {what}.", hint=f"covey task deps {task.id} shows what it waits for.")
+    if task.assignee not in (None, session):
+        raise Refused(
+            f"{task.id} is for {task.assignee}, not for {session}.",
+            hint=f"covey task edit {task.id} --assignee {session} gives it to {session}.",
+        )
+    return Claimed(session, fence=task.fence + 1)
+
+
+def hold(task: Task, session: str | None, fence: int | None) -> str:
+    """Return the holder of a task at work, if `session` and `fence` are the holder's; else refuse."""
+    if task.status is not Status.DOING or task.session is None:
+        raise Refused(
+            f"{task.id} is {task.status}, so nobody holds it.", hint=f"covey task show {task.id} tells what happened."
+        )
+    if session is not None and task.session != session:
+        raise Refused(f"{task.id} is held by {task.session}, not by {session}.")
+    if fence is not None and fence != task.fence:
+        raise Refused(
+            f"The claim on {task.id} with fence {fence} has ended; the fence is {task.fence} now.",
+            hint="What you did is not lost: claim the task again, or leave it to its new holder.",
+        )
+    return task.session
+
+
+def hand_in(
+    task: Task, session: str, *, review: bool, result: Text | None = None, commit: str | None = None
+) -> HandedIn:
+    """Pass work on to review or the merge queue; a report is done by its text."""
+    if task.kind is Kind.REPORT:
+        if not result:
+            raise Invalid(f"{task.id} is a report, and its result is empty.", hint="Pass the text with --result.")
+        return HandedIn(session=session, to=Status.DONE, result=result, commit=commit)
+    return HandedIn(
+        session=session, to=Status.REVIEW if review else Status.MERGING, result=result, commit=commit
+    )
+
+
+def approve(task: Task) -> Approved:
+    """Let a reviewed task go on to the merge queue."""
+    if task.status is not Status.REVIEW:
+        raise _refusal("approved", task)
+    return Approved()
+
+
+def land(task: Task, commit: str) -> Done:
+    """Say that the work is on main, in `commit`."""
+    if task.status is not Status.MERGING:
+        raise _refusal("landed", task)
+    return Done("landed", commit)
+
+
+def reject(task: Task, author: str, what: str) -> Rejected:
+    """Send work that did not land back to its author."""
+    if task.status not in (Status.MERGING, Status.REVIEW):
+        raise _refusal("rejected", task)
+    return Rejected(author, what)
+
+
+def block(task: Task, reason: str) -> Blocked:
+    """Take a task out of play until a person decides."""
+    if task.status in (*ENDED, Status.BLOCKED, Status.MERGING):
+        raise _refusal("blocked", task)
+    return Blocked(reason)
+
+
+def drop(task: Task, reason: str) -> Dropped:
+    """End a task without doing it."""
+    if task.status in ENDED:
+        raise _refusal("dropped", task)
+    return Dropped(reason)
+
+
+def edit(task: Task, changes: Edited, *, owner: bool) -> Edited:
+    """Return the change with what is the same already left out, or refuse it."""
+    if not owner and task.status not in WAITING:
+        raise Denied(f"{task.id} is {task.status}; only a person may edit it now.")
+    if changes.status is not None and changes.status is not task.status:
+        _may_move(task, changes.status)
+    if changes.needs is not None and task.status not in (*WAITING, Status.BLOCKED):
+        raise Refused(f"{task.id} is {task.status}, so its needs can change no more.")
+    same = {
+        f.name: None
+        for f in fields(Edited)
+        if f.name not in ("needs", "note", "cleared") and getattr(changes, f.name) == getattr(task, f.name)
+    }
+    cleared = tuple(name for name in changes.cleared if getattr(task, name) is not None)
+    return replace(changes, **same, cleared=cleared)  # type: ignore[arg-type]
+
+
+def is_nothing(changes: Edited) -> bool:
+    """Say whether an edit changes nothing."""
+    return changes == Edited()
+
+
+def _may_move(task: Task, status: Status) -> None:
+    allowed = {
+        Status.BACKLOG: (Status.TODO,),
+        Status.TODO: (Status.BACKLOG,),
+        Status.BLOCKED: (Status.TODO, Status.BACKLOG),
+        Status.DROPPED: (Status.TODO, Status.BACKLOG),
+    }.get(task.status, ())
+    if status not in allowed:
+        verbs = "claim, handin, release, block and drop"
+        raise Refused(f"{task.id} cannot go from {task.status} to {status} by an edit.", hint=f"Its verbs are {verbs}.")
+
+
+def _refusal(verb: str, task: Task) -> Refused:
+    holder = f", claimed by {task.session}" if task.status is Status.DOING else ""
+    return Refused(
+        f"{task.id} cannot be {verb}: it is {task.status}{holder}.",
+        hint=f"covey task show {task.id} tells what happened.",
+    )
+
+
+def add(task_id: str, ordinal: int, event: Added, at: float, by: str) -> Task:
+    """Return the task that an Added event begins."""
+    return Task(
+        id=task_id,
+        ordinal=ordinal,
+        title=event.title,
+        body=event.body,
+        kind=event.kind,
+        status=event.status,
+        assignee=event.assignee,
+        role=event.role,
+        priority=event.priority,
+        parent=event.parent,
+        scope=event.scope,
+        do_not_touch=event.do_not_touch,
+        overlap=event.overlap,
+        done_when=event.done_when,
+        budget=event.budget,
+        key=event.key,
+        notes=(Note(by, at, event.note),) if event.note else (),
+        created=at,
+        updated=at,
+    )
+
+
+def apply(task: Task, event: Event, at: float, by: str) -> Task:
+    """Return the task as it is after `event`. Never refuses."""
+    match event:
+        case Added():
+            return add(task.id, task.ordinal, event, at, by)
+        case Edited():
+            return _edited(task, event, at, by)
+        case Claimed(session, fence):
+            return replace(
+                task, status=Status.DOING, session=session, fence=fence, claimed=at, front=None, reason=None, updated=at
+            )
+        case HandedIn():
+            return replace(
+                task,
+                status=event.to,
+                result=task.result if event.result is None else event.result,
+                commit=event.commit,
+                ended=at if event.to is Status.DONE else None,
+                updated=at,
+            )
+        case Approved():
+            return replace(task, status=Status.MERGING, updated=at)
+        case Released(session, what):
+            tries = task.tries if what is None else (*task.tries, Try(session, at, what))
+            return replace(task, status=Status.TODO, session=None, claimed=None, tries=tries, updated=at)
+        case Rejected(session, what):
+            tries = (*task.tries, Try(session, at, what))
+            return replace(
+                task, status=Status.TODO, session=None, claimed=None, front=session, tries=tries, updated=at
+            )
+        case Blocked(reason):
+            return replace(task, status=Status.BLOCKED, session=None, claimed=None, reason=reason, updated=at)
+        case Dropped(reason):
+            return replace(
+                task, status=Status.DROPPED, session=None, claimed=None, reason=reason, ended=at, updated=at
+            )
+        case Ready():
+            return replace(task, updated=at)
+        case Done(_, commit):
+            return replace(task, status=Status.DONE, commit=commit or task.commit, ended=at, updated=at)
+
+
+_PLAIN = tuple(f.name for f in fields(Edited) if f.name not in ("needs", "note", "cleared"))
+
+
+def _edited(task: Task, event: Edited, at: float, by: str) -> Task:
+    changes: dict[str, object] = {
+        name: value for name in _PLAIN if (value := getattr(event, name)) is not None
+    }
+    changes |= {name: None for name in event.cleared}
+    if event.note:
+        changes["notes"] = (*task.notes, Note(by, at, event.note))
+    if event.status is not None:
+        changes |= {"reason": None, "ended": None}
+    return replace(task, **changes, updated=at)  # type: ignore[arg-type]

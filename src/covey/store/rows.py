@@ -1,0 +1,182 @@
+"""How values become rows and rows become values, the same for every store."""
+
+from __future__ import annotations
+
+import enum
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from covey.core import alerts, fold, leases, mail, merges, scheduling, sessions, tasks
+from covey.core.events import KINDS, Payload
+
+R = TypeVar("R")
+Value = str | int | float | bytes | None
+Encode = Callable[[Any], Value]
+Decode = Callable[[Any], Any]
+
+_json = msgspec.json.Encoder()
+
+
+def _codec(hint: Any) -> tuple[Encode | None, Decode | None]:
+    """Return how a field of this type is written to a column and read back; None means as it is."""
+    plain = {arm for arm in (typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,))} - {types.NoneType}
+    if plain <= {str} or plain <= {int} or plain <= {float}:
+        return None, None
+    if plain == {bool}:
+        return int, bool
+    (arm,) = plain if len(plain) == 1 else (None,)
+    if isinstance(arm, type) and issubclass(arm, enum.StrEnum):
+        return str.__str__, arm
+    decoder = msgspec.json.Decoder(hint)
+    seen: dict[str, Any] = {'""': "", "[]": (), "null": None}
+
+    def decode(text: str) -> Any:
+        return seen[text] if text in seen else decoder.decode(text)
+
+    return _encode_json, decode
+
+
+def _encode_json(value: Any) -> str:
+    if value == ():
+        return "[]"
+    return _json.encode(value).decode()
+
+
+class Table(Generic[R]):
+    """One table: its columns in order, its key, and how a row becomes a value."""
+
+    def __init__(
+        self, name: str, cls: type[R], key: tuple[str, ...], extra: dict[str, Callable[[R], Value]] | None = None
+    ) -> None:
+        self.name = name
+        self.cls = cls
+        self.key = key
+        self.extra = extra or {}
+        hints = typing.get_type_hints(cls)
+        self.fields = tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
+        codecs = [_codec(hints[field]) for field in self.fields]
+        self._encoders = [(field, codec[0]) for field, codec in zip(self.fields, codecs, strict=True)]
+        self._decoders = [(i, codec[1]) for i, codec in enumerate(codecs) if codec[1] is not None]
+        self.columns = (*self.fields, *self.extra)
+        quoted = ", ".join(f'"{column}"' for column in self.columns)
+        self.names = ", ".join(f'"{field}"' for field in self.fields)
+        marks = ", ".join("?" * len(self.columns))
+        self.where = " AND ".join(f'"{column}" = ?' for column in key)
+        self.insert_sql = f"INSERT INTO {name} ({quoted}) VALUES ({marks})"
+        self.select_sql = f"SELECT {self.names} FROM {name}"
+        self.all_sql = f"SELECT {quoted} FROM {name}"
+        self.get_sql = f"{self.select_sql} WHERE {self.where}"
+        self.delete_sql = f"DELETE FROM {name} WHERE {self.where}"
+        self._update_sql: dict[tuple[str, ...], str] = {}
+
+    def encode(self, row: R) -> tuple[Value, ...]:
+        """Return the values of all columns."""
+        own = [
+            getattr(row, field) if encode is None else encode(getattr(row, field)) for field, encode in self._encoders
+        ]
+        return (*own, *(make(row) for make in self.extra.values()))
+
+    def decode(self, values: tuple[Any, ...]) -> R:
+        """Return the value that stands in a row of `select_sql`."""
+        read = list(values)
+        for i, decode in self._decoders:
+            if read[i] is not None:
+                read[i] = decode(read[i])
+        row = object.__new__(self.cls)
+        row.__dict__.update(zip(self.fields, read, strict=True))
+        return row
+
+    def key_of(self, row: R) -> tuple[Value, ...]:
+        """Return the values of the key."""
+        return tuple(getattr(row, column) for column in self.key)
+
+    def update(self, old: R, new: R) -> tuple[str, list[Value]] | None:
+        """Return the statement that makes `old` into `new`, or None if they are the same."""
+        before, after = old.__dict__, new.__dict__
+        changed: list[str] = []
+        values: list[Value] = []
+        for field, encode in self._encoders:
+            value = after[field]
+            if value is not before[field] and value != before[field]:
+                changed.append(field)
+                values.append(value if encode is None else encode(value))
+        for field, make in self.extra.items():
+            derived = make(new)
+            if derived != make(old):
+                changed.append(field)
+                values.append(derived)
+        if not changed:
+            return None
+        names = tuple(changed)
+        sql = self._update_sql.get(names)
+        if sql is None:
+            sets = ", ".join(f'"{name}" = ?' for name in names)
+            sql = self._update_sql[names] = f"UPDATE {self.name} SET {sets} WHERE {self.where}"
+        return sql, [*values, *self.key_of(new)]
+
+
+def _line(task: tasks.Task) -> int:
+    return scheduling.rank(task)[0]
+
+
+TASKS = Table("tasks", tasks.Task, ("id",), {"lane": scheduling.lane, "line": _line})
+NEEDS = Table("needs", fold.NeedRow, ("task", "need"))
+SESSIONS = Table("sessions", sessions.Session, ("name",))
+LEASES = Table("leases", leases.Lease, ("id",))
+LEASE_RESOURCES = Table("lease_resources", fold.ResourceRow, ("lease", "resource"))
+MESSAGES = Table("messages", mail.Message, ("id",))
+READINGS = Table("readings", mail.Reading, ("message", "reader"))
+MERGES = Table("merges", merges.Merge, ("id",))
+ALERTS = Table("alerts", alerts.Alert, ("id",))
+COUNTS = Table("counts", fold.CountRow, ("status",))
+IDS = Table("ids", fold.IdRow, ("prefix",))
+
+FOLDED: dict[str, Table[Any]] = {
+    table.name: table
+    for table in (
+        TASKS,
+        NEEDS,
+        SESSIONS,
+        LEASES,
+        LEASE_RESOURCES,
+        MESSAGES,
+        READINGS,
+        MERGES,
+        ALERTS,
+        COUNTS,
+        IDS,
+    )  # type: ignore[attr-defined]
+}
+SCRATCH = ("pulses", "requests", "tokens", "blobs", "origins", "origin_events")
+
+_DEFAULTS: dict[type, list[tuple[str, Any]]] = {
+    cls: [(f.name, f.default) for f in fields(cls)] for cls in KINDS.values()
+}
+_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
+
+
+def encode_payload(payload: Payload) -> str:
+    """Return the payload of an event as JSON, without what has its default value."""
+    values = payload.__dict__
+    short = {name: values[name] for name, default in _DEFAULTS[type(payload)] if default is MISSING or values[name] != default}
+    return _json.encode(short).decode()
+
+
+def decode_payload(kind: str, data: str | bytes) -> Payload:
+    """Return the payload of an event; a field that it lacks has its default value."""
+    return _DECODERS[kind].decode(data)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One event and the row as it is after it, for those who follow the log."""
+
+    seq: int
+    kind: str
+    subject: str
+    row: fold.Row | None

@@ -1,0 +1,262 @@
+"""The store in one SQLite file: one writer, group commit, any number of readers."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import apsw
+
+from covey.core.events import FIRST, Begun
+from covey.core.fold import CountRow
+from covey.core.sessions import COVEY
+from covey.core.tasks import Status
+from covey.errors import CoveyError, Invalid, Refused, Unavailable
+from covey.store import rows
+from covey.store.rows import Change
+from covey.store.tx import Head, Tx, read_head
+
+T = TypeVar("T")
+Job = Callable[[Tx], T]
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[T]):
+    """What became of one job of a batch: its value and changes, or the error that undid it."""
+
+    value: T | None
+    changes: tuple[Change, ...] = ()
+    error: BaseException | None = None
+
+    def result(self) -> T:
+        """Return the value, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]
+
+
+class _Connection:
+    """apsw behind the narrow door that a transaction needs."""
+
+    def __init__(self, path: Path, *, reader: bool) -> None:
+        flags = apsw.SQLITE_OPEN_READWRITE | (0 if reader else apsw.SQLITE_OPEN_CREATE)
+        self.raw = apsw.Connection(str(path), flags=flags, statementcachesize=200)
+        self.raw.set_busy_timeout(10_000)
+        self.raw.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        if reader:
+            self.raw.execute("PRAGMA query_only = 1")
+        else:
+            self.raw.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF")
+            self.raw.execute("PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864")
+        self._execute = self.raw.execute
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._execute(sql, values).fetchall()
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        self._execute(sql, values)
+
+    def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        return iter(self._execute(sql, values))
+
+    def close(self) -> None:
+        self.raw.close()
+
+
+class SqliteStore:
+    """Rows and log in one file; the caller holds the writer's lock while it writes."""
+
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, project: str = "") -> None:
+        self.path = path
+        self._clock = clock
+        self._readers: list[_Connection] = []
+        self._guard = threading.Lock()
+        with _unavailable():
+            self._db = _Connection(path, reader=False)
+            migrate(self._db.raw, path)
+            self._head = read_head(self._db)
+            if not self._head.log:
+                self._begin(project)
+
+    def _begin(self, project: str) -> None:
+        self._head = Head(uuid.uuid4().hex, 0, FIRST)
+
+        def first(tx: Tx) -> None:
+            tx.db.run("INSERT INTO log (id, seq, hash) VALUES (?, 0, ?)", (tx.head.log, FIRST))
+            for status in Status:
+                tx.insert(rows.COUNTS, CountRow(status, 0))
+            tx.append(COVEY, "log", Begun(tx.head.log, project))
+
+        self.write(first)
+
+    @property
+    def head(self) -> Head:
+        """Return the end of the log as last committed by this writer."""
+        return self._head
+
+    def write(self, job: Job[T]) -> T:
+        """Run one job in a transaction of its own."""
+        return self.run([job])[0].result()
+
+    def run(self, jobs: Sequence[Job[Any]]) -> list[Outcome[Any]]:
+        """Run jobs in one transaction, each in a savepoint, so that one refusal spoils no other; then commit."""
+        with _unavailable():
+            self._db.run("BEGIN IMMEDIATE")
+            try:
+                tx = Tx(self._db, self._head, now=round(self._clock(), 3))
+                outcomes = [self._one(tx, job) for job in jobs]
+                tx.settle()
+                self._db.run("COMMIT")
+            except BaseException:
+                if self._db.raw.in_transaction:
+                    self._db.run("ROLLBACK")
+                raise
+            self._head = tx.head
+        return outcomes
+
+    def _one(self, batch: Tx, job: Job[Any]) -> Outcome[Any]:
+        tx = Tx(batch.db, batch.head, batch.now, moved=dict(batch.moved))
+        self._db.run("SAVEPOINT job")
+        try:
+            value = job(tx)
+        except apsw.Error as error:
+            if isinstance(error, apsw.ConstraintError) and self._db.raw.in_transaction:
+                return self._undo(error)
+            raise
+        except Exception as error:
+            return self._undo(error)
+        self._db.run("RELEASE job")
+        batch.head, batch.moved = tx.head, tx.moved
+        return Outcome(value, tuple(tx.changes))
+
+    def _undo(self, error: Exception) -> Outcome[Any]:
+        self._db.run("ROLLBACK TO job")
+        self._db.run("RELEASE job")
+        return Outcome(None, error=error)
+
+    def read(self, job: Job[T]) -> T:
+        """Run a job that only reads, on one snapshot, beside the writer."""
+        with self._reader() as db, _unavailable():
+            db.run("BEGIN")
+            try:
+                return job(Tx(db, read_head(db), now=round(self._clock(), 3)))
+            finally:
+                db.run("ROLLBACK")
+
+    @contextmanager
+    def _reader(self) -> Iterator[_Connection]:
+        with self._guard:
+            db = self._readers.pop() if self._readers else None
+        if db is None:
+            with _unavailable():
+                db = _Connection(self.path, reader=True)
+        try:
+            yield db
+        finally:
+            with self._guard:
+                self._readers.append(db)
+
+    def close(self) -> None:
+        """Close every connection; closing twice is fine."""
+        with self._guard:
+            for reader in self._readers:
+                reader.close()
+            self._readers.clear()
+        self._db.close()
+
+
+def backup(source: Path, target: Path) -> int:
+    """Copy a store to a file while others write to it; return the copy's last event."""
+    if target.exists():
+        raise Refused(f"{target} exists already.", hint="Name a file that does not exist yet.")
+    if not target.parent.is_dir():
+        raise Invalid(f"{target.parent} is no folder.")
+    part = target.with_name(target.name + ".part")
+    with _unavailable():
+        reader = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READWRITE)
+        copy = apsw.Connection(str(part))
+        try:
+            with copy.backup("main", reader, "main") as work:
+                work.step(-1)
+            copy.execute("PRAGMA journal_mode = DELETE")
+            problem = copy.execute("PRAGMA integrity_check").fetchall()[0][0]
+            seq = int(copy.execute("SELECT seq FROM log").fetchall()[0][0])
+        finally:
+            copy.close()
+            reader.close()
+    if problem != "ok":
+        raise Unavailable(f"The copy is damaged: {problem}.", hint="covey log verify checks the source.")
+    part.rename(target)
+    return seq
+
+
+_FILE = re.compile(r"(\d{3})_(\w+)\.sql\Z")
+
+
+def migrations() -> list[tuple[int, str, str]]:
+    """Return number, name and text of every migration, in order."""
+    folder = resources.files("covey.store") / "sql" / "sqlite"
+    found = ((_FILE.match(entry.name), entry) for entry in folder.iterdir())
+    return sorted((int(m[1]), m[2], entry.read_text(encoding="utf-8")) for m, entry in found if m)
+
+
+def migrate(db: apsw.Connection, path: Path, steps: list[tuple[int, str, str]] | None = None) -> None:
+    """Bring the schema to the newest number, each step whole or not at all; refuse a newer database."""
+    steps = migrations() if steps is None else steps
+    have = _schema(db)
+    newest = max((number for number, _, _ in steps), default=0)
+    if have > newest:
+        raise Refused(
+            f"The board in {path} was written by a newer covey: its schema is {have}, this one knows {newest}.",
+            hint="Use the newer covey; nothing was changed.",
+        )
+    for number, name, text in steps:
+        if number > have:
+            _step(db, number, name, text)
+
+
+def _schema(db: apsw.Connection) -> int:
+    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchall():
+        return 0
+    return int(db.execute("SELECT coalesce(max(number), 0) FROM migrations").fetchall()[0][0])
+
+
+def _step(db: apsw.Connection, number: int, name: str, text: str) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.execute("CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT")
+        db.execute(text)
+        db.execute("INSERT INTO migrations (number, name) VALUES (?, ?)", (number, name))
+        db.execute("COMMIT")
+    except apsw.Error as error:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise Unavailable(
+            f"The board could not be brought to schema {number} ({name}): {error}.",
+            hint="Nothing was changed; the covey that you used before still reads it.",
+        ) from error
+
+
+@contextmanager
+def _unavailable() -> Iterator[None]:
+    """Turn what the disk or the file does to us into the one error that says so."""
+    try:
+        yield
+    except CoveyError:
+        raise
+    except apsw.FullError as error:
+        raise Unavailable("The disk is full, so nothing was written.", hint="Make room and try again.") from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise Unavailable(f"The board's file is damaged: {error}.", hint="Restore it from covey log backup.") from error
+    except apsw.BusyError as error:
+        raise Unavailable("The board is locked by another program.", hint="Try again.") from error
+    except (apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.NoMemError) as error:
+        raise Unavailable(f"The board cannot be written: {error}.", hint="Check disk space and permissions.") from error

@@ -1,0 +1,391 @@
+"""One transaction: finding and writing rows, and appending to the log. SQL finds, Python decides.
+
+The statements are plain enough for SQLite and PostgreSQL alike; a store brings only the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from covey.core import fold, leases, needs, sessions, tasks
+from covey.core.events import FIRST, NAMES, Event, Payload, digest
+from covey.core.texts import Blob, Text, blob_of, needs_blob
+from covey.store import rows
+from covey.store.rows import Change, Table
+
+R = TypeVar("R", bound=Any)
+
+
+class Db(Protocol):
+    """A connection inside a transaction; `?` marks a parameter."""
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None: ...
+    def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]: ...
+
+
+@dataclass
+class Head:
+    """The end of the log, as this transaction sees it."""
+
+    log: str
+    seq: int
+    hash: bytes
+
+
+@dataclass
+class Pulse:
+    """When something was last heard of: for people, and on the awake clock of one boot."""
+
+    seen: float
+    awake: float
+    boot: str
+
+
+_APPEND = "INSERT INTO events (seq, time, actor, kind, subject, data, key, prev) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_EVENT = "seq, time, actor, kind, subject, data, key, prev"
+
+
+@dataclass
+class Tx:
+    """What one request may do to the store; nothing of it lasts if the request is refused."""
+
+    db: Db
+    head: Head
+    now: float
+    key: str | None = None
+    changes: list[Change] = field(default_factory=list)
+    moved: dict[str, int] = field(default_factory=dict)
+    wrote: bool = False
+
+    # The log
+
+    def append(self, actor: str, subject: str, payload: Payload, row: fold.Row | None = None) -> int:
+        """Append an event and return its number in the log."""
+        kind = NAMES[type(payload)]
+        seq = self.head.seq + 1
+        event = Event(seq, self.now, actor, kind, subject, rows.encode_payload(payload), self.key, self.head.hash)
+        self.db.run(_APPEND, (seq, self.now, actor, kind, subject, event.data, self.key, event.prev))
+        self.head = Head(self.head.log, seq, digest(event))
+        self.changes.append(Change(seq, kind, subject, row))
+        self.wrote = True
+        return seq
+
+    @property
+    def next_seq(self) -> int:
+        """Return the number that the next event will have."""
+        return self.head.seq + 1
+
+    def events(
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        kind: str | None = None,
+        subject: str | None = None,
+        actor: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        limit: int = 1000,
+        newest: bool = False,
+    ) -> list[Event]:
+        """Return events in the order of the log; with `newest`, the last ones that fit."""
+        terms, values = ["seq > ?"], [after]
+        for term, value in (
+            ("seq < ?", before),
+            ("subject = ?", subject),
+            ("actor = ?", actor),
+            ("time >= ?", since),
+            ("time <= ?", until),
+        ):
+            if value is not None:
+                terms.append(term)
+                values.append(value)  # type: ignore[arg-type]
+        if kind is not None:
+            terms.append("kind LIKE ?" if kind.endswith(".") else "kind = ?")
+            values.append(kind + "%" if kind.endswith(".") else kind)  # type: ignore[arg-type]
+        order = "DESC" if newest else "ASC"
+        sql = f"SELECT {_EVENT} FROM events WHERE {' AND '.join(terms)} ORDER BY seq {order} LIMIT ?"
+        found = [Event(*row) for row in self.db.rows(sql, (*values, limit))]
+        return found[::-1] if newest else found
+
+    def all_events(self, after: int = 0) -> Iterator[Event]:
+        """Yield the log in order without holding it in memory."""
+        return (Event(*row) for row in self.db.stream(f"SELECT {_EVENT} FROM events WHERE seq > ? ORDER BY seq", (after,)))
+
+    def last_event_of(self, actor: str) -> Event | None:
+        """Return what an actor did last."""
+        found = self.db.rows(f"SELECT {_EVENT} FROM events WHERE actor = ? ORDER BY seq DESC LIMIT 1", (actor,))
+        return Event(*found[0]) if found else None
+
+    # Rows of any table
+
+    def get(self, table: Table[R], *key: str) -> R | None:
+        """Return the row with this key."""
+        found = self.db.rows(table.get_sql, key)
+        return table.decode(found[0]) if found else None
+
+    def find(self, table: Table[R], where: str, values: Sequence[Any] = ()) -> list[R]:
+        """Return the rows that a clause selects."""
+        return [table.decode(row) for row in self.db.rows(f"{table.select_sql} {where}", values)]
+
+    def insert(self, table: Table[R], row: R) -> None:
+        """Write a new row."""
+        self.db.run(table.insert_sql, table.encode(row))
+        self.wrote = True
+
+    def update(self, table: Table[R], old: R, new: R) -> None:
+        """Write what has changed of a row."""
+        statement = table.update(old, new)
+        if statement is not None:
+            self.db.run(*statement)
+            self.wrote = True
+
+    def delete(self, table: Table[R], *key: str) -> None:
+        """Remove a row."""
+        self.db.run(table.delete_sql, key)
+        self.wrote = True
+
+    # Tasks
+
+    def task(self, task_id: str) -> tasks.Task | None:
+        """Return a task."""
+        return self.get(rows.TASKS, task_id)
+
+    def task_of_key(self, key: str) -> tasks.Task | None:
+        """Return the task that was imported under a key."""
+        return next(iter(self.find(rows.TASKS, "WHERE key = ?", (key,))), None)
+
+    def put_task(self, old: tasks.Task | None, new: tasks.Task) -> None:
+        """Write a task, and keep the counters in step."""
+        if old is None:
+            self.insert(rows.TASKS, new)
+        else:
+            self.update(rows.TASKS, old, new)
+        if old is None or old.status is not new.status:
+            self.moved[new.status] = self.moved.get(new.status, 0) + 1
+            if old is not None:
+                self.moved[old.status] = self.moved.get(old.status, 0) - 1
+
+    def next_id(self, prefix: str) -> int:
+        """Return the next number under a prefix, which is then never given again."""
+        found = self.db.rows("SELECT last FROM ids WHERE prefix = ?", (prefix,))
+        number = (found[0][0] if found else 0) + 1
+        if found:
+            self.db.run("UPDATE ids SET last = ? WHERE prefix = ?", (number, prefix))
+        else:
+            self.insert(rows.IDS, fold.IdRow(prefix, number))
+        return int(number)
+
+    def waiting(self, lane: str, limit: int, offset: int = 0) -> list[tasks.Task]:
+        """Return the tasks that are ready in a lane, first in line first."""
+        return self.find(
+            rows.TASKS,
+            "WHERE status = 'todo' AND unmet = 0 AND open_children = 0 AND lane = ?"
+            " ORDER BY line, priority DESC, ordinal LIMIT ? OFFSET ?",
+            (lane, limit, offset),
+        )
+
+    def at_work(self) -> list[tasks.Task]:
+        """Return the tasks at work that have a scope."""
+        return self.find(rows.TASKS, "WHERE status = 'doing' AND scope <> '[]'")
+
+    def holding(self, session: str) -> int:
+        """Return how many tasks a session is at work on."""
+        return int(self.db.rows("SELECT count(*) FROM tasks WHERE session = ? AND status = 'doing'", (session,))[0][0])
+
+    def held_by(self, session: str) -> list[tasks.Task]:
+        """Return the tasks that a session is at work on."""
+        return self.find(rows.TASKS, "WHERE session = ? AND status = 'doing' ORDER BY ordinal", (session,))
+
+    def holders(self) -> dict[str, str]:
+        """Return the sessions at work, each with one task that it holds."""
+        found = self.db.rows("SELECT session, min(id) FROM tasks WHERE session IS NOT NULL AND status = 'doing' GROUP BY session")
+        return dict(found)
+
+    def in_front_of(self, session: str) -> list[tasks.Task]:
+        """Return the tasks for which a session is first in line."""
+        return self.find(rows.TASKS, "WHERE front = ? ORDER BY ordinal", (session,))
+
+    def board(
+        self, *, status: str | None, session: str | None, limit: int, after: tasks.Task | None
+    ) -> list[tasks.Task]:
+        """Return a page of the board: larger priority first, then older."""
+        terms, values = _board_filter(status, session)
+        if after is not None:
+            terms.append("(priority < ? OR (priority = ? AND ordinal > ?))")
+            values += [after.priority, after.priority, after.ordinal]
+        where = f"WHERE {' AND '.join(terms)} " if terms else ""
+        return self.find(rows.TASKS, f"{where}ORDER BY priority DESC, ordinal LIMIT ?", (*values, limit))
+
+    def board_size(self, *, status: str | None, session: str | None) -> int:
+        """Return how many tasks a filter of the board lets through."""
+        if session is None:
+            counts = self.counts()
+            return sum(counts.values()) if status is None else counts.get(status, 0)
+        terms, values = _board_filter(status, session)
+        return int(self.db.rows(f"SELECT count(*) FROM tasks WHERE {' AND '.join(terms)}", values)[0][0])
+
+    def counts(self) -> dict[str, int]:
+        """Return how many tasks stand in each status."""
+        return {
+            status: number + self.moved.get(status, 0) for status, number in self.db.rows("SELECT status, tasks FROM counts")
+        }
+
+    def children(self, parent: str) -> list[tasks.Task]:
+        """Return the children of a task."""
+        return self.find(rows.TASKS, "WHERE parent = ? ORDER BY ordinal", (parent,))
+
+    def needs_of(self, task_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return the needs of some tasks, as ids."""
+        found: dict[str, list[str]] = {}
+        for row in self.edges("task", task_ids):
+            found.setdefault(row.task, []).append(row.need)
+        return found
+
+    def edges(self, end: str, task_ids: Sequence[str]) -> list[fold.NeedRow]:
+        """Return the edges whose `end` (task or need) is among these tasks."""
+        found: list[fold.NeedRow] = []
+        for start in range(0, len(task_ids), 500):
+            part = task_ids[start : start + 500]
+            marks = ", ".join("?" * len(part))
+            found += self.find(rows.NEEDS, f"WHERE {end} IN ({marks}) ORDER BY task, need", part)
+        return found
+
+    def put_needs(self, task: str, wanted: Iterable[needs.Need]) -> None:
+        """Make these the needs of a task."""
+        self.db.run("DELETE FROM needs WHERE task = ?", (task,))
+        for need in wanted:
+            self.insert(rows.NEEDS, fold.NeedRow(task, need.task, need.policy))
+
+    # Sessions, leases, mail
+
+    def session(self, name: str) -> sessions.Session | None:
+        """Return a session."""
+        return self.get(rows.SESSIONS, name)
+
+    def leases_near(self, resources: Iterable[str]) -> list[leases.Lease]:
+        """Return every live lease that could meet one of these resources."""
+        found: dict[str, leases.Lease] = {}
+        for resource in resources:
+            text = leases.index(resource)
+            if leases.is_path(resource) or resource == leases.REPO:
+                starts = [text[:end] for end in range(1, len(text))]
+                where = f"found IN ({', '.join('?' * len(starts))}) OR (found >= ? AND found < ?)"
+                values: list[str] = [*starts, text, text + "\U0010ffff"]
+            else:
+                where, values = "found = ?", [text]
+            clause = f"WHERE id IN (SELECT lease FROM lease_resources WHERE {where})"
+            for lease in self.find(rows.LEASES, clause, values):
+                found[lease.id] = lease
+        return sorted(found.values(), key=lambda lease: lease.fence)
+
+    def live_leases(self, holder: str | None = None) -> list[leases.Lease]:
+        """Return the leases in force, the oldest first."""
+        if holder is None:
+            return self.find(rows.LEASES, "WHERE state = 'live' ORDER BY fence")
+        return self.find(rows.LEASES, "WHERE state = 'live' AND holder = ? ORDER BY fence", (holder,))
+
+    # Texts
+
+    def keep(self, text: str) -> Text:
+        """Return what stands for a text in rows and events; a long one is kept aside by its hash."""
+        if not needs_blob(text):
+            return text
+        blob = blob_of(text)
+        self.db.run(
+            "INSERT INTO blobs (sha256, size, text, used) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (sha256) DO UPDATE SET used = excluded.used",
+            (blob.sha256, blob.size, text, self.now),
+        )
+        self.wrote = True
+        return blob
+
+    def text(self, text: Text) -> str:
+        """Return a text in full, or what is left to say of one whose time was over."""
+        if not isinstance(text, Blob):
+            return text
+        found = self.db.rows("SELECT text FROM blobs WHERE sha256 = ?", (text.sha256,))
+        return str(found[0][0]) if found else f"[{text.size} bytes, no longer kept; sha256 {text.sha256}]"
+
+    # Scratch
+
+    def pulses(self) -> dict[str, Pulse]:
+        """Return when each subject was last heard of."""
+        return {row[0]: Pulse(*row[1:]) for row in self.db.rows("SELECT subject, seen, awake, boot FROM pulses")}
+
+    def put_pulse(self, subject: str, pulse: Pulse) -> None:
+        """Note that a subject was heard of."""
+        self.db.run(
+            "INSERT INTO pulses (subject, seen, awake, boot) VALUES (?, ?, ?, ?) ON CONFLICT (subject)"
+            " DO UPDATE SET seen = excluded.seen, awake = excluded.awake, boot = excluded.boot",
+            (subject, pulse.seen, pulse.awake, pulse.boot),
+        )
+        self.wrote = True
+
+    def drop_pulse(self, subject: str) -> None:
+        """Forget a subject that has ended."""
+        self.db.run("DELETE FROM pulses WHERE subject = ?", (subject,))
+
+    def answered(self, principal: str, key: str) -> tuple[bytes, int, bytes] | None:
+        """Return request hash, status and answer kept under an idempotency key."""
+        found = self.db.rows(
+            "SELECT request, status, answer FROM requests WHERE principal = ? AND key = ?", (principal, key)
+        )
+        return (found[0][0], found[0][1], found[0][2]) if found else None
+
+    def keep_answer(self, principal: str, key: str, request: bytes, status: int, answer: bytes) -> None:
+        """Keep an answer under the idempotency key of its request."""
+        self.db.run(
+            "INSERT INTO requests (principal, key, request, status, answer, at) VALUES (?, ?, ?, ?, ?, ?)",
+            (principal, key, request, status, answer, self.now),
+        )
+
+    def forget_answers(self, before: float) -> None:
+        """Remove the answers that were kept long enough."""
+        self.db.run("DELETE FROM requests WHERE at < ?", (before,))
+
+    def put_token(self, digest: bytes, session: str) -> None:
+        """Remember a session's token by its hash."""
+        self.db.run("INSERT INTO tokens (hash, session, made) VALUES (?, ?, ?)", (digest, session, self.now))
+        self.wrote = True
+
+    def token_session(self, digest: bytes) -> str | None:
+        """Return the session whose token has this hash."""
+        found = self.db.rows("SELECT session FROM tokens WHERE hash = ?", (digest,))
+        return str(found[0][0]) if found else None
+
+    def drop_tokens(self, session: str) -> None:
+        """Make a session's tokens worthless."""
+        self.db.run("DELETE FROM tokens WHERE session = ?", (session,))
+        self.wrote = True
+
+    # The end of a transaction
+
+    def settle(self) -> None:
+        """Write the counters and the head of the log; called once before the commit."""
+        for status, number in self.moved.items():
+            if number:
+                self.db.run("UPDATE counts SET tasks = tasks + ? WHERE status = ?", (number, status))
+        self.moved = {}
+        self.db.run("UPDATE log SET seq = ?, hash = ? WHERE id = ?", (self.head.seq, self.head.hash, self.head.log))
+
+
+def read_head(db: Db) -> Head:
+    """Return the end of the log as it is on disk."""
+    found = db.rows("SELECT id, seq, hash FROM log")
+    return Head(*found[0]) if found else Head("", 0, FIRST)
+
+
+def _board_filter(status: str | None, session: str | None) -> tuple[list[str], list[Any]]:
+    terms: list[str] = []
+    values: list[Any] = []
+    if status is not None:
+        terms.append("status = ?")
+        values.append(status)
+    if session is not None:
+        terms.append("session = ?")
+        values.append(session)
+    return terms, values
