@@ -64,7 +64,6 @@ class State:
     """Everything that the log says, as it grows."""
 
     tasks: dict[str, tasks.Task] = field(default_factory=dict)
-    needs: dict[str, dict[str, needs.Policy]] = field(default_factory=dict)
     sessions: dict[str, sessions.Session] = field(default_factory=dict)
     leases: dict[str, leases.Lease] = field(default_factory=dict)
     messages: dict[str, mail.Message] = field(default_factory=dict)
@@ -95,8 +94,6 @@ class State:
             self.tasks[task] = tasks.add(task, seq, payload, at, actor)
         elif isinstance(payload, tasks.Event):
             self.tasks[task] = tasks.apply(self.tasks[task], payload, at, actor)
-        if isinstance(payload, tasks.Added | tasks.Edited) and payload.needs is not None:
-            self.needs[task] = {need.task: need.policy for need in payload.needs}
 
     def _session(self, name: str, payload: Payload, at: float) -> None:
         if isinstance(payload, sessions.Registered):
@@ -128,7 +125,7 @@ class State:
         yield "tasks", self._with_counters()
         yield (
             "needs",
-            (NeedRow(task, need, policy) for task, edges in self.needs.items() for need, policy in edges.items()),
+            (NeedRow(task.id, need.task, need.policy) for task in self.tasks.values() for need in task.needs),
         )
         yield "sessions", iter(self.sessions.values())
         yield "leases", iter(self.leases.values())
@@ -150,8 +147,7 @@ class State:
             task.parent for task in self.tasks.values() if task.parent and task.status not in tasks.ENDED
         )
         for task in self.tasks.values():
-            edges = self.needs.get(task.id, {})
-            unmet = sum(not needs.is_met(self.tasks[need].status, policy) for need, policy in edges.items())
+            unmet = sum(not needs.is_met(self.tasks[need.task].status, need.policy) for need in task.needs)
             yield replace(task, unmet=unmet, open_children=children[task.id])
 
     def _resources(self) -> Iterator[ResourceRow]:

@@ -4,28 +4,29 @@ A path is relative to the repository: segments of one or more characters, joined
 
     `src/auth`    a pattern without wildcards: that path and everything below it
     `src/`        everything below `src`, the same as `src/**`
-    `**`          as a whole segment: zero or more segments, and at the end one or more, so that `**/x` matches `x`,
-                  `a/**/b` matches `a/b`, and `src/**` does not match `src`; inside a segment it behaves as `*`
-    `*`           zero or more characters of one segment; a segment is never empty, so `a/*` does not match `a/`
+    `**`          as a whole segment, zero or more segments: `**/x` matches `x`, and `a/**/b` matches `a/b`;
+                  at the end one or more: `src/**` does not match `src`; inside a name the same as `*`
+    `*`           zero or more characters of a segment, which is never empty: `a/*` does not match `a/`
     `?`           one character
     `[a-z]`       one character of a class; `[!a-z]` and `[^a-z]` one character outside it
-    `\\*`          a backslash takes the next character as it is, and leaves the pattern without a wildcard
+    `\\*`          a backslash takes the next character as it is, so this is no wildcard
 
 No wildcard but `**` matches a `/`. Segments `.` are dropped, so `.` is the whole tree and `./src` is `src`.
 
-A pattern becomes a row of tokens, and a set of places in that row is an integer with one bit per place. Every token
-leads to itself or to a later one, which makes `intersect` a single pass. Questions with a difference in them determinise
-the patterns that are taken away, on the fly and within a bound; beyond it the answer is the cautious one.
+A pattern becomes a row of tokens, and a set of places in that row is an integer with one bit per place. Every
+token leads to itself or to a later one, which makes `intersect` a single pass. A question with a difference
+in it determinises the patterns that are taken away, on the fly and within `BOUND`; beyond that the answer is
+the cautious one: scopes may overlap, and do not contain each other.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, lru_cache, partial
+from itertools import islice
 from typing import NoReturn
 
 from covey.errors import Invalid
@@ -77,12 +78,7 @@ def matches(pattern: str, path: str) -> bool:
     if not (path.startswith(glob.prefix) and path.endswith(glob.suffix) and _is_path(path)):
         return False
     machine = _machine((pattern,))
-    states = _close(machine, 1 << len(glob.prefix))
-    for character in path[len(glob.prefix) :]:
-        states = _advance(machine, states, character)
-        if not states or states & machine.tail:
-            break
-    return states & machine.accept != 0
+    return _run(machine, 1 << len(glob.prefix), path[len(glob.prefix) :]) & machine.accept != 0
 
 
 def covered(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
@@ -103,28 +99,27 @@ def intersect(a: str, b: str) -> bool:
 
 
 def witness(a: str, b: str) -> str | None:
-    """Return a shortest path that matches both patterns, without segments `.` and `..` where there is such a path."""
+    """Return a shortest path that matches both patterns, if possible one without segments `.` and `..`."""
     if not intersect(a, b):
         return None
-    left, right = _machine((a,)), _machine((b,))
     try:
-        proper = _search(left, right, _machine(("**/[.]/", "**/[.]", "**/[.][.]/", "**/[.][.]")), BOUND)
+        proper = _search([(a, b)], _automaton(_DOTS), BOUND)
     except _Exhausted:
         proper = None
-    return proper or _search(left, right, _machine(()), None)
+    return proper or _search([(a, b)], _machine(()), None)
 
 
 def overlap(
     include_a: Sequence[str], exclude_a: Sequence[str], include_b: Sequence[str], exclude_b: Sequence[str]
 ) -> bool:
-    """Say whether some path is in both scopes; True too when that takes more than `BOUND` states to find out."""
+    """Say whether some path is in both scopes; True too when finding out takes over `BOUND` states."""
     if not exclude_a and not exclude_b:
         return any(intersect(a, b) for a in include_a for b in include_b)
     return _remains(tuple(include_a), tuple(include_b), (*exclude_a, *exclude_b))
 
 
 def contains(outer: Sequence[str], inner: Sequence[str]) -> bool:
-    """Say whether `outer` matches all that `inner` does; False too when that takes more than `BOUND` states."""
+    """Say whether `outer` matches all of `inner`; False too when finding out takes over `BOUND` states."""
     return not _remains(tuple(inner), ("**",), tuple(outer))
 
 
@@ -156,13 +151,12 @@ def _tokens(pattern: str) -> tuple[Token, ...]:
 
 
 def _segment(segment: list[Token]) -> list[Token]:
-    """Return the tokens of one segment, such that they match no empty one."""
-    single = [
+    """Return the tokens of one segment, with one star for several."""
+    return [
         token
         for place, token in enumerate(segment)
         if token is not Mark.STAR or segment[place - 1 : place] != [token]
     ]
-    return [ANY, Mark.STAR] if single == [Mark.STAR] else single
 
 
 def _segments(pattern: str) -> tuple[list[list[Token]], bool]:
@@ -295,7 +289,7 @@ def _suffix(tokens: Sequence[Token]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """Patterns side by side as one automaton; every field but the last three is a set of places."""
+    """Patterns side by side as one automaton; an `int` is a set of places."""
 
     tokens: tuple[Token, ...]
     start: int
@@ -307,13 +301,17 @@ class _Machine:
     inner: int  # one character but a slash leads on
     literal: dict[str, int]  # this character leads on
     classes: tuple[tuple[Chars, int], ...]  # one of these characters leads on
-    rules: tuple[tuple[int, int], ...]  # with this place in a set, only these others say anything more
+    rules: tuple[tuple[int, int], ...]  # this place matches all that these others do
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def _machine(patterns: tuple[str, ...]) -> _Machine:
     """Return the automaton of the union of `patterns`."""
-    tokens = tuple(token for pattern in patterns for token in compile(pattern).tokens)
+    return _automaton(tuple(token for pattern in patterns for token in compile(pattern).tokens))
+
+
+def _automaton(tokens: tuple[Token, ...]) -> _Machine:
+    """Return the automaton of rows of tokens, one after the other."""
     sets: dict[Token, int] = dict.fromkeys(Mark, 0)
     starts, begin = 0, True
     for place, token in enumerate(tokens):
@@ -324,7 +322,7 @@ def _machine(patterns: tuple[str, ...]) -> _Machine:
     literal = {token: places for token, places in sets.items() if isinstance(token, str)}
     classes = tuple((token, places) for token, places in sets.items() if isinstance(token, tuple))
     slash = literal.get("/", 0)
-    machine = _Machine(
+    return _Machine(
         tokens=tokens,
         start=starts,
         accept=sets[Mark.END] | tail | folder | star & sets[Mark.END] >> 1,
@@ -337,19 +335,18 @@ def _machine(patterns: tuple[str, ...]) -> _Machine:
         classes=classes,
         rules=_rules(tokens),
     )
-    return machine
 
 
 def _rules(tokens: Sequence[Token]) -> tuple[tuple[int, int], ...]:
-    """Return, last place first, which places each wildcard makes superfluous: those before it match no more than it."""
+    """Return, last first, each place of a wildcard with the places before it that match no more."""
     rules: list[tuple[int, int]] = []
     pattern = segment = 0
     for place, token in enumerate(tokens):
         match token:
             case Mark.STAR:
-                rules.append((1 << place, ~((1 << place) - (1 << segment))))
+                rules.append((1 << place, (1 << place) - (1 << segment)))
             case Mark.DEEP | Mark.TAIL:
-                rules.append((1 << place, ~((1 << place) - (1 << pattern))))
+                rules.append((1 << place, (1 << place) - (1 << pattern)))
         if token in ("/", Mark.DEEP):
             segment = place + 1
         if token in (Mark.TAIL, Mark.END):
@@ -381,11 +378,21 @@ def _advance(machine: _Machine, states: int, character: str) -> int:
     return _close(machine, (states & _leading(machine, character)) << 1 | states & loop)
 
 
-def _prune(machine: _Machine, states: int) -> int:
-    """Leave out places that match nothing that another place in the set does not."""
+def _run(machine: _Machine, states: int, text: str) -> int:
+    """Return the places after reading `text`, or as soon as all that follows is matched."""
+    states = _close(machine, states)
+    for character in text:
+        if not states or states & machine.tail:
+            break
+        states = _advance(machine, states, character)
+    return states
+
+
+def _saturate(machine: _Machine, states: int) -> int:
+    """Add the places that match no more than another place in the set, which gives equal sets one form."""
     for place, others in machine.rules:
         if states & place:
-            states &= others
+            states |= others
     return states
 
 
@@ -395,12 +402,12 @@ def _is_path(text: str) -> bool:
 
 # Two patterns
 
-# Here `**` may match empty segments, which needs no care: both patterns then match any other name in their place.
+# Here `*` and `**` may match an empty segment, as both patterns then match any name in its place.
 
 
 @lru_cache(maxsize=65_536)
 def _meet(a: str, b: str) -> bool:
-    """Say whether two patterns with agreeing prefixes match a path in common, by one pass over the places of `a`."""
+    """Say whether two patterns with agreeing prefixes share a path, by one pass over the places of `a`."""
     left, right, machine = compile(a), compile(b), _machine((b,))
     tokens = left.tokens
     agreed = min(len(left.prefix), len(right.prefix))
@@ -435,8 +442,8 @@ def _meet(a: str, b: str) -> bool:
 
 
 def _flood(states: int, through: int) -> int:
-    """Add every place that is reached by steps from places in `through`; the carry of the sum does the walking."""
-    return ((states & through) + through ^ through) | states
+    """Add every place that steps from places in `through` reach; the carry of the sum does the walking."""
+    return (((states & through) + through) ^ through) | states
 
 
 def _advance_class(machine: _Machine, states: int, ranges: Chars) -> int:
@@ -457,6 +464,10 @@ def _advance_class(machine: _Machine, states: int, ranges: Chars) -> int:
 
 # Two unions and a difference
 
+_ANYWHERE = (Mark.DIRS, Mark.DEEP)
+_BELOW = (Mark.FOLDER, Mark.TAIL)
+_DOTS: tuple[Token, ...] = (*_ANYWHERE, ".", *_BELOW, *_ANYWHERE, ".", ".", *_BELOW)
+
 
 class _Exhausted(Exception):
     """A search went over its bound."""
@@ -464,7 +475,7 @@ class _Exhausted(Exception):
 
 @lru_cache(maxsize=4_096)
 def _remains(include_a: tuple[str, ...], include_b: tuple[str, ...], exclude: tuple[str, ...]) -> bool:
-    """Say whether both unions match a path that `exclude` does not, or whether that is too much to find out."""
+    """Say whether both unions match a path that `exclude` does not, or may do so for all we can find out."""
     try:
         return _remainder(include_a, include_b, exclude) is not None
     except _Exhausted:
@@ -475,54 +486,81 @@ def _remainder(
     include_a: tuple[str, ...], include_b: tuple[str, ...], exclude: tuple[str, ...]
 ) -> str | None:
     """Return a path that both unions match and `exclude` does not, or raise `_Exhausted`."""
-    a = tuple(dict.fromkeys(a for a in include_a if any(intersect(a, b) for b in include_b)))
-    b = tuple(dict.fromkeys(b for b in include_b if any(intersect(a, b) for a in include_a)))
-    left_out = tuple(
-        sorted({x for x in exclude if any(intersect(x, y) for y in a) and any(intersect(x, y) for y in b)})
-    )
-    return _search(_machine(a), _machine(b), _machine(left_out), BOUND)
+    pairs = [(a, b) for a in dict.fromkeys(include_a) for b in dict.fromkeys(include_b) if intersect(a, b)]
+    relevant = {x for x in exclude if any(intersect(x, a) and intersect(x, b) for a, b in pairs)}
+    return _search(pairs, _machine(tuple(sorted(relevant))), BOUND)
 
 
 _State = tuple[int, int, int, bool]
-"""A place in the first automaton, one in the second, the set of places in the third, and whether in a segment."""
+"""A place in each of two patterns, the places in what is left out, and whether within a segment."""
 
 
-def _search(a: _Machine, b: _Machine, without: _Machine, bound: int | None) -> str | None:
-    """Return a shortest path that `a` and `b` match and `without` does not, looking at no more than `bound` states."""
-    letters = _letters((a, b, without))
-    moves_a, moves_b = cache(partial(_moves, a, letters)), cache(partial(_moves, b, letters))
+def _search(pairs: Sequence[tuple[str, str]], without: _Machine, bound: int | None) -> str | None:
+    """Return a path that both patterns of a pair match and `without` does not, a shortest one if there is one pair."""
+    patterns = tuple(sorted({pattern for pair in pairs for pattern in pair}))
+    machine = _machine(patterns)
+    letters = _letters((machine, without))
+    moves = cache(partial(_moves, machine, _homes(machine.tokens), letters))
     turns = cache(partial(_turns, without, letters))
-    nothing = _prune(without, _close(without, without.start))
-    if nothing & without.tail:
-        return None
-    came: dict[_State, tuple[_State, str] | None] = {
-        (i, j, nothing, False): None for i in _bits(a.start) for j in _bits(b.start)
-    }
-    queue = deque(came)
-    while queue:
-        state = queue.popleft()
-        for following, letter in _next(state, moves_a, moves_b, turns):
-            if following in came:
-                continue
-            came[following] = (state, letters[letter])
-            i, j, states, inside = following
-            if inside and a.accept >> i & b.accept >> j & 1 and not states & without.accept:
-                return _spell(came, following)
-            if bound is not None and len(came) > bound:
-                raise _Exhausted
-            queue.append(following)
+    noted: dict[tuple[int, int, bool], dict[int, None]] = {}
+    found = [(state, -1, read) for state, read in _starts(pairs, patterns, without) if _is_new(state, noted)]
+    for number, (state, _, _) in enumerate(found):
+        i, j, states, inside = state
+        if inside and machine.accept >> i & machine.accept >> j & 1 and not states & without.accept:
+            return _spell(found, number)
+        if bound is not None and number >= bound:
+            raise _Exhausted
+        for following, letter in _next(state, moves, turns):
+            if _is_new(following, noted):
+                found.append((following, number, letters[letter]))
     return None
+
+
+def _starts(
+    pairs: Sequence[tuple[str, str]], patterns: Sequence[str], without: _Machine
+) -> Iterator[tuple[_State, str]]:
+    """Yield the states after what every path of a pair starts with, and that start."""
+    bases, base = {}, 0
+    for pattern in patterns:
+        bases[pattern] = base
+        base += len(compile(pattern).tokens)
+    left_out = cache(lambda text: _saturate(without, _run(without, without.start, text)))
+    for a, b in pairs:
+        text = max(compile(a).prefix, compile(b).prefix, key=len)
+        if left_out(text) & without.tail:
+            continue
+        inside = text != "" and text[-1] != "/"
+        for i in _bits(_after(a, text)):
+            for j in _bits(_after(b, text)):
+                yield (bases[a] + i, bases[b] + j, left_out(text), inside), text
+
+
+def _after(pattern: str, text: str) -> int:
+    """Return the places of a pattern after reading `text`, which starts with its prefix."""
+    length = len(compile(pattern).prefix)
+    return _run(_machine((pattern,)), 1 << length, text[length:]) if len(text) > length else 1 << length
+
+
+def _is_new(state: _State, noted: dict[tuple[int, int, bool], dict[int, None]]) -> bool:
+    """Note a state, unless one at the same places was noted that leaves no more out."""
+    i, j, states, inside = state
+    others = noted.setdefault((i, j, inside), {})
+    # Short paths are met first and leave the least out, so a few comparisons find nearly all there is.
+    if states in others or any(not other & ~states for other in islice(others, 16)):
+        return False
+    others[states] = None
+    return True
 
 
 _Steps = Callable[[int], list[tuple[int, int]]]
 """From a place, or a set of places, to pairs: the letters that lead on, as bits, and where to."""
 
 
-def _next(state: _State, moves_a: _Steps, moves_b: _Steps, turns: _Steps) -> Iterator[tuple[_State, int]]:
-    """Yield the states after `state` that keep to the form of a path, each with one letter that leads there."""
+def _next(state: _State, moves: _Steps, turns: _Steps) -> Iterator[tuple[_State, int]]:
+    """Yield the states after `state` that keep to the form of a path, each with a letter that leads there."""
     i, j, states, inside = state
-    for letters_a, to_a in moves_a(i):
-        for letters_b, to_b in moves_b(j):
+    for letters_a, to_a in moves(i):
+        for letters_b, to_b in moves(j):
             both = letters_a & letters_b
             if not both:
                 continue
@@ -535,7 +573,9 @@ def _next(state: _State, moves_a: _Steps, moves_b: _Steps, turns: _Steps) -> Ite
                     yield (to_a, to_b, to_states, True), (common & -common).bit_length() - 1
 
 
-def _moves(machine: _Machine, letters: Sequence[str], place: int) -> list[tuple[int, int]]:
+def _moves(
+    machine: _Machine, homes: Sequence[int], letters: Sequence[str], place: int
+) -> list[tuple[int, int]]:
     """Return where one place leads."""
     every = (1 << len(letters)) - 1
     moves: list[tuple[int, int]] = []
@@ -555,7 +595,18 @@ def _moves(machine: _Machine, letters: Sequence[str], place: int) -> list[tuple[
                 moves.append((1 << letters.index(character), here + 1))
             case ranges:
                 moves.append((_members(letters, ranges), here + 1))
-    return moves
+    return [(members, homes[target]) for members, target in moves]
+
+
+def _homes(tokens: Sequence[Token]) -> list[int]:
+    """Return for each place one that has the same tokens from there on, so that alike patterns share work."""
+    homes = [0] * len(tokens)
+    known: dict[tuple[Token, int], int] = {}
+    for place in reversed(range(len(tokens))):
+        token = tokens[place]
+        rest = -1 if token is Mark.END or token is Mark.TAIL else homes[place + 1]
+        homes[place] = known.setdefault((token, rest), place)
+    return homes
 
 
 def _members(letters: Sequence[str], ranges: Chars) -> int:
@@ -570,13 +621,13 @@ def _turns(machine: _Machine, letters: Sequence[str], states: int) -> list[tuple
     """Return where a set of places leads, but not to where everything is matched from then on."""
     turns: dict[int, int] = {}
     for index, letter in enumerate(letters):
-        following = _prune(machine, _advance(machine, states, letter))
+        following = _saturate(machine, _advance(machine, states, letter))
         turns[following] = turns.get(following, 0) | 1 << index
     return [(members, following) for following, members in turns.items() if not following & machine.tail]
 
 
 def _letters(machines: Sequence[_Machine]) -> list[str]:
-    """Return `/` and one character for each way the machines can tell characters apart, a readable one if possible."""
+    """Return `/` and one character, readable if possible, of each kind that the machines tell apart."""
     mentioned = {letter for machine in machines for letter in machine.literal}
     edges = {ord(letter) + step for letter in mentioned for step in (0, 1)}
     for machine in machines:
@@ -597,12 +648,10 @@ def _bits(states: int) -> Iterator[int]:
         states ^= lowest
 
 
-def _spell(came: dict[_State, tuple[_State, str] | None], state: _State) -> str:
-    """Return what was read on the way to `state`."""
+def _spell(found: Sequence[tuple[_State, int, str]], number: int) -> str:
+    """Return what was read on the way to a state."""
     read: list[str] = []
-    step = came[state]
-    while step is not None:
-        state, letter = step
-        read.append(letter)
-        step = came[state]
+    while number >= 0:
+        _, number, text = found[number]
+        read.append(text)
     return "".join(reversed(read))

@@ -68,6 +68,7 @@ class Task:
     assignee: str | None = None
     role: str | None = None
     priority: int = 0
+    needs: tuple[Need, ...] = ()
     parent: str | None = None
     scope: tuple[str, ...] = ()
     do_not_touch: tuple[str, ...] = ()
@@ -300,12 +301,12 @@ def edit(task: Task, changes: Edited, *, owner: bool) -> Edited:
         raise Denied(f"{task.id} is {task.status}; only a person may edit it now.")
     if changes.status is not None and changes.status is not task.status:
         _may_move(task, changes.status)
-    if changes.needs is not None and task.status not in (*WAITING, Status.BLOCKED):
+    if changes.needs is not None and changes.needs != task.needs and task.status not in (*WAITING, Status.BLOCKED):
         raise Refused(f"{task.id} is {task.status}, so its needs can change no more.")
     same = {
         f.name: None
         for f in fields(Edited)
-        if f.name not in ("needs", "note", "cleared") and getattr(changes, f.name) == getattr(task, f.name)
+        if f.name not in ("note", "cleared") and getattr(changes, f.name) == getattr(task, f.name)
     }
     cleared = tuple(name for name in changes.cleared if getattr(task, name) is not None)
     return replace(changes, **same, cleared=cleared)  # type: ignore[arg-type]
@@ -348,6 +349,7 @@ def add(task_id: str, ordinal: int, event: Added, at: float, by: str) -> Task:
         assignee=event.assignee,
         role=event.role,
         priority=event.priority,
+        needs=event.needs,
         parent=event.parent,
         scope=event.scope,
         do_not_touch=event.do_not_touch,
@@ -403,7 +405,7 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
             return replace(task, status=Status.DONE, commit=commit or task.commit, ended=at, updated=at)
 
 
-_PLAIN = tuple(f.name for f in fields(Edited) if f.name not in ("needs", "note", "cleared"))
+_PLAIN = tuple(f.name for f in fields(Edited) if f.name not in ("note", "cleared"))
 
 
 def _edited(task: Task, event: Edited, at: float, by: str) -> Task:

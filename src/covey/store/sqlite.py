@@ -51,6 +51,8 @@ class _Connection:
         self.raw = apsw.Connection(str(path), flags=flags, statementcachesize=200)
         self.raw.set_busy_timeout(10_000)
         self.raw.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        # Keeps a plan when a parameter changes; without it every query over a partial index is compiled anew.
+        self.raw.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         if reader:
             self.raw.execute("PRAGMA query_only = 1")
         else:

@@ -90,10 +90,13 @@ class Tx:
         until: float | None = None,
         limit: int = 1000,
         newest: bool = False,
+        origin: str | None = None,
     ) -> list[Event]:
-        """Return events in the order of the log; with `newest`, the last ones that fit."""
-        terms, values = ["seq > ?"], [after]
+        """Return events in the order of the log, ours or an imported one; with `newest`, the last that fit."""
+        terms: list[str] = ["seq > ?"]
+        values: list[Any] = [after]
         for term, value in (
+            ("log = ?", origin),
             ("seq < ?", before),
             ("subject = ?", subject),
             ("actor = ?", actor),
@@ -102,12 +105,13 @@ class Tx:
         ):
             if value is not None:
                 terms.append(term)
-                values.append(value)  # type: ignore[arg-type]
+                values.append(value)
         if kind is not None:
             terms.append("kind LIKE ?" if kind.endswith(".") else "kind = ?")
-            values.append(kind + "%" if kind.endswith(".") else kind)  # type: ignore[arg-type]
+            values.append(kind + "%" if kind.endswith(".") else kind)
         order = "DESC" if newest else "ASC"
-        sql = f"SELECT {_EVENT} FROM events WHERE {' AND '.join(terms)} ORDER BY seq {order} LIMIT ?"
+        table = "events" if origin is None else "origin_events"
+        sql = f"SELECT {_EVENT} FROM {table} WHERE {' AND '.join(terms)} ORDER BY seq {order} LIMIT ?"
         found = [Event(*row) for row in self.db.rows(sql, (*values, limit))]
         return found[::-1] if newest else found
 

@@ -30,6 +30,7 @@ CREATE TABLE tasks (
     assignee      TEXT,
     role          TEXT,
     priority      INTEGER NOT NULL,
+    needs         TEXT NOT NULL,
     parent        TEXT,
     scope         TEXT NOT NULL,
     do_not_touch  TEXT NOT NULL,
@@ -59,6 +60,7 @@ CREATE INDEX tasks_ready ON tasks (lane, line, priority DESC, ordinal)
 CREATE INDEX tasks_board ON tasks (priority DESC, ordinal);
 CREATE INDEX tasks_status ON tasks (status, priority DESC, ordinal);
 CREATE INDEX tasks_session ON tasks (session, status) WHERE session IS NOT NULL;
+CREATE INDEX tasks_scoped ON tasks (ordinal) WHERE status = 'doing' AND scope <> '[]';
 CREATE INDEX tasks_front ON tasks (front) WHERE front IS NOT NULL;
 CREATE INDEX tasks_parent ON tasks (parent) WHERE parent IS NOT NULL;
 CREATE UNIQUE INDEX tasks_key ON tasks (key) WHERE key IS NOT NULL;

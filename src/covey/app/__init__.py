@@ -1,0 +1,1 @@
+"""The verbs: what anyone can ask of covey, the same through every surface."""

@@ -1,0 +1,143 @@
+"""The App: every surface asks it, and it answers from the store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from covey.app import board, leases, log, mail, merges, sessions, status
+from covey.app.clock import Clock
+from covey.app.pulses import DAEMON, Pulses, of_session
+from covey.app.verbs import VERBS, Call, House, Page, Principal, Verb
+from covey.config import Config
+from covey.core.sessions import COVEY
+from covey.errors import Denied, Invalid, Reused, Unknown
+from covey.store.tx import Tx
+
+__all__ = ["VERBS", "Answer", "App", "Principal", "Verb", "board", "leases", "log", "mail", "merges", "status"]
+
+T = TypeVar("T")
+KEPT = 24 * 3600.0
+"""Seconds for which the answer to an idempotency key is kept."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Store(Protocol):
+    """Where rows and log live."""
+
+    def write(self, job: Callable[[Tx], T]) -> T: ...
+    def read(self, job: Callable[[Tx], T]) -> T: ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a verb answers: an HTTP status, JSON, and how long the whole list is."""
+
+    status: int
+    body: bytes = b""
+    total: int | None = None
+
+    def value(self) -> Any:
+        """Return the answer as plain data."""
+        return msgspec.json.decode(self.body) if self.body else None
+
+
+class App:
+    """Every verb over one store; it knows nothing of who carries the question."""
+
+    def __init__(self, store: Store, config: Config, clock: Clock, project: str, *, daemon: bool) -> None:
+        self.store = store
+        self.daemon = daemon
+        self.house = House(config, Pulses(clock), project)
+        store.read(self.house.pulses.load)
+        if not daemon:
+            self.house.pulses.without_daemon()
+
+    def who(self, tx: Tx, token: str) -> Principal:
+        """Return whose token this is; the owner's is known to the surface alone."""
+        session = tx.token_session(sessions.digest(token))
+        if session is None:
+            raise Unknown("This token is not known here.", hint="covey up --json prints the owner's token.")
+        return Principal(session)
+
+    def job(
+        self, verb: Verb, who: Principal, asked: Any, params: dict[str, str], *, key: str | None, request: bytes
+    ) -> Callable[[Tx], Answer]:
+        """Return the work of one request, to be run in a transaction of the store."""
+        if verb.owner and not who.is_owner:
+            raise Denied(f"Only the owner may ask for {verb.name}.", hint="Ask the owner: covey mail send owner ...")
+        if who.session is not None:
+            self.house.pulses.hear(of_session(who.session))
+        if key is not None:
+            check_key(key)
+            digest = hashlib.blake2b(request, digest_size=16).digest()
+
+        def run(tx: Tx) -> Answer:
+            if key is not None:
+                kept = tx.answered(who.name, key)
+                if kept is not None:
+                    return _same(kept, digest)
+            tx.key = key
+            answer = _answer(verb, verb.run(Call(tx, who, self.house), asked, **params))
+            if key is not None and tx.wrote:
+                tx.keep_answer(who.name, key, digest, answer.status, answer.body)
+            if not self.daemon:
+                self.house.pulses.note(tx)
+            return answer
+
+        return run
+
+    def ask(
+        self, verb: Verb, who: Principal, asked: Any, params: dict[str, str], *, key: str | None = None, request: bytes = b""
+    ) -> Answer:
+        """Answer one request here and now, without a daemon."""
+        job = self.job(verb, who, asked, params, key=key, request=request)
+        if not verb.changes:
+            return self.store.read(job)
+        self.store.write(self.sweep)
+        return self.store.write(job)
+
+    def sweep(self, tx: Tx) -> int:
+        """End what silence has ended."""
+        self.house.pulses.look()
+        return sessions.sweep(Call(tx, Principal(COVEY), self.house))
+
+    def is_anything_silent(self, tx: Tx) -> bool:
+        """Say whether a sweep would end something."""
+        call = Call(tx, Principal(COVEY), self.house)
+        return bool(sessions.silent_sessions(call) or sessions.silent_leases(call))
+
+    def note_pulses(self, tx: Tx) -> None:
+        """Write the signs of life to disk, the daemon's own among them."""
+        self.house.pulses.hear(DAEMON)
+        self.house.pulses.note(tx)
+
+    def forget(self, tx: Tx) -> None:
+        """Remove the answers whose idempotency keys have had their time."""
+        tx.forget_answers(tx.now - KEPT)
+
+
+def check_key(key: str) -> None:
+    """Refuse an idempotency key that cannot be one."""
+    if not 1 <= len(key) <= 200 or not key.isascii() or not key.isprintable():
+        raise Invalid("An Idempotency-Key has 1 to 200 printable ASCII characters.")
+
+
+def _same(kept: tuple[bytes, int, bytes], digest: bytes) -> Answer:
+    request, status_code, body = kept
+    if request != digest:
+        raise Reused("This Idempotency-Key was used for another request.", hint="Use a new key for a new request.")
+    return Answer(status_code, body)
+
+
+def _answer(verb: Verb, value: Any) -> Answer:
+    if value is None:
+        return Answer(204)
+    if isinstance(value, Page):
+        return Answer(verb.status, _encode(value.rows), value.total)
+    return Answer(verb.status, _encode(value))

@@ -1,0 +1,80 @@
+"""When each session and lease was last heard of: in memory, noted on disk now and then, never in the log."""
+
+from __future__ import annotations
+
+from covey.app.clock import Clock
+from covey.core.expiry import Watch
+from covey.store.tx import Pulse, Tx
+
+DAEMON = "daemon"
+
+
+class Pulses:
+    """The last signs of life, and since when somebody has watched for them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.watch = Watch.begin(clock.now())
+        self._seen: dict[str, Pulse] = {}
+        self._fresh: set[str] = set()
+
+    def load(self, tx: Tx) -> None:
+        """Take up what is noted on disk; a pulse of another boot is as old as this boot."""
+        for subject, pulse in tx.pulses().items():
+            same = pulse.boot == self.clock.boot_id
+            self._seen[subject] = pulse if same else Pulse(pulse.seen, 0.0, self.clock.boot_id)
+
+    def without_daemon(self) -> None:
+        """Watch since the daemon was last at work: from then on everybody could have renewed without it."""
+        last = self._seen.get(DAEMON)
+        self.watch = Watch(last.awake if last else 0.0, self.watch.last)
+
+    def look(self) -> Watch:
+        """Look at the clocks again."""
+        self.watch = self.watch.look(self.clock.now())
+        return self.watch
+
+    def hear(self, subject: str) -> float:
+        """Note a sign of life and return the time of it."""
+        now = self.clock.now()
+        self._seen[subject] = Pulse(round(now.wall, 3), now.awake, self.clock.boot_id)
+        self._fresh.add(subject)
+        return now.wall
+
+    def seen(self, *subjects: str) -> Pulse | None:
+        """Return the latest sign of life among some subjects."""
+        found = [self._seen[subject] for subject in subjects if subject in self._seen]
+        return max(found, key=lambda pulse: pulse.awake, default=None)
+
+    def expired(self, ttl: float, *subjects: str) -> bool:
+        """Say whether none of these was heard of for a whole `ttl` that was watched."""
+        pulse = self.seen(*subjects)
+        return self.watch.expired(pulse.awake if pulse else None, ttl)
+
+    def forget(self, subject: str) -> None:
+        """Forget a subject that has ended."""
+        self._seen.pop(subject, None)
+        self._fresh.discard(subject)
+
+    @property
+    def fresh(self) -> bool:
+        """Say whether there is something to note."""
+        return bool(self._fresh)
+
+    def note(self, tx: Tx) -> None:
+        """Write what is new to disk; if that fails, it is merely older there."""
+        fresh, self._fresh = self._fresh, set()
+        for subject in fresh:
+            pulse = self._seen.get(subject)
+            if pulse is not None:
+                tx.put_pulse(subject, pulse)
+
+
+def of_session(name: str) -> str:
+    """Return the subject under which a session is heard of."""
+    return f"session:{name}"
+
+
+def of_lease(lease: str) -> str:
+    """Return the subject under which a lease is heard of."""
+    return f"lease:{lease}"

@@ -1,0 +1,136 @@
+"""The verbs of sessions, and the end of those that fell silent."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+from covey.app import board, shapes
+from covey.app.leases import end
+from covey.app.log import event_row
+from covey.app.pulses import of_lease, of_session
+from covey.app.shapes import SessionFull, SessionRow
+from covey.app.verbs import Call, missing, verb
+from covey.core import alerts, leases, sessions, tasks
+from covey.core.events import Minted
+from covey.core.expiry import claim_ttl
+from covey.core.sessions import COVEY, Kind, State
+from covey.errors import Invalid
+from covey.store import rows
+
+
+@verb("session.list", "GET /api/sessions", shapes.Nothing, list[SessionFull])
+def list_sessions(call: Call, asked: shapes.Nothing) -> list[SessionFull]:
+    """List the sessions with what each holds and did last."""
+    return [full(call, session) for session in call.tx.find(rows.SESSIONS, "WHERE removed = 0 ORDER BY name")]
+
+
+@verb("session.new", "POST /api/sessions", shapes.NewSession, SessionFull, status=201, owner=True)
+def new(call: Call, asked: shapes.NewSession) -> SessionFull:
+    """Make a session from outside known, with its role and how many tasks it may hold."""
+    if asked.name in sessions.RESERVED:
+        raise Invalid(f"{asked.name} is a name that no session can have.")
+    before = call.tx.session(asked.name)
+    event = sessions.register(before, Kind.OUTSIDE, asked.role, asked.wip)
+    call.hear(asked.name)
+    return full(call, call.put_session(before, asked.name, event))
+
+
+@verb("session.token", "POST /api/sessions/{name}/token", shapes.Nothing, shapes.Token, owner=True)
+def token(call: Call, asked: shapes.Nothing, name: str) -> shapes.Token:
+    """Mint a token with which a session speaks for itself; its older ones are worthless from then on."""
+    session = call.tx.session(name)
+    if session is None or session.removed:
+        raise missing("session", name)
+    secret = secrets.token_urlsafe(32)
+    call.tx.drop_tokens(name)
+    call.tx.put_token(digest(secret), name)
+    call.tx.append(call.actor(None), name, Minted(), session)
+    return shapes.Token(name, secret)
+
+
+def digest(secret: str) -> bytes:
+    """Return the hash under which a token is known."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def row(session: sessions.Session) -> SessionRow:
+    """Return a session as the log of changes shows it."""
+    return SessionRow(**{name: getattr(session, name) for name in SessionRow.__struct_fields__})
+
+
+def full(call: Call, session: sessions.Session) -> SessionFull:
+    """Return a session with what it holds, when it was heard of, and what it did last."""
+    held = [task.id for task in call.tx.held_by(session.name)]
+    pulse = call.house.pulses.seen(of_session(session.name))
+    last = call.tx.last_event_of(session.name)
+    values = {name: getattr(session, name) for name in SessionRow.__struct_fields__}
+    if held and session.kind is not Kind.RUN and session.state is State.IDLE:
+        values["state"] = State.WORKING
+    return SessionFull(
+        **values,
+        tasks=held,
+        seen=pulse.seen if pulse else None,
+        last_action=None if last is None else event_row(last),
+    )
+
+
+def silent_sessions(call: Call) -> list[tuple[sessions.Session, float]]:
+    """Return the sessions whose claims have to end, each with the time to live that has passed."""
+    config, pulses = call.house.config, call.house.pulses
+    names = {*call.tx.holders(), *(found[0] for found in call.tx.db.rows("SELECT front FROM tasks WHERE front IS NOT NULL"))}
+    silent: list[tuple[sessions.Session, float]] = []
+    for name in sorted(names):
+        session = call.known(name)
+        ttl = claim_ttl(session.kind, outside=config.board.claim_ttl, run=config.sessions.dead_after)
+        if ttl is not None and pulses.expired(ttl, of_session(name)):
+            silent.append((session, ttl))
+    return silent
+
+
+def silent_leases(call: Call) -> list[leases.Lease]:
+    """Return the leases whose holder was silent for their time to live."""
+    pulses = call.house.pulses
+    return [
+        lease
+        for lease in call.tx.live_leases()
+        if pulses.expired(lease.ttl, of_lease(lease.id), of_session(lease.holder))
+    ]
+
+
+def sweep(call: Call) -> int:
+    """End what silence ends: claims, places in line and leases; return how many things ended."""
+    ended = 0
+    for session, ttl in silent_sessions(call):
+        ended += _let_go(call, session, f"{session.name} was not heard of for {ttl:g} s")
+    for lease in silent_leases(call):
+        end(call, lease, leases.Expired(f"{lease.holder} was not heard of for {lease.ttl:g} s"), COVEY)
+        ended += 1
+    return ended
+
+
+def _let_go(call: Call, session: sessions.Session, why: str) -> int:
+    held = call.tx.held_by(session.name)
+    for task in held:
+        board.change(call, task, tasks.Released(session.name, why), COVEY)
+    fronts = call.tx.in_front_of(session.name)
+    for task in fronts:
+        board.change(call, task, tasks.Edited(cleared=("front",)), COVEY)
+    own = call.tx.live_leases(session.name) if session.kind is Kind.RUN else []
+    for lease in own:
+        end(call, lease, leases.Expired(why), COVEY)
+    if call.tx.session(session.name) is not None and session.state is not State.DEAD:
+        call.put_session(session, session.name, sessions.Changed(State.DEAD, why))
+    if held:
+        names = ", ".join(task.id for task in held)
+        alert(call, "claim_expired", f"{why}, so {names} went back to the board.", session.name, held[0].id)
+    return len(held) + len(fronts) + len(own)
+
+
+def alert(call: Call, type: str, message: str, session: str | None, task: str | None) -> None:
+    """Raise an alert."""
+    seq = call.tx.next_seq
+    event = alerts.Raised(type=type, message=message, session=session, task=task)
+    raised = alerts.first(f"alert-{seq}", seq, event, call.tx.now)
+    call.tx.insert(rows.ALERTS, raised)
+    call.tx.append(COVEY, raised.id, event, raised)

@@ -1,0 +1,444 @@
+"""What is asked and what is answered: the types that validate requests, and from which OpenAPI is made."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from covey.core import merges, sessions, tasks
+from covey.core.alerts import Alert
+from covey.core.leases import Lease
+from covey.core.mail import Message
+from covey.core.needs import Policy
+
+Name = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+Title = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Line = Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Body = Annotated[str, Meta(max_length=262_144)]
+Glob = Annotated[str, Meta(min_length=1, max_length=1000)]
+Globs = Annotated[list[Glob], Meta(max_length=200)]
+TaskId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Z0-9]{1,5}-[1-9][0-9]*$")]
+TaskIds = Annotated[list[TaskId], Meta(max_length=500)]
+Checks = Annotated[list[Line], Meta(max_length=50)]
+Priority = Annotated[int, Meta(ge=-1_000_000, le=1_000_000)]
+Money = Annotated[float, Meta(ge=0, le=1_000_000)]
+Fence = Annotated[int, Meta(ge=1, le=2**53)]
+Limit = Annotated[int, Meta(ge=1, le=1000)]
+Seq = Annotated[int, Meta(ge=0, le=2**53)]
+Commit = Annotated[str, Meta(pattern=r"^[0-9a-f]{7,64}$")]
+Branch = Annotated[str, Meta(min_length=1, max_length=250, pattern=r"^[^\x00-\x20\x7f~^:?*\[\\]+$")]
+Key = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class Asked(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What a request carries; a field that we do not know is an error."""
+
+
+class Nothing(Asked, kw_only=True):
+    """A request that carries nothing."""
+
+
+class AddTask(Asked, kw_only=True):
+    """A new task; ids in `needs_any` are needs that it goes on without when they are dropped."""
+
+    title: Title
+    body: Body = ""
+    kind: tasks.Kind = tasks.Kind.CHANGE
+    status: Literal["backlog", "todo"] = "todo"
+    assignee: Name | None = None
+    role: Name | None = None
+    priority: Priority = 0
+    needs: TaskIds = []
+    needs_any: TaskIds = []
+    parent: TaskId | None = None
+    scope: Globs = []
+    do_not_touch: Globs = []
+    overlap: bool = False
+    done_when: Checks = []
+    budget: Money | None = None
+    note: Line | None = None
+
+
+class EditTask(Asked, kw_only=True):
+    """Changes to a task: what is left out stays, null clears."""
+
+    title: Title | UnsetType = UNSET
+    body: Body | UnsetType = UNSET
+    kind: tasks.Kind | UnsetType = UNSET
+    status: Literal["backlog", "todo"] | UnsetType = UNSET
+    assignee: Name | None | UnsetType = UNSET
+    role: Name | None | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
+    needs: TaskIds | UnsetType = UNSET
+    needs_any: TaskIds | UnsetType = UNSET
+    parent: TaskId | None | UnsetType = UNSET
+    scope: Globs | UnsetType = UNSET
+    do_not_touch: Globs | UnsetType = UNSET
+    overlap: bool | UnsetType = UNSET
+    done_when: Checks | UnsetType = UNSET
+    budget: Money | None | UnsetType = UNSET
+    note: Line | UnsetType = UNSET
+
+
+class ImportedTask(AddTask, kw_only=True):
+    """A task of an import; `key` makes it the same task at the next import, and needs may name keys."""
+
+    key: Key
+    needs: Annotated[list[Key], Meta(max_length=500)] = []  # type: ignore[assignment]
+    needs_any: Annotated[list[Key], Meta(max_length=500)] = []  # type: ignore[assignment]
+    parent: Key | None = None
+
+
+class ImportTasks(Asked, kw_only=True):
+    """A part of an import."""
+
+    tasks: Annotated[list[ImportedTask], Meta(min_length=1, max_length=1000)]
+
+
+class ListTasks(Asked, kw_only=True):
+    """A page of the board."""
+
+    status: tasks.Status | None = None
+    session: Name | None = None
+    limit: Limit = 200
+    after: TaskId | None = None
+
+
+class Claim(Asked, kw_only=True):
+    """Who claims; `overlap` goes on although another task may write the same files."""
+
+    session: Name | None = None
+    overlap: bool = False
+
+
+class Held(Asked, kw_only=True):
+    """Whose claim, under which fence."""
+
+    session: Name | None = None
+    fence: Fence | None = None
+
+
+class HandIn(Held, kw_only=True):
+    """The work that is handed in: a commit on its branch, and the text of a result."""
+
+    result: Body | None = None
+    commit: Commit | None = None
+    branch: Branch | None = None
+
+
+class Release(Held, kw_only=True):
+    """Why the task goes back, if anything went wrong."""
+
+    reason: Line | None = None
+
+
+class Block(Held, kw_only=True):
+    """What a person has to decide."""
+
+    reason: Line
+
+
+class Because(Asked, kw_only=True):
+    """Why."""
+
+    reason: Line
+
+
+class NewSession(Asked, kw_only=True):
+    """A session from outside; one without `wip` may hold any number of tasks."""
+
+    name: Name
+    role: Name | None = None
+    wip: Annotated[int, Meta(ge=1, le=1000)] | None = None
+
+
+class TakeLease(Asked, kw_only=True):
+    """A lease on path globs or names such as port:3000; `ttl` in seconds."""
+
+    resources: Annotated[list[Glob], Meta(min_length=1, max_length=64)]
+    session: Name | None = None
+    shared: bool = False
+    ttl: Annotated[float, Meta(ge=1, le=604_800)] | None = None
+    task: TaskId | None = None
+    reason: Line | None = None
+
+
+class ListLeases(Asked, kw_only=True):
+    """Which leases."""
+
+    session: Name | None = None
+
+
+class SendMail(Asked, kw_only=True):
+    """A message to a session, role:NAME, everyone or owner."""
+
+    to: Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^(role:)?[A-Za-z0-9][A-Za-z0-9_-]*$")]
+    text: Annotated[str, Meta(min_length=1, max_length=65_536)]
+    session: Name | None = None
+    subject: Title | None = None
+    task: TaskId | None = None
+    wants_ack: bool = False
+
+
+class Inbox(Asked, kw_only=True):
+    """Whose mail, and whether also what was read."""
+
+    session: Name | None = None
+    all: bool = False
+    limit: Limit = 200
+    after: Seq = 0
+
+
+class As(Asked, kw_only=True):
+    """Who asks."""
+
+    session: Name | None = None
+
+
+class Land(Asked, kw_only=True):
+    """The commit on main that holds the work."""
+
+    commit: Annotated[str, Meta(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
+
+
+class ListMerges(Asked, kw_only=True):
+    """Which merges; without `all`, those that have not ended."""
+
+    all: bool = False
+    limit: Limit = 200
+
+
+class ListEvents(Asked, kw_only=True):
+    """A part of the log; a kind that ends in a dot takes all of its kind, `newest` the last that fit."""
+
+    after: Seq = 0
+    before: Seq | None = None
+    kind: Annotated[str, Meta(max_length=64, pattern=r"^[a-z_]+\.[a-z_]*$")] | None = None
+    subject: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")] | None = None
+    actor: Name | None = None
+    since: Annotated[float, Meta(ge=0, le=1e11)] | None = None
+    until: Annotated[float, Meta(ge=0, le=1e11)] | None = None
+    limit: Limit = 200
+    newest: bool = False
+    origin: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}$")] | None = None
+
+
+class ListAlerts(Asked, kw_only=True):
+    """A part of the alerts, the newest first."""
+
+    limit: Limit = 100
+
+
+class TaskRow(Struct, frozen=True, kw_only=True):
+    """A task as the board shows it; `ready` says that nothing else has to end before it."""
+
+    id: str
+    title: str
+    status: tasks.Status
+    session: str | None
+    kind: tasks.Kind
+    assignee: str | None
+    role: str | None
+    priority: int
+    needs: list[str]
+    needs_any: list[str]
+    parent: str | None
+    scope: tuple[str, ...]
+    do_not_touch: tuple[str, ...]
+    overlap: bool
+    fence: int
+    ready: bool
+    reason: str | None
+    commit: str | None
+    failed_tries: int
+    created: float
+    updated: float
+    claimed: float | None
+    ended: float | None
+
+
+class TaskFull(TaskRow, frozen=True, kw_only=True):
+    """A task with all that is known of it; `until` is when an outside session's claim ends if it stays silent."""
+
+    body: str
+    done_when: tuple[str, ...]
+    budget: float | None
+    key: str | None
+    tries: tuple[tasks.Try, ...]
+    notes: tuple[tasks.Note, ...]
+    result: str | None
+    front: str | None
+    unmet: int
+    open_children: int
+    until: float | None
+
+
+class Edge(Struct, frozen=True):
+    """One need of a task, or one task that needs it."""
+
+    id: str
+    title: str
+    status: tasks.Status
+    policy: Policy
+
+
+class Deps(Struct, frozen=True):
+    """What a task waits for, what waits for it, and its family."""
+
+    id: str
+    needs: list[Edge]
+    needed_by: list[Edge]
+    parent: str | None
+    children: list[str]
+
+
+class ImportAnswer(Struct, frozen=True):
+    """What an import did: the ids by key."""
+
+    added: dict[str, str]
+    updated: dict[str, str]
+    unchanged: dict[str, str]
+
+
+class SessionRow(Struct, frozen=True, kw_only=True):
+    """A session with what it holds and when it was last heard of."""
+
+    name: str
+    kind: sessions.Kind
+    state: sessions.State
+    role: str | None
+    wip: int | None
+    evidence: str | None
+    created: float
+    updated: float
+
+
+class SessionFull(SessionRow, frozen=True, kw_only=True):
+    """A session with the tasks that it holds, when it was last heard of, and what it did last."""
+
+    tasks: list[str]
+    seen: float | None
+    last_action: EventRow | None
+
+
+class Token(Struct, frozen=True):
+    """A session's token; it is shown once, and a new one makes the old ones worthless."""
+
+    session: str
+    token: str
+
+
+class LeaseFull(Struct, frozen=True, kw_only=True):
+    """A lease, with the time at which it ends if its holder stays silent."""
+
+    id: str
+    holder: str
+    resources: tuple[str, ...]
+    shared: bool
+    ttl: float
+    task: str | None
+    reason: str | None
+    fence: int
+    state: str
+    taken: float
+    ended: float | None
+    until: float | None
+
+    @staticmethod
+    def of(lease: Lease, until: float | None) -> LeaseFull:
+        """Return a lease as it is answered."""
+        return LeaseFull(**lease.__dict__, until=until)
+
+
+class MessageFull(Struct, frozen=True, kw_only=True):
+    """A message as one reader sees it."""
+
+    id: str
+    seq: int
+    sender: str
+    to: str
+    subject: str | None
+    text: str
+    task: str | None
+    wants_ack: bool
+    sent: float
+    read: float | None
+    acked: float | None
+
+    @staticmethod
+    def of(message: Message, text: str, read: float | None, acked: float | None) -> MessageFull:
+        """Return a message as it is answered."""
+        values = {**message.__dict__, "text": text, "seq": message.ordinal}
+        del values["ordinal"]
+        return MessageFull(**values, read=read, acked=acked)
+
+
+class MergeRow(Struct, frozen=True, kw_only=True):
+    """One entry of the merge queue."""
+
+    id: str
+    task: str
+    session: str
+    branch: str
+    commit: str | None
+    state: merges.State
+    landed: str | None
+    reason: str | None
+    queued: float
+    ended: float | None
+
+    @staticmethod
+    def of(merge: merges.Merge) -> MergeRow:
+        """Return a merge as it is answered."""
+        return MergeRow(**{name: value for name, value in merge.__dict__.items() if name != "ordinal"})
+
+
+class EventRow(Struct, frozen=True, kw_only=True):
+    """One event of the log; `prev` is the hash of the one before, in hex."""
+
+    seq: int
+    time: float
+    actor: str
+    kind: str
+    subject: str
+    data: dict[str, object]
+    key: str | None
+    prev: str
+
+
+class AlertRow(Struct, frozen=True, kw_only=True):
+    """Something a person should know."""
+
+    id: str
+    type: str
+    session: str | None
+    message: str
+    task: str | None
+    raised: float
+
+    @staticmethod
+    def of(alert: Alert) -> AlertRow:
+        """Return an alert as it is answered."""
+        return AlertRow(**{name: value for name, value in alert.__dict__.items() if name != "ordinal"})
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """The project at a glance."""
+
+    version: str
+    project: str
+    log: str
+    seq: int
+    counts: dict[str, int]
+    sessions: list[SessionFull]
+    leases: int
+    unread: int
+    merges: int
+
+
+class Problem(Struct, frozen=True):
+    """What is wrong in one sentence, and what to do about it."""
+
+    error: str
+    hint: str

@@ -1,0 +1,27 @@
+"""The project at a glance."""
+
+from __future__ import annotations
+
+from covey import __version__
+from covey.app import shapes
+from covey.app.mail import letters
+from covey.app.sessions import list_sessions
+from covey.app.verbs import Call, verb
+from covey.core.sessions import OWNER
+
+
+@verb("status", "GET /api/status", shapes.Nothing, shapes.Status)
+def status(call: Call, asked: shapes.Nothing) -> shapes.Status:
+    """Show the project at a glance: counts, sessions, leases, mail and the end of the log."""
+    tx = call.tx
+    return shapes.Status(
+        version=__version__,
+        project=call.house.project,
+        log=tx.head.log,
+        seq=tx.head.seq,
+        counts=tx.counts(),
+        sessions=list_sessions(call, asked),
+        leases=int(tx.db.rows("SELECT count(*) FROM leases WHERE state = 'live'")[0][0]),
+        unread=len(letters(call, call.who.session or OWNER, unread=True, limit=1000)),
+        merges=int(tx.db.rows("SELECT count(*) FROM merges WHERE state IN ('review', 'queued', 'testing')")[0][0]),
+    )

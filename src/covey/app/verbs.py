@@ -1,0 +1,235 @@
+"""One verb, one name: the table from which REST, OpenAPI, the CLI's client and the documentation are made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from covey.app.pulses import Pulses, of_session
+from covey.app.shapes import Asked, Nothing
+from covey.config import Config
+from covey.core import sessions
+from covey.core.sessions import COVEY, OWNER, RESERVED
+from covey.core.texts import Text, line, prose
+from covey.errors import Denied, Invalid, NotFound, Refused
+from covey.store import rows
+from covey.store.tx import Tx
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who asks: the owner, or one session by its own token."""
+
+    session: str | None = None
+
+    @property
+    def is_owner(self) -> bool:
+        """Say whether this is the person in charge."""
+        return self.session is None
+
+    @property
+    def name(self) -> str:
+        """Return the name under which idempotency keys belong to it."""
+        return OWNER if self.session is None else f"session:{self.session}"
+
+
+@dataclass(frozen=True)
+class House:
+    """What every verb may look at besides the store."""
+
+    config: Config
+    pulses: Pulses
+    project: str
+
+
+@dataclass
+class Call:
+    """One asking of one verb: who asks, and the transaction in which it is answered."""
+
+    tx: Tx
+    who: Principal
+    house: House
+    _known: dict[str, sessions.Session] = field(default_factory=dict)
+
+    def actor(self, asked: str | None) -> str:
+        """Return for whom this is done: a session speaks only for itself, the owner for any."""
+        if self.who.session is None:
+            if asked in (COVEY, sessions.EVERYONE):
+                raise Denied(f"Nobody can act as {asked}.")
+            return asked or OWNER
+        if asked not in (None, self.who.session):
+            raise Denied(
+                f"This token is {self.who.session}'s, and cannot act for {asked}.",
+                hint="A session speaks for itself; leave the name out.",
+            )
+        return self.who.session
+
+    def only_owner(self, what: str) -> None:
+        """Refuse a session what only the person in charge may do."""
+        if not self.who.is_owner:
+            raise Denied(f"Only the owner may {what}.", hint="Ask: covey mail send owner ...")
+
+    def hear(self, name: str) -> None:
+        """Note that a session was heard of."""
+        self.house.pulses.hear(of_session(name))
+
+    def known(self, name: str) -> sessions.Session:
+        """Return a session as it is, or as it would be if it acted for the first time."""
+        if name in self._known:
+            return self._known[name]
+        session = self.tx.session(name)
+        if session is not None and not session.removed:
+            self._known[name] = session
+            return session
+        kind = sessions.Kind.PERSON if name == OWNER else sessions.Kind.OUTSIDE
+        if name in RESERVED and name != OWNER:
+            raise Invalid(f"{name} is a name that no session can have.")
+        return sessions.first(name, sessions.Registered(kind=kind), self.tx.now)
+
+    def worker(self, name: str) -> sessions.Session:
+        """Return a session that acts, registering a name that is new and waking one that was taken for dead."""
+        session = self.known(name)
+        if name not in self._known:
+            before = self.tx.session(name)
+            event = sessions.register(before, session.kind, session.role, session.wip)
+            session = self.put_session(before, name, event)
+        elif session.kind is not sessions.Kind.RUN and session.state is sessions.State.DEAD:
+            session = self.put_session(session, name, sessions.Changed(sessions.State.IDLE, "heard of again"))
+        self.hear(name)
+        return session
+
+    def put_session(self, before: sessions.Session | None, name: str, event: sessions.Event) -> sessions.Session:
+        """Write a session as it is after an event, and the event."""
+        if before is None:
+            assert isinstance(event, sessions.Registered)
+            after = sessions.first(name, event, self.tx.now)
+            self.tx.insert(rows.SESSIONS, after)
+        else:
+            after = sessions.apply(before, event, self.tx.now)
+            self.tx.update(rows.SESSIONS, before, after)
+        self._known[name] = after
+        by = name if isinstance(event, sessions.Registered) and self.who.session == name else self.who.session or OWNER
+        self.tx.append(by, name, event, after)
+        return after
+
+    def prose(self, text: str, what: str) -> Text:
+        """Return a long text as it is kept, or refuse it."""
+        return self.tx.keep(prose(text, what))
+
+    def line(self, text: str | None, what: str, limit: int = 2000) -> str | None:
+        """Return a text of one line as it is kept, or refuse it."""
+        return None if text is None else line(text, what, limit)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of a list, and how long the whole list is."""
+
+    rows: list[Any]
+    total: int
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One thing that can be asked: its name, its address, what it takes and what it answers."""
+
+    name: str
+    method: str
+    path: str
+    asked: type[Asked]
+    answers: Any
+    run: Callable[..., Any]
+    status: int = 200
+    owner: bool = False
+    summary: str = ""
+    decoder: msgspec.json.Decoder[Any] = field(default_factory=lambda: msgspec.json.Decoder(Nothing))
+
+    @property
+    def changes(self) -> bool:
+        """Say whether this verb writes."""
+        return self.method != "GET"
+
+    @property
+    def params(self) -> list[str]:
+        """Return the names in the path."""
+        return re.findall(r"\{(\w+)\}", self.path)
+
+    def fill(self, params: dict[str, str]) -> str:
+        """Return the path with its names filled in."""
+        return re.sub(r"\{(\w+)\}", lambda found: params[found[1]], self.path)
+
+
+VERBS: dict[str, Verb] = {}
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def verb(
+    name: str,
+    address: str,
+    asked: type[Asked],
+    answers: Any,
+    *,
+    status: int = 200,
+    owner: bool = False,
+) -> Callable[[F], F]:
+    """Enter a function into the table of verbs; the first line of its docstring is its summary."""
+    method, path = address.split(" ")
+
+    def enter(function: F) -> F:
+        summary = (function.__doc__ or "").strip().splitlines()[0]
+        VERBS[name] = Verb(
+            name, method, path, asked, answers, function, status, owner, summary, msgspec.json.Decoder(asked)
+        )
+        return function
+
+    return enter
+
+
+_AT = re.compile(r" - at `\$?\.?([^`]*)`$")
+
+
+def read_body(verb: Verb, body: bytes) -> Asked:
+    """Return what a request body asks, or say in one sentence what is wrong with it."""
+    if not body:
+        body = b"{}"
+    try:
+        asked: Asked = verb.decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise Invalid(explain(str(error)), hint="GET /api/openapi.json describes every request.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"The body is not valid JSON: {error}.") from None
+    return asked
+
+
+def read_query(verb: Verb, pairs: list[tuple[str, str]]) -> Asked:
+    """Return what a query asks, or say in one sentence what is wrong with it."""
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise Invalid("A parameter stands twice in the query.")
+    try:
+        return msgspec.convert(values, verb.asked, strict=False)
+    except msgspec.ValidationError as error:
+        raise Invalid(explain(str(error)), hint="GET /api/openapi.json describes every request.") from None
+
+
+def explain(message: str) -> str:
+    """Return a validation error as one sentence about one field."""
+    place = _AT.search(message)
+    said = _AT.sub("", message).replace("`", "")
+    said = re.sub(r"matching regex .*", "in another form", said)
+    field = place[1] if place else ""
+    return f"{field}: {said[0].lower()}{said[1:]}." if field else f"{said}."
+
+
+def missing(what: str, name: str) -> NotFound:
+    """Return the error for a thing that is not there."""
+    return NotFound(f"There is no {what} {name[:80]!r}.")
+
+
+def unchanged(what: str) -> Refused:
+    """Return the error for a request that would change nothing."""
+    return Refused(f"Nothing of {what} would change.")

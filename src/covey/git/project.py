@@ -1,0 +1,115 @@
+"""The project: one repository under covey's care, the same from every worktree and subfolder of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from covey.errors import Invalid, Refused
+from covey.git.run import git, try_git
+
+
+@dataclass(frozen=True)
+class Project:
+    """Where a repository keeps its files, and where covey keeps its own."""
+
+    root: Path
+    common: Path
+    bare: bool
+
+    @property
+    def name(self) -> str:
+        """Return the project's name: that of its folder, fit for a host name."""
+        raw = self.root.name.removesuffix(".git").lower()
+        return re.sub(r"[^a-z0-9]+", "-", raw).strip("-")[:40] or "project"
+
+    @property
+    def state(self) -> Path:
+        """Return the folder of covey's own files: shared by all worktrees, never committed."""
+        return self.common / "covey"
+
+    @property
+    def database(self) -> Path:
+        """Return the file of the store."""
+        return self.state / "covey.db"
+
+    @property
+    def lock(self) -> Path:
+        """Return the file whose lock makes its holder the only writer."""
+        return self.state / "lock"
+
+    @property
+    def owner_token(self) -> Path:
+        """Return the file of the owner's token."""
+        return self.state / "owner.token"
+
+    @property
+    def daemon_file(self) -> Path:
+        """Return the file in which the daemon says where it answers."""
+        return self.state / "daemon.json"
+
+    @property
+    def is_begun(self) -> bool:
+        """Say whether covey looks after this repository."""
+        return self.database.exists()
+
+    def must_be_begun(self) -> Project:
+        """Return the project, or say how to begin."""
+        if not self.is_begun:
+            raise Refused(f"covey does not look after {self.root} yet.", hint="Run covey init there.")
+        return self
+
+
+def find(folder: Path) -> Project:
+    """Return the project that a folder belongs to, or say why there is none."""
+    if not folder.is_dir():
+        raise Invalid(f"There is no folder {folder}.")
+    asked = try_git(
+        "rev-parse", "--path-format=absolute", "--git-common-dir", "--absolute-git-dir", "--is-bare-repository", at=folder
+    )
+    if asked.returncode != 0:
+        complaint = asked.stderr.decode(errors="replace").strip()
+        if "not a git repository" in complaint:
+            raise Invalid(f"{folder} is in no git repository.", hint="Go into one, or make one with git init.")
+        raise Invalid(f"git does not accept {folder}: {complaint.splitlines()[0].removeprefix('fatal: ')}.")
+    common_text, own_text, bare_text = asked.stdout.decode().splitlines()
+    common, own = Path(common_text), Path(own_text)
+    if bare_text == "true" and common == own:
+        if folder != common and common.name == ".git" and _is_inside(folder, common):
+            return find(common.parent)
+        return Project(root=common, common=common, bare=True)
+    return Project(root=_main_worktree(folder, common, own), common=common, bare=False)
+
+
+def _is_inside(folder: Path, parent: Path) -> bool:
+    return parent == folder or parent in folder.parents
+
+
+def _main_worktree(folder: Path, common: Path, own: Path) -> Path:
+    """Return the checkout that the repository began with, whatever worktree we stand in."""
+    if common == own:
+        top = try_git("rev-parse", "--show-toplevel", at=folder)
+        if top.returncode == 0 and top.stdout.strip():
+            return Path(top.stdout.decode().strip())
+    if common.name == ".git":
+        return common.parent
+    named = try_git("config", "--file", str(common / "config"), "core.worktree", at=common)
+    if named.returncode == 0:
+        return (common / named.stdout.decode().strip()).resolve()
+    return common
+
+
+def has_commit_on(project: Project, commit: str, branch: str) -> bool:
+    """Say whether a commit is in the history of a branch."""
+    return try_git("merge-base", "--is-ancestor", commit, f"refs/heads/{branch}", at=project.common).returncode == 0
+
+
+def recent_commits(project: Project, since: str) -> list[tuple[str, float, str, str]]:
+    """Return hash, time, author and subject of the commits on any branch since a time, the newest first."""
+    printed = git(
+        "log", "--branches", "--date-order", f"--since={since}",
+        "--format=%h%x00%ct%x00%an%x00%s", "--max-count=200", at=project.common,
+    )
+    lines = (line.split("\0", 3) for line in printed.decode(errors="replace").splitlines())
+    return [(parts[0], float(parts[1]), parts[2], parts[3]) for parts in lines if len(parts) == 4]

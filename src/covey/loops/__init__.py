@@ -1,0 +1,1 @@
+"""Loops that make the world match the rows: look, judge, act, repeat."""
