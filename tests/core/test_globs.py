@@ -367,6 +367,7 @@ def test_a_path_is_covered_by_an_include_unless_an_exclude_matches() -> None:
         (["**"], ["a/*/b"], ["a/**/b"], ["a/b", "a/*/*/**"], False),
         (["[α-γ]"], ["α", "γ"], ["?"], [], True),
         (["[α-γ]"], ["α", "[β-γ]"], ["?"], [], False),
+        (["[α-δ]"], ["[α-β]"], ["?"], [], True),
         ([], ["a"], ["**"], [], False),
     ],
 )

@@ -16,7 +16,7 @@ from covey.app.verbs import Call, Page, missing, verb
 from covey.core import globs, ids, merges, scheduling, sessions, tasks
 from covey.core.expiry import claim_ttl
 from covey.core.needs import Need, Policy, find_cycle, is_met
-from covey.core.sessions import COVEY
+from covey.core.sessions import COVEY, State
 from covey.core.tasks import ENDED, WAITING, Status, Task
 from covey.core.texts import TITLE, line
 from covey.errors import Denied, Invalid, Refused
@@ -198,6 +198,8 @@ def change(call: Call, task: Task, event: tasks.Event, actor: str) -> Task:
     """Write a task as it is after an event, the event, and all that follows from it."""
     tx = call.tx
     after = tasks.apply(task, event, tx.now, actor)
+    if (task.status is Status.DOING) is not (after.status is Status.DOING):
+        _set_to_work(call, task, after)
     if after.needs != task.needs:
         after = replace(after, unmet=_unmet(tx, after.needs))
         tx.put_needs(task.id, after.needs)
@@ -215,6 +217,14 @@ def change(call: Call, task: Task, event: tasks.Event, actor: str) -> Task:
     if after.status is Status.DROPPED and task.status in (Status.REVIEW, Status.MERGING):
         withdraw(call, task.id, f"{task.id} was dropped")
     return after
+
+
+def _set_to_work(call: Call, before: Task, after: Task) -> None:
+    """Show an outside session as working while it holds a task; a run's state is the watchdog's to tell."""
+    if after.status is Status.DOING and after.session is not None:
+        call.show_state(after.session, State.WORKING, f"claimed {after.id}")
+    elif before.session is not None and call.tx.holding(before.session) == 1:
+        call.show_state(before.session, State.IDLE, f"holds {before.id} no more")
 
 
 def queue(call: Call, event: merges.Queued) -> merges.Merge:

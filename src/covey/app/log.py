@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec import Raw
 
 from covey.app import shapes
 from covey.app.shapes import AlertRow, EventRow
 from covey.app.verbs import Call, missing, verb
 from covey.core.events import Event
 from covey.store import rows
-
-_data = msgspec.json.Decoder(dict[str, object])
 
 
 @verb("log.list", "GET /api/log", shapes.ListEvents, list[EventRow])
@@ -38,7 +36,7 @@ def event_row(event: Event) -> EventRow:
         actor=event.actor,
         kind=event.kind,
         subject=event.subject,
-        data=_data.decode(event.data),
+        data=Raw(event.data),
         key=event.key,
         prev=event.prev.hex(),
     )

@@ -7,6 +7,8 @@ from covey.core.expiry import Watch
 from covey.store.tx import Pulse, Tx
 
 DAEMON = "daemon"
+NOTED_EVERY = 15.0
+"""Seconds between two notes of the signs of life on disk."""
 
 
 class Pulses:
@@ -27,7 +29,7 @@ class Pulses:
     def without_daemon(self) -> None:
         """Watch since the daemon was last at work: from then on everybody could have renewed without it."""
         last = self._seen.get(DAEMON)
-        self.watch = Watch(last.awake if last else 0.0, self.watch.last)
+        self.watch = Watch(last.awake + NOTED_EVERY if last else 0.0, self.watch.last)
 
     def look(self) -> Watch:
         """Look at the clocks again."""
@@ -64,7 +66,7 @@ class Pulses:
     def note(self, tx: Tx) -> None:
         """Write what is new to disk; if that fails, it is merely older there."""
         fresh, self._fresh = self._fresh, set()
-        for subject in fresh:
+        for subject in tuple(fresh):
             pulse = self._seen.get(subject)
             if pulse is not None:
                 tx.put_pulse(subject, pulse)

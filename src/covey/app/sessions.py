@@ -64,11 +64,8 @@ def full(call: Call, session: sessions.Session) -> SessionFull:
     held = [task.id for task in call.tx.held_by(session.name)]
     pulse = call.house.pulses.seen(of_session(session.name))
     last = call.tx.last_event_of(session.name)
-    values = {name: getattr(session, name) for name in SessionRow.__struct_fields__}
-    if held and session.kind is not Kind.RUN and session.state is State.IDLE:
-        values["state"] = State.WORKING
     return SessionFull(
-        **values,
+        **{name: getattr(session, name) for name in SessionRow.__struct_fields__},
         tasks=held,
         seen=pulse.seen if pulse else None,
         last_action=None if last is None else event_row(last),

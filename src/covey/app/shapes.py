@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from covey.core import merges, sessions, tasks
 from covey.core.alerts import Alert
@@ -29,6 +29,9 @@ Seq = Annotated[int, Meta(ge=0, le=2**53)]
 Commit = Annotated[str, Meta(pattern=r"^[0-9a-f]{7,64}$")]
 Branch = Annotated[str, Meta(min_length=1, max_length=250, pattern=r"^[^\x00-\x20\x7f~^:?*\[\\]+$")]
 Key = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+Json = Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
 
 
 class Asked(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -402,7 +405,7 @@ class EventRow(Struct, frozen=True, kw_only=True):
     actor: str
     kind: str
     subject: str
-    data: dict[str, object]
+    data: Json
     key: str | None
     prev: str
 

@@ -102,7 +102,17 @@ class Call:
         self.hear(name)
         return session
 
-    def put_session(self, before: sessions.Session | None, name: str, event: sessions.Event) -> sessions.Session:
+    def show_state(self, name: str, state: sessions.State, evidence: str) -> None:
+        """Bring a session from outside into a state, if it is not there already."""
+        session = self.known(name)
+        if session.kind is not sessions.Kind.RUN and name in self._known:
+            event = sessions.change(session, state, evidence)
+            if event is not None:
+                self.put_session(session, name, event, by=name)
+
+    def put_session(
+        self, before: sessions.Session | None, name: str, event: sessions.Event, *, by: str | None = None
+    ) -> sessions.Session:
         """Write a session as it is after an event, and the event."""
         if before is None:
             assert isinstance(event, sessions.Registered)
@@ -112,8 +122,7 @@ class Call:
             after = sessions.apply(before, event, self.tx.now)
             self.tx.update(rows.SESSIONS, before, after)
         self._known[name] = after
-        by = name if isinstance(event, sessions.Registered) and self.who.session == name else self.who.session or OWNER
-        self.tx.append(by, name, event, after)
+        self.tx.append(by or self.who.session or OWNER, name, event, after)
         return after
 
     def prose(self, text: str, what: str) -> Text:
@@ -187,6 +196,11 @@ def verb(
         return function
 
     return enter
+
+
+def fingerprint(method: str, target: str, body: bytes) -> bytes:
+    """Return what makes two requests the same one, whoever carries them; `target` is the path with its query."""
+    return f"{method} {target}\n".encode() + body
 
 
 _AT = re.compile(r" - at `\$?\.?([^`]*)`$")

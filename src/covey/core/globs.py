@@ -496,7 +496,7 @@ _State = tuple[int, int, int, bool]
 
 
 def _search(pairs: Sequence[tuple[str, str]], without: _Machine, bound: int | None) -> str | None:
-    """Return a path that both patterns of a pair match and `without` does not, a shortest one if there is one pair."""
+    """Return a path that both patterns of a pair match and `without` does not; with one pair a shortest."""
     patterns = tuple(sorted({pattern for pair in pairs for pattern in pair}))
     machine = _machine(patterns)
     letters = _letters((machine, without))

@@ -1,0 +1,267 @@
+"""covey up and covey down: the daemon's beginning and end."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import http.client
+import ipaddress
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from covey.errors import CoveyError, Invalid, Refused, ToolFailed, Unavailable
+from covey.git import project as projects
+from covey.git.project import Project
+from covey.store.lock import WriterLock
+
+PATIENCE = 30.0
+
+
+def run(word: str, argv: list[str], folder: Path) -> int:
+    """Run `covey up` or `covey down`."""
+    return _up(argv, folder) if word == "up" else _down(argv, folder)
+
+
+def answering(project: Project) -> dict[str, Any] | None:
+    """Return where the daemon says that it answers, if it does answer there."""
+    try:
+        said: dict[str, Any] = json.loads(project.daemon_file.read_text())
+        connection = http.client.HTTPConnection("127.0.0.1", int(said["port"]), timeout=10)
+        token = project.owner_token.read_text().strip()
+        connection.request("GET", "/api/status", headers={"Authorization": f"Bearer {token}"})
+        return said if connection.getresponse().status == 200 else None
+    except (OSError, ValueError, KeyError, http.client.HTTPException):
+        return None
+
+
+def _up(argv: list[str], folder: Path) -> int:
+    parser = argparse.ArgumentParser(
+        prog="covey up",
+        description="Start the daemon of this repository in the background, and return when it answers.",
+        epilog="Example: covey up --json   prints the address, the owner's token and the process id.",
+    )
+    parser.add_argument("--json", action="store_true", help="print {url, token, pid}")
+    parser.add_argument("--foreground", action="store_true", help="stay, and show the log")
+    parser.add_argument("--service", action="store_true", help="write a systemd unit instead of starting anything")
+    parser.add_argument("--port", type=_port, help="the port on loopback (kept from then on)")
+    parser.add_argument("--bind", metavar="HOST:PORT", help="answer beyond loopback too, with TLS")
+    parser.add_argument("--certificate", type=Path, metavar="FILE", help="certificate for --bind (default: self-signed)")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="private key of the certificate")
+    words = parser.parse_args(argv)
+    project = projects.find(folder).must_be_begun()
+    command = _command(project, words)
+    if words.service:
+        return _service(project, command, as_json=words.json)
+    if words.foreground:
+        os.execv(command[0], [*command, "--foreground"])
+    said = answering(project)
+    if said is None:
+        said = _start(project, command)
+    elif words.bind or words.port:
+        raise Refused("The daemon is running already.", hint="covey down first, then covey up with these options.")
+    return _say_up(project, said, words)
+
+
+def _say_up(project: Project, said: dict[str, Any], words: argparse.Namespace) -> int:
+    answer = {"url": said["url"], "token": project.owner_token.read_text().strip(), "pid": said["pid"]}
+    if words.json:
+        print(json.dumps(answer))
+        return 0
+    print(f"covey is up at {said['url']} (process {said['pid']}).")
+    if words.bind:
+        certificate = words.certificate or project.state / "tls" / "certificate.pem"
+        print(f"Also at https://{words.bind}, certificate SHA-256 {_fingerprint(certificate)}.")
+    return 0
+
+
+def _down(argv: list[str], folder: Path) -> int:
+    parser = argparse.ArgumentParser(
+        prog="covey down", description="Stop the daemon of this repository; what was acknowledged is on disk."
+    )
+    parser.add_argument("--json", action="store_true", help="print {stopped, pid}")
+    words = parser.parse_args(argv)
+    project = projects.find(folder).must_be_begun()
+    pid = _holder(project)
+    if pid is not None:
+        os.kill(pid, signal.SIGTERM)
+        _wait_until_free(project, pid)
+    if words.json:
+        print(json.dumps({"stopped": pid is not None, "pid": pid}))
+    else:
+        print("covey is down." if pid else "covey was not up.")
+    return 0
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError("a port is a number from 1 to 65535")
+    return int(text)
+
+
+def _command(project: Project, words: argparse.Namespace) -> list[str]:
+    command = [sys.executable, "-m", "covey.daemon", str(project.root)]
+    if words.port:
+        command += ["--port", str(words.port)]
+    if words.bind:
+        certificate, key = _certificate(project, words)
+        command += ["--bind", words.bind, "--certificate", str(certificate), "--key", str(key)]
+    return command
+
+
+def _start(project: Project, command: list[str]) -> dict[str, Any]:
+    """Start the daemon in a session of its own and wait until it answers."""
+    printed = project.state / "daemon.out"
+    with printed.open("wb") as out:
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd=project.root
+        )
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        said = answering(project)
+        if said is not None:
+            return said
+        if child.poll() is not None:
+            said = answering(project)
+            if said is not None:
+                return said
+            raise _why(printed)
+        time.sleep(0.02)
+    raise Unavailable(f"The daemon does not answer after {PATIENCE:g} s.", hint=f"Look into {project.state}/daemon.log.")
+
+
+def _why(printed: Path) -> CoveyError:
+    """Return why the daemon ended at once, in its own words."""
+    lines = printed.read_text(errors="replace").strip().splitlines()
+    try:
+        said = json.loads(lines[-1])
+        return Refused(said["error"], hint=said["hint"])
+    except (IndexError, ValueError, KeyError, TypeError):
+        last = lines[-1] if lines else "it printed nothing"
+        return Unavailable(f"The daemon ended at once: {last}.", hint=f"{printed} has what it printed.")
+
+
+def _holder(project: Project) -> int | None:
+    """Return the process that holds the project's lock as its daemon."""
+    lock = WriterLock(project.lock)
+    if lock.try_take():
+        lock.give()
+        return None
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            pid = int(json.loads(project.daemon_file.read_text())["pid"])
+        except (OSError, ValueError, KeyError):
+            pid = 0
+        if pid and _holds(project, pid):
+            return pid
+        if lock.try_take():
+            lock.give()
+            return None
+        time.sleep(0.02)
+    raise Unavailable("Something holds this project's lock and does not say what it is.", hint="Try again.")
+
+
+def _holds(project: Project, pid: int) -> bool:
+    """Say whether the kernel names this process as the holder of the lock."""
+    inode = str(project.lock.stat().st_ino)
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return True
+    held = (line.split() for line in lines)
+    return any(part[1] == "FLOCK" and part[-4] == str(pid) and part[-3].split(":")[-1] == inode for part in held)
+
+
+def _wait_until_free(project: Project, pid: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    lock = WriterLock(project.lock)
+    while time.monotonic() < deadline:
+        if lock.try_take():
+            lock.give()
+            return
+        if not _holds(project, pid):
+            return
+        time.sleep(0.02)
+    raise Unavailable(f"Process {pid} has not stopped after {PATIENCE:g} s.", hint="Try covey down again.")
+
+
+# Beyond loopback
+
+
+def _certificate(project: Project, words: argparse.Namespace) -> tuple[Path, Path]:
+    """Return certificate and key for --bind: those that were named, or self-signed ones that stay the project's."""
+    if (words.certificate is None) is not (words.key is None):
+        raise Invalid("--certificate and --key belong together.")
+    if words.certificate is not None:
+        for path in (words.certificate, words.key):
+            if not path.is_file():
+                raise Invalid(f"There is no file {path}.")
+        return words.certificate.resolve(), words.key.resolve()
+    folder = project.state / "tls"
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    if not certificate.exists():
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _self_signed(words.bind.rpartition(":")[0].strip("[]"), certificate, key)
+    return certificate, key
+
+
+def _self_signed(host: str, certificate: Path, key: Path) -> None:
+    if shutil.which("openssl") is None:
+        raise ToolFailed("openssl is not installed, so no certificate can be made.", hint="Install it, or name one.")
+    names = f"DNS:localhost,IP:127.0.0.1,{_subject_name(host)}"
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "825",
+         "-subj", "/CN=covey", "-addext", f"subjectAltName={names}", "-keyout", str(key), "-out", str(certificate)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    if made.returncode != 0:
+        raise ToolFailed(f"openssl could not make a certificate: {made.stderr.strip().splitlines()[-1]}.")
+    key.chmod(0o600)
+
+
+def _subject_name(host: str) -> str:
+    try:
+        return f"IP:{ipaddress.ip_address(host)}"
+    except ValueError:
+        return f"DNS:{host}"
+
+
+def _fingerprint(certificate: Path) -> str:
+    import base64
+
+    text = certificate.read_text()
+    body = text.split("-----BEGIN CERTIFICATE-----")[1].split("-----END CERTIFICATE-----")[0]
+    digest = hashlib.sha256(base64.b64decode(body)).hexdigest().upper()
+    return ":".join(digest[i : i + 2] for i in range(0, len(digest), 2))
+
+
+# As a service
+
+
+def _service(project: Project, command: list[str], *, as_json: bool) -> int:
+    """Write a systemd unit of the user, and say how to switch it on."""
+    base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    tag = hashlib.sha256(str(project.common).encode()).hexdigest()[:6]
+    unit = base / "systemd" / "user" / f"covey-{project.name}-{tag}.service"
+    unit.parent.mkdir(parents=True, exist_ok=True)
+    quoted = " ".join('"' + part.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"' for part in command)
+    unit.write_text(
+        "[Unit]\n"
+        f"Description=covey for {project.root}\n\n"
+        "[Service]\n"
+        f"ExecStart={quoted} --foreground\n"
+        "Restart=on-failure\n"
+        "KillMode=process\n\n"
+        "[Install]\n"
+        "WantedBy=default.target\n"
+    )
+    switch_on = f"systemctl --user daemon-reload && systemctl --user enable --now {unit.name}"
+    print(json.dumps({"unit": str(unit), "enable": switch_on}) if as_json else f"Wrote {unit}.\nSwitch it on with:\n  {switch_on}")
+    return 0

@@ -1,0 +1,290 @@
+"""The daemon: puts the store, the web and the loops together, and is the only writer while it lives."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import logging.handlers
+import os
+import signal
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+import uvloop
+
+from covey import __version__, config
+from covey.app.app import App
+from covey.app.clock import SystemClock
+from covey.core.events import Started, Stopped
+from covey.core.sessions import COVEY
+from covey.errors import CoveyError, Invalid, Refused
+from covey.git import project as projects
+from covey.git.project import Project
+from covey.loops.janitor import LOOK_EVERY, Janitor
+from covey.store.lock import WriterLock
+from covey.store.sqlite import SqliteStore
+from covey.store.tx import Tx
+from covey.store.writer import Writer
+from covey.web.server import Doors, Web
+
+COUNTS_EVERY = 0.25
+GRACE = 3
+"""Seconds that requests under way have to end when the daemon stops."""
+
+log = logging.getLogger("covey.daemon")
+
+
+@dataclass(frozen=True)
+class Bind:
+    """An address beyond loopback, with its certificate."""
+
+    host: str
+    port: int
+    certificate: Path
+    key: Path
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its own signal handlers: the daemon stops all of its servers together."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Daemon:
+    """One project's daemon, from its lock to its last answer."""
+
+    def __init__(self, project: Project, port: int | None, bind: Bind | None) -> None:
+        self.project = project
+        self._lock = WriterLock(project.lock)
+        if not self._lock.try_take():
+            raise Refused("A daemon or another covey command holds this project's lock.", hint="covey status tells which.")
+        self._clock = SystemClock()
+        self._store = SqliteStore(project.database, clock=lambda: self._clock.now().wall, project=project.name)
+        self._app = App(self._store, config.load(project.root), self._clock, project.name, daemon=True)
+        self._sockets = [_loopback(project, port)]
+        self._bind = bind
+        if bind is not None:
+            self._sockets.append(_listen(bind.host, bind.port))
+        own = self._sockets[0].getsockname()[1]
+        ports = {own: "http"} | ({bind.port: "https"} if bind else {})
+        names = {"127.0.0.1", "localhost", "[::1]", host_name(project, self._store.head.log), socket.gethostname().lower()}
+        if bind is not None:
+            names.add(bind.host.lower())
+        self.url = f"http://127.0.0.1:{own}"
+        self._web = Web(self._app, project.owner_token.read_text().strip(), Doors(names, ports))
+        self._servers = [self._server(i) for i in range(len(self._sockets))]
+        self._stop = asyncio.Event()
+
+    def _server(self, number: int) -> _Server:
+        tls = self._bind if number else None
+        settings = uvicorn.Config(
+            self._web,
+            loop="none",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=GRACE,
+            ssl_certfile=tls.certificate if tls else None,
+            ssl_keyfile=tls.key if tls else None,
+        )
+        return _Server(settings)
+
+    async def run(self) -> None:
+        """Serve until told to stop; what was acknowledged is on disk then."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        self._web.begin(lambda deliver: Writer(self._store, deliver))
+        await self._web.write(lambda tx: tx.append(COVEY, "daemon", Started(__version__)))
+        serving = [
+            asyncio.create_task(server.serve(sockets=[sock]))
+            for server, sock in zip(self._servers, self._sockets, strict=True)
+        ]
+        loops = [asyncio.create_task(self._look()), asyncio.create_task(self._count())]
+        while not all(server.started for server in self._servers):
+            await asyncio.sleep(0.005)
+        self._announce()
+        await self._stop.wait()
+        log.info("stopping")
+        self._web.hub.close()
+        for server in self._servers:
+            server.should_exit = True
+        await asyncio.gather(*serving)
+        for task in loops:
+            task.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+        await self._last_words()
+
+    async def _last_words(self) -> None:
+        def last(tx: Tx) -> None:
+            self._app.note_pulses(tx)
+            tx.append(COVEY, "daemon", Stopped())
+
+        try:
+            await self._web.write(last)
+        except CoveyError as error:
+            log.warning("the last words were not written: %s", error)
+
+    def close(self) -> None:
+        """Finish what was begun, and let the lock go last."""
+        if self._web.writer is not None:
+            self._web.writer.stop()
+        self._web.close()
+        self._store.close()
+        with contextlib.suppress(OSError):
+            self.project.daemon_file.unlink()
+        self._lock.give()
+
+    def _announce(self) -> None:
+        """Say where we answer, in a file that is whole or not there."""
+        said = {"pid": os.getpid(), "url": self.url, "port": self._sockets[0].getsockname()[1], "version": __version__}
+        part = self.project.daemon_file.with_suffix(".part")
+        part.write_text(json.dumps(said | {"started": round(time.time(), 3)}))
+        part.chmod(0o600)
+        part.rename(self.project.daemon_file)
+        log.info("serving at %s", self.url)
+
+    async def _look(self) -> None:
+        janitor = Janitor(self._app, self._web.read, self._web.write)
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            try:
+                await janitor.tick()
+            except CoveyError as error:
+                log.warning("the janitor could not finish: %s", error)
+            except Exception:
+                log.exception("the janitor failed")
+
+    async def _count(self) -> None:
+        while True:
+            await asyncio.sleep(COUNTS_EVERY)
+            try:
+                await self._web.tell_counts()
+            except CoveyError as error:
+                log.warning("the counters were not told: %s", error)
+
+
+def host_name(project: Project, log_id: str) -> str:
+    """Return the name under which this project's page lives; no other server on loopback shares its cookies."""
+    return f"{project.name}-{log_id[:6]}.localhost"
+
+
+def _loopback(project: Project, port: int | None) -> socket.socket:
+    """Listen on the port that the project had before, or on one that is free and stays the project's."""
+    kept = project.state / "port"
+    if port is None and kept.exists():
+        port = int(kept.read_text())
+    listening = _listen("127.0.0.1", port or 0)
+    kept.write_text(str(listening.getsockname()[1]))
+    return listening
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise Refused(
+            f"Port {port} of {host} cannot be had: {error.strerror}.",
+            hint="End what uses it, or give the daemon another: covey up --port N.",
+        ) from error
+    listening.listen(1024)
+    listening.setblocking(False)
+    return listening
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def _keep_log(project: Project, *, foreground: bool) -> None:
+    path = project.state / "daemon.log"
+    handler: logging.Handler = logging.handlers.RotatingFileHandler(
+        path, maxBytes=5_000_000, backupCount=4, encoding="utf-8"
+    )
+    handler.setFormatter(_JsonLines())
+    root = logging.getLogger()
+    root.setLevel(logging.INFO)
+    root.addHandler(handler)
+    logging.raiseExceptions = False
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    if foreground:
+        shown = logging.StreamHandler()
+        shown.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+        root.addHandler(shown)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the daemon of one project in this process."""
+    parser = argparse.ArgumentParser(prog="covey.daemon")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--bind")
+    parser.add_argument("--certificate", type=Path)
+    parser.add_argument("--key", type=Path)
+    parser.add_argument("--foreground", action="store_true")
+    words = parser.parse_args(argv)
+    try:
+        project = projects.find(words.folder.resolve()).must_be_begun()
+        _keep_log(project, foreground=words.foreground)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(project, words.port, _bind_of(words)))
+    except CoveyError as error:
+        print(json.dumps({"error": error.message, "hint": error.hint}), file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+async def _serve(project: Project, port: int | None, bind: Bind | None) -> None:
+    daemon = Daemon(project, port, bind)
+    try:
+        await daemon.run()
+    finally:
+        daemon.close()
+
+
+def _bind_of(words: argparse.Namespace) -> Bind | None:
+    if words.bind is None:
+        return None
+    host, _, port = words.bind.rpartition(":")
+    if not host or not port.isdigit() or words.certificate is None or words.key is None:
+        raise Invalid("--bind takes HOST:PORT and needs a certificate with its key.")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(words.certificate, words.key)
+    except (OSError, ssl.SSLError) as error:
+        raise Invalid(f"The certificate {words.certificate} cannot be used: {error}.") from error
+    return Bind(host.strip("[]"), int(port), words.certificate, words.key)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""The janitor: ends what silence ends, notes the signs of life, and clears away what has had its time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from covey.app.app import App
+from covey.app.pulses import NOTED_EVERY
+from covey.store.audit import prune
+from covey.store.tx import Tx
+
+LOOK_EVERY = 1.0
+FORGET_EVERY = 600.0
+PRUNE_EVERY = 6 * 3600.0
+
+log = logging.getLogger("covey.janitor")
+Run = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
+
+
+class Janitor:
+    """Looks once a second; writes only when there is something to do."""
+
+    def __init__(self, app: App, read: Run, write: Run) -> None:
+        self._app = app
+        self._read = read
+        self._write = write
+        now = app.house.pulses.watch.last.awake
+        self._noted = self._forgot = self._pruned = now
+
+    async def tick(self) -> None:
+        """Look, judge, act."""
+        app = self._app
+        now = app.house.pulses.look().last.awake
+        if await self._read(app.is_anything_silent):
+            ended = await self._write(app.sweep)
+            log.info("silence ended %d things", ended)
+        if now - self._noted >= NOTED_EVERY:
+            self._noted = now
+            await self._write(app.note_pulses)
+        if now - self._forgot >= FORGET_EVERY:
+            self._forgot = now
+            await self._write(app.forget)
+        if now - self._pruned >= PRUNE_EVERY:
+            self._pruned = now
+            await self._write(self._prune)
+
+    def _prune(self, tx: Tx) -> None:
+        keep = self._app.house.config.log
+        prune(tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)

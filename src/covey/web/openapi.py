@@ -1,0 +1,118 @@
+"""OpenAPI, made from the types that validate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from covey import __version__
+from covey.app.shapes import Problem
+from covey.app.verbs import VERBS, Verb
+
+_REF = "#/components/schemas/{name}"
+_PROBLEMS = {
+    400: "What was asked makes no sense",
+    401: "No token, or a wrong one",
+    403: "Not with this token, or not from there",
+    404: "There is no such thing",
+    409: "The rules say no, now",
+    413: "More than one mebibyte",
+    422: "The idempotency key belongs to another request",
+    503: "It cannot be done at the moment; nothing was changed",
+}
+
+
+def document() -> dict[str, Any]:
+    """Return the description of every verb."""
+    verbs = list(VERBS.values())
+    types = [verb.asked for verb in verbs] + [verb.answers for verb in verbs] + [Problem]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    paths: dict[str, dict[str, Any]] = {}
+    for i, verb in enumerate(verbs):
+        paths.setdefault(verb.path, {})[verb.method.lower()] = _operation(
+            verb, schemas[i], schemas[len(verbs) + i], components
+        )
+    paths["/api/events"] = {"get": _events()}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "covey", "version": __version__, "description": "Many agents, nothing ever lost."},
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(verb: Verb, asked: dict[str, Any], answer: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in verb.params
+    ]
+    operation: dict[str, Any] = {
+        "operationId": verb.name,
+        "summary": verb.summary,
+        "parameters": parameters,
+        "responses": _responses(verb, answer),
+    }
+    if verb.owner:
+        operation["description"] = "Only with the owner's token."
+    if verb.changes:
+        parameters.append(
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
+            }
+        )
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": asked}}}
+    else:
+        shape = components[asked["$ref"].rsplit("/", 1)[1]] if "$ref" in asked else asked
+        parameters += [
+            {"name": name, "in": "query", "required": name in shape.get("required", ()), "schema": _query_schema(schema)}
+            for name, schema in shape.get("properties", {}).items()
+        ]
+    return operation
+
+
+def _query_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a query parameter, which is left out rather than null."""
+    arms = [arm for arm in schema.get("anyOf", ()) if arm != {"type": "null"}]
+    return arms[0] if len(arms) == 1 else {name: value for name, value in schema.items() if name != "default"}
+
+
+def _responses(verb: Verb, answer: dict[str, Any]) -> dict[str, Any]:
+    good: dict[str, Any] = {"description": "Done", "content": {"application/json": {"schema": answer}}}
+    if verb.name == "task.list":
+        good["headers"] = {"X-Total-Count": {"schema": {"type": "integer"}}}
+    responses: dict[str, Any] = {str(verb.status): good}
+    if verb.name == "task.next":
+        responses["204"] = {"description": "Nothing waits for this session"}
+    problem = {"application/json": {"schema": {"$ref": _REF.format(name="Problem")}}}
+    for status, why in _PROBLEMS.items():
+        responses[str(status)] = {"description": why, "content": problem}
+    return responses
+
+
+def _events() -> dict[str, Any]:
+    return {
+        "operationId": "events",
+        "summary": "Follow what changes, as server-sent events.",
+        "description": (
+            "`counts`, `sessions` and the first page of `board` at connect, then only what changed: `board` and "
+            "`sessions` (arrays of whole rows), `counts`, `alerts`, `invalidate` ({type}) and `heartbeat`. `id` is the "
+            "number in the log; a client that comes back with Last-Event-ID gets what it missed, each change once."
+        ),
+        "parameters": [
+            {"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "string", "pattern": "^[0-9]+$"}}
+        ],
+        "responses": {
+            "200": {"description": "A stream", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+            "401": {
+                "description": "No token, or a wrong one",
+                "content": {"application/json": {"schema": {"$ref": _REF.format(name="Problem")}}},
+            },
+        },
+    }

@@ -1,0 +1,297 @@
+"""REST and SSE: who asks, from where, for what; then one verb is asked and its answer sent."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from covey import PROTOCOL, __version__
+from covey.app.app import Answer, App
+from covey.app.shapes import Problem
+from covey.app.verbs import VERBS, Principal, Verb, fingerprint, read_body, read_query
+from covey.errors import CoveyError, Denied, Invalid, Misdirected, NotFound, Outdated, TooLarge, TooSlow, Unknown
+from covey.store.rows import Change
+from covey.store.sqlite import Outcome
+from covey.store.writer import Writer
+from covey.web import openapi, stream
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+BODY = 1024 * 1024
+PATIENCE = 10.0
+"""Seconds within which a request's body has to be here."""
+SEND_PATIENCE = 30.0
+"""Seconds within which a follower has to take what it was sent."""
+
+log = logging.getLogger("covey.web")
+_encode = msgspec.json.Encoder().encode
+_ALWAYS = [
+    (b"content-type", b"application/json"),
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"covey-version", __version__.encode()),
+]
+
+
+class Doors:
+    """The names under which we may be asked, and the pages that may ask."""
+
+    def __init__(self, names: set[str], ports: dict[int, str]) -> None:
+        self._hosts = {f"{name}:{port}" for port in ports for name in names}
+        self._origins = {f"{scheme}://{name}:{port}" for port, scheme in ports.items() for name in names}
+
+    def check(self, headers: dict[bytes, bytes], server: tuple[str, int] | None, scheme: str) -> None:
+        """Refuse a foreign Host or Origin; an address that the connection itself came in by is no foreigner."""
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        own = f"{server[0]}:{server[1]}" if server else ""
+        if host not in self._hosts and host != own:
+            raise Misdirected("This is not the host that you named.", hint="covey status shows the address.")
+        origin = headers.get(b"origin")
+        if origin is not None:
+            name = origin.decode("latin-1").lower()
+            if name not in self._origins and name != f"{scheme}://{own}":
+                raise Denied("A page of another origin may not ask here.")
+
+
+class Web:
+    """The ASGI application over an App and its writer."""
+
+    def __init__(self, app: App, owner_token: str, doors: Doors) -> None:
+        self._app = app
+        self._owner = owner_token.encode()
+        self._doors = doors
+        self._sessions: dict[str, Principal] = {}
+        self._readers = ThreadPoolExecutor(4, "covey-reader")
+        self._routes = _routes()
+        self._openapi = Answer(200, _encode(openapi.document()))
+        self.hub = stream.Hub()
+        self.writer: Writer | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # Between the loop and the writer's thread
+
+    def begin(self, writer_of: Callable[[Callable[..., None]], Writer]) -> None:
+        """Take the running loop and a writer that delivers into it."""
+        loop = self._loop = asyncio.get_running_loop()
+
+        def deliver(outcomes: list[tuple[Any, Outcome[Any]]], changes: list[Change]) -> None:
+            loop.call_soon_threadsafe(self._delivered, outcomes, changes)
+
+        self.writer = writer_of(deliver)
+
+    def _delivered(self, outcomes: list[tuple[Any, Outcome[Any]]], changes: list[Change]) -> None:
+        for future, outcome in outcomes:
+            if future is not None and not future.done():
+                if outcome.error is None:
+                    future.set_result(outcome.value)
+                else:
+                    future.set_exception(outcome.error)
+        if changes:
+            if any(change.kind in ("session.token_minted", "session.removed") for change in changes):
+                self._sessions.clear()
+            self.hub.publish(changes)
+
+    async def write(self, job: Callable[..., Any]) -> Any:
+        """Run a job in the writer and return its value after the commit."""
+        assert self._loop is not None and self.writer is not None
+        future = self._loop.create_future()
+        self.writer.submit(future, job)
+        return await future
+
+    async def read(self, job: Callable[..., Any]) -> Any:
+        """Run a job that only reads, beside the writer."""
+        assert self._loop is not None
+        return await self._loop.run_in_executor(self._readers, self._app.store.read, job)
+
+    # One request
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = dict(scope["headers"])
+        try:
+            self._doors.check(headers, scope.get("server"), scope["scheme"])
+            who = await self._who(headers)
+            if scope["path"] == "/api/events" and scope["method"] == "GET":
+                await self._follow(headers, send)
+                return
+            answer = await self._answer(scope, headers, who, receive)
+        except CoveyError as error:
+            await _send_problem(send, error)
+        except Exception:
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            await _send(send, Answer(500, _encode(Problem("This is a bug in covey.", "The daemon's log has it."))))
+        else:
+            await _send(send, answer)
+
+    async def _who(self, headers: dict[bytes, bytes]) -> Principal:
+        kind, _, token = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() != b"bearer" or not token:
+            raise Unknown("A token is missing.", hint="Send Authorization: Bearer TOKEN; covey up --json prints it.")
+        if hmac.compare_digest(token, self._owner):
+            who = Principal()
+        else:
+            text = token.decode("latin-1")
+            found = self._sessions.get(text)
+            if found is None:
+                found = self._sessions[text] = await self.read(lambda tx: self._app.who(tx, text))
+            who = found
+        protocol = headers.get(b"covey-protocol")
+        if protocol is not None and protocol != PROTOCOL.encode():
+            raise Outdated(
+                f"The daemon is covey {__version__}, and your covey is of another version.",
+                hint="Run covey down and covey up with the version that you want.",
+            )
+        return who
+
+    async def _answer(self, scope: Scope, headers: dict[bytes, bytes], who: Principal, receive: Receive) -> Answer:
+        path, method = scope["path"], scope["method"]
+        if path == "/api/openapi.json" and method == "GET":
+            return self._openapi
+        verb, params = self._route(path, method)
+        query = scope["query_string"].decode("latin-1")
+        if not verb.changes:
+            asked = read_query(verb, parse_qsl(query, keep_blank_values=True))
+            job = self._app.job(verb, who, asked, params, key=None, request=b"")
+            answer: Answer = await self.read(job)
+            return answer
+        if query:
+            raise Invalid("A request that changes something takes no query.", hint="Put it into the JSON body.")
+        body = await _body(headers, receive)
+        asked = read_body(verb, body)
+        key = headers.get(b"idempotency-key")
+        text = None if key is None else key.decode("latin-1")
+        request = b"" if key is None else fingerprint(method, path, body)
+        answer = await self.write(self._app.job(verb, who, asked, params, key=text, request=request))
+        return answer
+
+    def _route(self, path: str, method: str) -> tuple[Verb, dict[str, str]]:
+        verbs = self._routes.get(path)
+        params: dict[str, str] = {}
+        if verbs is None:
+            parts = path.split("/")
+            if len(parts) > 3:
+                name, parts[3] = parts[3], "*"
+                verbs = self._routes.get("/".join(parts)) if name else None
+        if verbs is None:
+            raise NotFound(f"There is nothing at {path[:200]!r}.", hint="GET /api/openapi.json lists what there is.")
+        verb = verbs.get(method)
+        if verb is None:
+            raise _WrongMethod(f"{method[:20]} cannot be used here.", hint=f"Use {' or '.join(sorted(verbs))}.")
+        if verb.params:
+            params[verb.params[0]] = name
+        return verb, params
+
+    # Following
+
+    async def _follow(self, headers: dict[bytes, bytes], send: Send) -> None:
+        asked = headers.get(b"last-event-id", b"").decode("latin-1")
+        if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 19):
+            raise Invalid("Last-Event-ID is a number of the log.")
+        subscriber = self.hub.join()
+        try:
+            start = [(b"content-type", b"text/event-stream"), *_ALWAYS[1:], (b"x-accel-buffering", b"no")]
+            await send({"type": "http.response.start", "status": 200, "headers": start})
+            last = await self._catch_up(int(asked) if asked else None, send)
+            async for data in stream.live(subscriber, last):
+                await _push(send, data)
+            await send({"type": "http.response.body", "body": b""})
+        except (TimeoutError, OSError):
+            log.info("a follower was let go: it took nothing for %g s", SEND_PATIENCE)
+        finally:
+            self.hub.leave(subscriber)
+
+    async def _catch_up(self, after: int | None, send: Send) -> int:
+        if after is None or await self.read(lambda tx: stream.is_far_behind(tx, after)):
+            page, last = await self.read(stream.first_page)
+            if after is not None:
+                await _push(send, stream.frame("invalidate", {"type": "board"}))
+            await _push(send, page)
+            return int(last)
+        last, done = after, False
+        while not done:
+            data, last, done = await self.read(lambda tx, last=last: stream.missed(tx, last))
+            if data:
+                await _push(send, data)
+        return last
+
+    async def tell_counts(self) -> None:
+        """Send the counters to everyone who follows, if they have changed."""
+        if self.hub.counts_changed and len(self.hub):
+            self.hub.counts_changed = False
+            self.hub.tell("counts", await self.read(lambda tx: tx.counts()))
+
+    def close(self) -> None:
+        """Let the readers go."""
+        self._readers.shutdown()
+
+
+class _WrongMethod(CoveyError):
+    status = 405
+    exit_code = 2
+
+
+def _routes() -> dict[str, dict[str, Verb]]:
+    routes: dict[str, dict[str, Verb]] = {"/api/openapi.json": {}, "/api/events": {}}
+    for verb in VERBS.values():
+        parts = ["*" if part.startswith("{") else part for part in verb.path.split("/")]
+        routes.setdefault("/".join(parts), {})[verb.method] = verb
+    return routes
+
+
+async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
+    length = headers.get(b"content-length", b"0")
+    if not length.isdigit() or int(length) > BODY:
+        raise TooLarge("The body is larger than 1 MiB.", hint="Send less, or in parts.")
+    try:
+        async with asyncio.timeout(PATIENCE):
+            message = await receive()
+            body = message.get("body", b"")
+            while message.get("more_body", False):
+                if len(body) > BODY:
+                    raise TooLarge("The body is larger than 1 MiB.", hint="Send less, or in parts.")
+                message = await receive()
+                body += message.get("body", b"")
+    except TimeoutError:
+        raise TooSlow(f"The body was not here after {PATIENCE:g} s.") from None
+    if message["type"] == "http.disconnect":
+        raise TooSlow("The connection ended before the body did.")
+    if len(body) > BODY:
+        raise TooLarge("The body is larger than 1 MiB.", hint="Send less, or in parts.")
+    return bytes(body)
+
+
+async def _push(send: Send, data: bytes) -> None:
+    async with asyncio.timeout(SEND_PATIENCE):
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+async def _send(send: Send, answer: Answer, extra: list[tuple[bytes, bytes]] | None = None) -> None:
+    headers = [*_ALWAYS, (b"content-length", b"%d" % len(answer.body)), *(extra or ())]
+    if answer.total is not None:
+        headers.append((b"x-total-count", b"%d" % answer.total))
+    if answer.status == 204:
+        headers = headers[1:4]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+async def _send_problem(send: Send, error: CoveyError) -> None:
+    extra: list[tuple[bytes, bytes]] = []
+    if isinstance(error, Unknown):
+        extra.append((b"www-authenticate", b"Bearer"))
+    if isinstance(error, TooLarge | TooSlow | Misdirected):
+        extra.append((b"connection", b"close"))
+    if isinstance(error, _WrongMethod):
+        extra.append((b"allow", error.hint.removeprefix("Use ").removesuffix(".").replace(" or ", ", ").encode()))
+    await _send(send, Answer(error.status, _encode(Problem(error.message, error.hint))), extra)

@@ -1,0 +1,230 @@
+"""What changed, sent to all who follow: one frame per run of events, encoded once, and never more than a client takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+import msgspec
+
+from covey.app import board, sessions
+from covey.core import alerts, fold
+from covey.core.events import Event, noun
+from covey.core.sessions import Session
+from covey.core.tasks import Task
+from covey.store import rows
+from covey.store.rows import Change, decode_payload
+from covey.store.tx import Tx
+
+QUEUE = 1024 * 1024
+"""Bytes that may wait for one subscriber before it is cut; it then catches up from the log."""
+PAGE = 500
+"""Events that are read at once for a client that comes back."""
+FAR_BEHIND = 20_000
+"""Events beyond which a client that comes back gets a fresh first page instead of each change."""
+HEARTBEAT = 15.0
+
+_encode = msgspec.json.Encoder().encode
+_TOPICS = {"task": "board", "session": "sessions", "alert": "alerts"}
+_STALE = {"lease": "leases", "mail": "mail", "merge": "merges"}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One server-sent event: the last number in the log that it covers, and its bytes."""
+
+    seq: int
+    data: bytes
+
+
+def frame(event: str, data: object, seq: int | None = None) -> bytes:
+    """Return one server-sent event as bytes."""
+    head = f"event: {event}\n" if seq is None else f"id: {seq}\nevent: {event}\n"
+    return head.encode() + b"data: " + _encode(data) + b"\n\n"
+
+
+def frames(changes: Iterable[Change]) -> list[Frame]:
+    """Return the frames for some changes in order: each covers a run of the same topic and no change twice."""
+    made: list[Frame] = []
+    for kind, run in groupby(changes, key=lambda change: noun(change.kind)):
+        part = list(run)
+        topic, last = _TOPICS.get(kind), part[-1].seq
+        if topic == "board":
+            data = frame("board", [board.row(change.row) for change in part if isinstance(change.row, Task)], last)
+        elif topic == "sessions":
+            data = frame("sessions", [sessions.row(change.row) for change in part if isinstance(change.row, Session)], last)
+        elif topic == "alerts":
+            made += [Frame(change.seq, frame("alerts", _alert(change.row), change.seq)) for change in part]
+            continue
+        else:
+            data = frame("invalidate", {"type": _STALE.get(kind, "log")}, last)
+        made.append(Frame(last, data))
+    return made
+
+
+def _alert(alert: fold.Row | None) -> dict[str, str | None]:
+    assert isinstance(alert, alerts.Alert)
+    return {"type": alert.type, "session": alert.session, "message": alert.message}
+
+
+@dataclass(eq=False)
+class Subscriber:
+    """One client's queue; `cut` once it was too slow."""
+
+    queue: deque[Frame] = field(default_factory=deque)
+    size: int = 0
+    cut: bool = False
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def offer(self, frame: Frame) -> None:
+        """Queue a frame, or cut a client that does not keep up."""
+        if self.cut:
+            return
+        self.queue.append(frame)
+        self.size += len(frame.data)
+        if self.size > QUEUE:
+            self.end()
+        self.news.set()
+
+    def end(self) -> None:
+        """Let the client go; it may come back and catch up."""
+        self.cut = True
+        self.queue.clear()
+        self.size = 0
+        self.news.set()
+
+    def take(self, after: int) -> bytes:
+        """Return what waits and is newer than `after`."""
+        waiting = b"".join(frame.data for frame in self.queue if frame.seq > after)
+        self.queue.clear()
+        self.size = 0
+        self.news.clear()
+        return waiting
+
+
+class Hub:
+    """All subscribers; lives in the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._subscribers: set[Subscriber] = set()
+        self.counts_changed = False
+        self.closed = False
+
+    def __len__(self) -> int:
+        return len(self._subscribers)
+
+    def publish(self, changes: list[Change]) -> None:
+        """Send committed changes to everyone who follows."""
+        if not self._subscribers or not changes:
+            return
+        self.counts_changed = self.counts_changed or any(noun(change.kind) == "task" for change in changes)
+        made = frames(changes)
+        for subscriber in self._subscribers:
+            for one in made:
+                subscriber.offer(one)
+
+    def tell(self, event: str, data: object) -> None:
+        """Send something that is not in the log to everyone who follows."""
+        message = Frame(2**62, frame(event, data))
+        for subscriber in self._subscribers:
+            subscriber.offer(message)
+
+    def join(self) -> Subscriber:
+        """Begin to follow."""
+        subscriber = Subscriber(news=asyncio.Event())
+        self._subscribers.add(subscriber)
+        if self.closed:
+            subscriber.end()
+        return subscriber
+
+    def leave(self, subscriber: Subscriber) -> None:
+        """Stop following."""
+        self._subscribers.discard(subscriber)
+
+    def close(self) -> None:
+        """Let everyone go, and nobody in."""
+        self.closed = True
+        for subscriber in self._subscribers:
+            subscriber.end()
+
+
+async def live(subscriber: Subscriber, after: int) -> AsyncIterator[bytes]:
+    """Yield what is published from now on, and a heartbeat when nothing is."""
+    while not subscriber.cut:
+        try:
+            async with asyncio.timeout(HEARTBEAT):
+                await subscriber.news.wait()
+        except TimeoutError:
+            yield frame("heartbeat", {})
+            continue
+        if waiting := subscriber.take(after):
+            yield waiting
+
+
+def first_page(tx: Tx) -> tuple[bytes, int]:
+    """Return what a new client gets: counters, sessions and the first page of the board."""
+    found = tx.board(status=None, session=None, limit=200, after=None)
+    known = tx.find(rows.SESSIONS, "WHERE removed = 0 ORDER BY name")
+    parts = (
+        b"retry: 1000\n\n",
+        frame("counts", tx.counts()),
+        frame("sessions", [sessions.row(session) for session in known]),
+        frame("board", [board.row(task) for task in found], tx.head.seq),
+    )
+    return b"".join(parts), tx.head.seq
+
+
+def missed(tx: Tx, after: int) -> tuple[bytes, int, bool]:
+    """Return a part of what a client missed, how far it reaches, and whether that is the end of the log."""
+    events = tx.events(after=after, limit=PAGE)
+    changes = [Change(event.seq, event.kind, event.subject, None) for event in events]
+    past = _past_rows(tx, events, after)
+    made = frames(replace(change, row=past.get(change.seq)) for change in changes)
+    last = events[-1].seq if events else after
+    return b"".join(one.data for one in made), last, len(events) < PAGE
+
+
+def is_far_behind(tx: Tx, after: int) -> bool:
+    """Say whether a client is too far behind, or ahead, to be told each change."""
+    return after > tx.head.seq or tx.head.seq - after > FAR_BEHIND
+
+
+def _past_rows(tx: Tx, events: list[Event], after: int) -> dict[int, fold.Row]:
+    """Return the row as it was after each of these events, folded from the subject's own story."""
+    past: dict[int, fold.Row] = {}
+    last = events[-1].seq if events else 0
+    for subject in {event.subject for event in events if noun(event.kind) in _TOPICS}:
+        state = fold.State()
+        for event in tx.events(subject=subject, before=last + 1, limit=1_000_000):
+            payload = decode_payload(event.kind, event.data)
+            state.fold(
+                seq=event.seq, at=event.time, actor=event.actor, kind=event.kind, subject=subject, payload=payload
+            )
+            if event.seq > after:
+                row = _row_of(state, noun(event.kind), subject)
+                if row is not None:
+                    past[event.seq] = row
+        _count_as_now(tx, subject, past)
+    return past
+
+
+def _row_of(state: fold.State, kind: str, subject: str) -> fold.Row | None:
+    found: dict[str, fold.Row | None] = {
+        "task": state.tasks.get(subject),
+        "session": state.sessions.get(subject),
+        "alert": state.alerts.get(subject),
+    }
+    return found.get(kind)
+
+
+def _count_as_now(tx: Tx, subject: str, past: dict[int, fold.Row]) -> None:
+    """Counters are in no event: a row of the past shows what its task waits for now."""
+    now = tx.task(subject)
+    if now is None:
+        return
+    for seq, row in past.items():
+        if isinstance(row, Task) and row.id == subject:
+            past[seq] = replace(row, unmet=now.unmet, open_children=now.open_children)
