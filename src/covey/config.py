@@ -90,7 +90,12 @@ def parse(text: str) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{FILE} is not valid TOML: {error}.") from error
     config: Config = _read(Config, values, (), text)
-    for table, name in (("board", "claim_ttl"), ("sessions", "dead_after"), ("leases", "ttl"), ("log", "keep_days")):
+    for table, name in (
+        ("board", "claim_ttl"),
+        ("sessions", "dead_after"),
+        ("leases", "ttl"),
+        ("log", "keep_days"),
+    ):
         if not 1 <= getattr(getattr(config, table), name) <= 10_000_000:
             raise Invalid(f"{_place(text, (table,), name)}: {name} must be between 1 and 10,000,000.")
     return config

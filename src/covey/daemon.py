@@ -68,7 +68,10 @@ class Daemon:
         self.project = project
         self._lock = WriterLock(project.lock)
         if not self._lock.try_take():
-            raise Refused("A daemon or another covey command holds this project's lock.", hint="covey status tells which.")
+            raise Refused(
+                "A daemon or another covey command holds this project's lock.",
+                hint="covey status tells which.",
+            )
         self._clock = SystemClock()
         self._store = SqliteStore(project.database, clock=lambda: self._clock.now().wall, project=project.name)
         self._app = App(self._store, config.load(project.root), self._clock, project.name, daemon=True)
@@ -78,7 +81,13 @@ class Daemon:
             self._sockets.append(_listen(bind.host, bind.port))
         own = self._sockets[0].getsockname()[1]
         ports = {own: "http"} | ({bind.port: "https"} if bind else {})
-        names = {"127.0.0.1", "localhost", "[::1]", host_name(project, self._store.head.log), socket.gethostname().lower()}
+        names = {
+            "127.0.0.1",
+            "localhost",
+            "[::1]",
+            host_name(project, self._store.head.log),
+            socket.gethostname().lower(),
+        }
         if bind is not None:
             names.add(bind.host.lower())
         self.url = f"http://127.0.0.1:{own}"
@@ -117,7 +126,7 @@ class Daemon:
             for server, sock in zip(self._servers, self._sockets, strict=True)
         ]
         loops = [asyncio.create_task(self._look()), asyncio.create_task(self._count())]
-        while not all(server.started for server in self._servers):
+        while not all(server.started for server in self._servers):  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.005)
         self._announce()
         await self._stop.wait()
@@ -153,7 +162,12 @@ class Daemon:
 
     def _announce(self) -> None:
         """Say where we answer, in a file that is whole or not there."""
-        said = {"pid": os.getpid(), "url": self.url, "port": self._sockets[0].getsockname()[1], "version": __version__}
+        said = {
+            "pid": os.getpid(),
+            "url": self.url,
+            "port": self._sockets[0].getsockname()[1],
+            "version": __version__,
+        }
         part = self.project.daemon_file.with_suffix(".part")
         part.write_text(json.dumps(said | {"started": round(time.time(), 3)}))
         part.chmod(0o600)
@@ -260,7 +274,7 @@ def main(argv: list[str] | None = None) -> int:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(project, words.port, _bind_of(words)))
     except CoveyError as error:
-        print(json.dumps({"error": error.message, "hint": error.hint}), file=sys.stderr)
+        sys.stderr.write(json.dumps({"error": error.message, "hint": error.hint}) + "\n")
         return error.exit_code
     return 0
 

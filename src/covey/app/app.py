@@ -18,7 +18,19 @@ from covey.core.sessions import COVEY
 from covey.errors import Denied, Invalid, Reused, Unknown
 from covey.store.tx import Tx
 
-__all__ = ["VERBS", "Answer", "App", "Principal", "Verb", "board", "leases", "log", "mail", "merges", "status"]
+__all__ = [
+    "VERBS",
+    "Answer",
+    "App",
+    "Principal",
+    "Verb",
+    "board",
+    "leases",
+    "log",
+    "mail",
+    "merges",
+    "status",
+]
 
 T = TypeVar("T")
 KEPT = 24 * 3600.0
@@ -66,7 +78,14 @@ class App:
         return Principal(session)
 
     def job(
-        self, verb: Verb, who: Principal, asked: Any, params: dict[str, str], *, key: str | None, request: bytes
+        self,
+        verb: Verb,
+        who: Principal,
+        asked: Any,
+        params: dict[str, str],
+        *,
+        key: str | None,
+        request: bytes,
     ) -> Callable[[Tx], Answer]:
         """Return the work of one request, to be run in a transaction of the store."""
         if verb.owner and not who.is_owner:
@@ -93,7 +112,14 @@ class App:
         return run
 
     def ask(
-        self, verb: Verb, who: Principal, asked: Any, params: dict[str, str], *, key: str | None = None, request: bytes = b""
+        self,
+        verb: Verb,
+        who: Principal,
+        asked: Any,
+        params: dict[str, str],
+        *,
+        key: str | None = None,
+        request: bytes = b"",
     ) -> Answer:
         """Answer one request here and now, without a daemon."""
         job = self.job(verb, who, asked, params, key=key, request=request)

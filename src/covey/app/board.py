@@ -532,9 +532,7 @@ def _edge(tx: Tx, task_id: str, policy: Policy) -> shapes.Edge:
 
 
 def _import_one(call: Call, wish: shapes.ImportedTask, answer: shapes.ImportAnswer) -> None:
-    needs = _needs(
-        [_by_key(call.tx, name) for name in wish.needs], [_by_key(call.tx, name) for name in wish.needs_any]
-    )
+    needs = _needs([_by_key(call.tx, name) for name in wish.needs], [_by_key(call.tx, name) for name in wish.needs_any])
     parent = None if wish.parent is None else _by_key(call.tx, wish.parent)
     plain = {name: getattr(wish, name) for name in shapes.AddTask.__struct_fields__}
     plain |= {"needs": [], "needs_any": [], "parent": parent}

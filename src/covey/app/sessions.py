@@ -75,7 +75,10 @@ def full(call: Call, session: sessions.Session) -> SessionFull:
 def silent_sessions(call: Call) -> list[tuple[sessions.Session, float]]:
     """Return the sessions whose claims have to end, each with the time to live that has passed."""
     config, pulses = call.house.config, call.house.pulses
-    names = {*call.tx.holders(), *(found[0] for found in call.tx.db.rows("SELECT front FROM tasks WHERE front IS NOT NULL"))}
+    names = {
+        *call.tx.holders(),
+        *(found[0] for found in call.tx.db.rows("SELECT front FROM tasks WHERE front IS NOT NULL")),
+    }
     silent: list[tuple[sessions.Session, float]] = []
     for name in sorted(names):
         session = call.known(name)

@@ -38,11 +38,11 @@ class Asked(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """What a request carries; a field that we do not know is an error."""
 
 
-class Nothing(Asked, kw_only=True):
+class Nothing(Asked, frozen=True, kw_only=True):
     """A request that carries nothing."""
 
 
-class AddTask(Asked, kw_only=True):
+class AddTask(Asked, frozen=True, kw_only=True):
     """A new task; ids in `needs_any` are needs that it goes on without when they are dropped."""
 
     title: Title
@@ -63,43 +63,43 @@ class AddTask(Asked, kw_only=True):
     note: Line | None = None
 
 
-class EditTask(Asked, kw_only=True):
+class EditTask(Asked, frozen=True, kw_only=True):
     """Changes to a task: what is left out stays, null clears."""
 
     title: Title | UnsetType = UNSET
     body: Body | UnsetType = UNSET
     kind: tasks.Kind | UnsetType = UNSET
     status: Literal["backlog", "todo"] | UnsetType = UNSET
-    assignee: Name | None | UnsetType = UNSET
-    role: Name | None | UnsetType = UNSET
+    assignee: Name | UnsetType | None = UNSET
+    role: Name | UnsetType | None = UNSET
     priority: Priority | UnsetType = UNSET
     needs: TaskIds | UnsetType = UNSET
     needs_any: TaskIds | UnsetType = UNSET
-    parent: TaskId | None | UnsetType = UNSET
+    parent: TaskId | UnsetType | None = UNSET
     scope: Globs | UnsetType = UNSET
     do_not_touch: Globs | UnsetType = UNSET
     overlap: bool | UnsetType = UNSET
     done_when: Checks | UnsetType = UNSET
-    budget: Money | None | UnsetType = UNSET
+    budget: Money | UnsetType | None = UNSET
     note: Line | UnsetType = UNSET
 
 
-class ImportedTask(AddTask, kw_only=True):
+class ImportedTask(AddTask, frozen=True, kw_only=True):
     """A task of an import; `key` makes it the same task at the next import, and needs may name keys."""
 
     key: Key
-    needs: Annotated[list[Key], Meta(max_length=500)] = []  # type: ignore[assignment]
-    needs_any: Annotated[list[Key], Meta(max_length=500)] = []  # type: ignore[assignment]
+    needs: Annotated[list[Key], Meta(max_length=500)] = []
+    needs_any: Annotated[list[Key], Meta(max_length=500)] = []
     parent: Key | None = None
 
 
-class ImportTasks(Asked, kw_only=True):
+class ImportTasks(Asked, frozen=True, kw_only=True):
     """A part of an import."""
 
     tasks: Annotated[list[ImportedTask], Meta(min_length=1, max_length=1000)]
 
 
-class ListTasks(Asked, kw_only=True):
+class ListTasks(Asked, frozen=True, kw_only=True):
     """A page of the board."""
 
     status: tasks.Status | None = None
@@ -108,21 +108,21 @@ class ListTasks(Asked, kw_only=True):
     after: TaskId | None = None
 
 
-class Claim(Asked, kw_only=True):
+class Claim(Asked, frozen=True, kw_only=True):
     """Who claims; `overlap` goes on although another task may write the same files."""
 
     session: Name | None = None
     overlap: bool = False
 
 
-class Held(Asked, kw_only=True):
+class Held(Asked, frozen=True, kw_only=True):
     """Whose claim, under which fence."""
 
     session: Name | None = None
     fence: Fence | None = None
 
 
-class HandIn(Held, kw_only=True):
+class HandIn(Held, frozen=True, kw_only=True):
     """The work that is handed in: a commit on its branch, and the text of a result."""
 
     result: Body | None = None
@@ -130,25 +130,25 @@ class HandIn(Held, kw_only=True):
     branch: Branch | None = None
 
 
-class Release(Held, kw_only=True):
+class Release(Held, frozen=True, kw_only=True):
     """Why the task goes back, if anything went wrong."""
 
     reason: Line | None = None
 
 
-class Block(Held, kw_only=True):
+class Block(Held, frozen=True, kw_only=True):
     """What a person has to decide."""
 
     reason: Line
 
 
-class Because(Asked, kw_only=True):
+class Because(Asked, frozen=True, kw_only=True):
     """Why."""
 
     reason: Line
 
 
-class NewSession(Asked, kw_only=True):
+class NewSession(Asked, frozen=True, kw_only=True):
     """A session from outside; one without `wip` may hold any number of tasks."""
 
     name: Name
@@ -156,7 +156,7 @@ class NewSession(Asked, kw_only=True):
     wip: Annotated[int, Meta(ge=1, le=1000)] | None = None
 
 
-class TakeLease(Asked, kw_only=True):
+class TakeLease(Asked, frozen=True, kw_only=True):
     """A lease on path globs or names such as port:3000; `ttl` in seconds."""
 
     resources: Annotated[list[Glob], Meta(min_length=1, max_length=64)]
@@ -167,13 +167,13 @@ class TakeLease(Asked, kw_only=True):
     reason: Line | None = None
 
 
-class ListLeases(Asked, kw_only=True):
+class ListLeases(Asked, frozen=True, kw_only=True):
     """Which leases."""
 
     session: Name | None = None
 
 
-class SendMail(Asked, kw_only=True):
+class SendMail(Asked, frozen=True, kw_only=True):
     """A message to a session, role:NAME, everyone or owner."""
 
     to: Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^(role:)?[A-Za-z0-9][A-Za-z0-9_-]*$")]
@@ -184,7 +184,7 @@ class SendMail(Asked, kw_only=True):
     wants_ack: bool = False
 
 
-class Inbox(Asked, kw_only=True):
+class Inbox(Asked, frozen=True, kw_only=True):
     """Whose mail, and whether also what was read."""
 
     session: Name | None = None
@@ -193,26 +193,26 @@ class Inbox(Asked, kw_only=True):
     after: Seq = 0
 
 
-class As(Asked, kw_only=True):
+class As(Asked, frozen=True, kw_only=True):
     """Who asks."""
 
     session: Name | None = None
 
 
-class Land(Asked, kw_only=True):
+class Land(Asked, frozen=True, kw_only=True):
     """The commit on main that holds the work."""
 
     commit: Annotated[str, Meta(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 
 
-class ListMerges(Asked, kw_only=True):
+class ListMerges(Asked, frozen=True, kw_only=True):
     """Which merges; without `all`, those that have not ended."""
 
     all: bool = False
     limit: Limit = 200
 
 
-class ListEvents(Asked, kw_only=True):
+class ListEvents(Asked, frozen=True, kw_only=True):
     """A part of the log; a kind that ends in a dot takes all of its kind, `newest` the last that fit."""
 
     after: Seq = 0
@@ -227,7 +227,7 @@ class ListEvents(Asked, kw_only=True):
     origin: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}$")] | None = None
 
 
-class ListAlerts(Asked, kw_only=True):
+class ListAlerts(Asked, frozen=True, kw_only=True):
     """A part of the alerts, the newest first."""
 
     limit: Limit = 100

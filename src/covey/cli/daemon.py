@@ -52,7 +52,9 @@ def _up(argv: list[str], folder: Path) -> int:
     parser.add_argument("--service", action="store_true", help="write a systemd unit instead of starting anything")
     parser.add_argument("--port", type=_port, help="the port on loopback (kept from then on)")
     parser.add_argument("--bind", metavar="HOST:PORT", help="answer beyond loopback too, with TLS")
-    parser.add_argument("--certificate", type=Path, metavar="FILE", help="certificate for --bind (default: self-signed)")
+    parser.add_argument(
+        "--certificate", type=Path, metavar="FILE", help="certificate for --bind (default: self-signed)"
+    )
     parser.add_argument("--key", type=Path, metavar="FILE", help="private key of the certificate")
     words = parser.parse_args(argv)
     project = projects.find(folder).must_be_begun()
@@ -120,7 +122,12 @@ def _start(project: Project, command: list[str]) -> dict[str, Any]:
     printed = project.state / "daemon.out"
     with printed.open("wb") as out:
         child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd=project.root
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            cwd=project.root,
         )
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
@@ -133,7 +140,9 @@ def _start(project: Project, command: list[str]) -> dict[str, Any]:
                 return said
             raise _why(printed)
         time.sleep(0.02)
-    raise Unavailable(f"The daemon does not answer after {PATIENCE:g} s.", hint=f"Look into {project.state}/daemon.log.")
+    raise Unavailable(
+        f"The daemon does not answer after {PATIENCE:g} s.", hint=f"Look into {project.state}/daemon.log."
+    )
 
 
 def _why(printed: Path) -> CoveyError:
@@ -263,5 +272,9 @@ def _service(project: Project, command: list[str], *, as_json: bool) -> int:
         "WantedBy=default.target\n"
     )
     switch_on = f"systemctl --user daemon-reload && systemctl --user enable --now {unit.name}"
-    print(json.dumps({"unit": str(unit), "enable": switch_on}) if as_json else f"Wrote {unit}.\nSwitch it on with:\n  {switch_on}")
+    print(
+        json.dumps({"unit": str(unit), "enable": switch_on})
+        if as_json
+        else f"Wrote {unit}.\nSwitch it on with:\n  {switch_on}"
+    )
     return 0

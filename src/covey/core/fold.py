@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from covey.core import alerts, ids, leases, mail, merges, needs, sessions, tasks
 from covey.core.events import Payload, noun
+from covey.core.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class State:
             last[prefix] = max(number, last.get(prefix, 0))
         yield "ids", (IdRow(prefix, number) for prefix, number in last.items())
 
-    def _with_counters(self) -> Iterator[tasks.Task]:
+    def _with_counters(self) -> Iterator[Task]:
         children = Counter(
             task.parent for task in self.tasks.values() if task.parent and task.status not in tasks.ENDED
         )

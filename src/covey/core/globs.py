@@ -83,9 +83,7 @@ def matches(pattern: str, path: str) -> bool:
 
 def covered(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
     """Say whether some pattern of `include` and none of `exclude` matches `path`."""
-    return any(matches(pattern, path) for pattern in include) and not any(
-        matches(pattern, path) for pattern in exclude
-    )
+    return any(matches(pattern, path) for pattern in include) and not any(matches(pattern, path) for pattern in exclude)
 
 
 def intersect(a: str, b: str) -> bool:
@@ -153,9 +151,7 @@ def _tokens(pattern: str) -> tuple[Token, ...]:
 def _segment(segment: list[Token]) -> list[Token]:
     """Return the tokens of one segment, with one star for several."""
     return [
-        token
-        for place, token in enumerate(segment)
-        if token is not Mark.STAR or segment[place - 1 : place] != [token]
+        token for place, token in enumerate(segment) if token is not Mark.STAR or segment[place - 1 : place] != [token]
     ]
 
 
@@ -170,9 +166,7 @@ def _segments(pattern: str) -> tuple[list[list[Token]], bool]:
     if [] in raw:
         _refuse(pattern, "has an empty segment", "Write one / between two names.")
     if [".", "."] in raw:
-        _refuse(
-            pattern, "leads out of the repository with ..", "Write the path from the root of the repository."
-        )
+        _refuse(pattern, "leads out of the repository with ..", "Write the path from the root of the repository.")
     if len(raw) > DEEPEST:
         _refuse(pattern, f"has more than {DEEPEST} segments", "Use ** for the levels in between.")
     segments: list[list[Token]] = []
@@ -191,9 +185,7 @@ def _check(pattern: str) -> None:
     if _CONTROL.search(pattern):
         _refuse(pattern, "has a control character", "Use ? where a name has one.")
     if pattern.startswith("/"):
-        _refuse(
-            pattern, "is absolute", "Leave out the leading /: patterns start at the root of the repository."
-        )
+        _refuse(pattern, "is absolute", "Leave out the leading /: patterns start at the root of the repository.")
 
 
 def _pieces(pattern: str) -> tuple[list[list[Token]], bool]:
@@ -223,10 +215,7 @@ def _wildcard(pattern: str, piece: re.Match[str]) -> Token:
             return Mark.STAR
         case "?":
             return ANY
-    ranges = [
-        (ord(member["low"]), ord(member["high"] or member["low"]))
-        for member in _MEMBER.finditer(piece["body"])
-    ]
+    ranges = [(ord(member["low"]), ord(member["high"] or member["low"])) for member in _MEMBER.finditer(piece["body"])]
     if any(low > high for low, high in ranges):
         _refuse(
             pattern,
@@ -258,9 +247,7 @@ def _refuse_piece(pattern: str, position: int) -> NoReturn:
             "has a class that is not closed",
             "Close it with ], or write \\[ for the character itself.",
         )
-    _refuse(
-        pattern, "ends in a backslash", "Write \\\\ for the character itself; segments are separated by /."
-    )
+    _refuse(pattern, "ends in a backslash", "Write \\\\ for the character itself; segments are separated by /.")
 
 
 def _refuse(pattern: str, problem: str, hint: str) -> NoReturn:
@@ -482,9 +469,7 @@ def _remains(include_a: tuple[str, ...], include_b: tuple[str, ...], exclude: tu
         return True
 
 
-def _remainder(
-    include_a: tuple[str, ...], include_b: tuple[str, ...], exclude: tuple[str, ...]
-) -> str | None:
+def _remainder(include_a: tuple[str, ...], include_b: tuple[str, ...], exclude: tuple[str, ...]) -> str | None:
     """Return a path that both unions match and `exclude` does not, or raise `_Exhausted`."""
     pairs = [(a, b) for a in dict.fromkeys(include_a) for b in dict.fromkeys(include_b) if intersect(a, b)]
     relevant = {x for x in exclude if any(intersect(x, a) and intersect(x, b) for a, b in pairs)}
@@ -573,9 +558,7 @@ def _next(state: _State, moves: _Steps, turns: _Steps) -> Iterator[tuple[_State,
                     yield (to_a, to_b, to_states, True), (common & -common).bit_length() - 1
 
 
-def _moves(
-    machine: _Machine, homes: Sequence[int], letters: Sequence[str], place: int
-) -> list[tuple[int, int]]:
+def _moves(machine: _Machine, homes: Sequence[int], letters: Sequence[str], place: int) -> list[tuple[int, int]]:
     """Return where one place leads."""
     every = (1 << len(letters)) - 1
     moves: list[tuple[int, int]] = []
@@ -611,9 +594,7 @@ def _homes(tokens: Sequence[Token]) -> list[int]:
 
 def _members(letters: Sequence[str], ranges: Chars) -> int:
     return sum(
-        1 << index
-        for index, letter in enumerate(letters)
-        if any(low <= ord(letter) <= high for low, high in ranges)
+        1 << index for index, letter in enumerate(letters) if any(low <= ord(letter) <= high for low, high in ranges)
     )
 
 

@@ -79,7 +79,8 @@ def resource(text: str) -> str:
     if ":" in text.split("/", 1)[0]:
         if not _NAMED.match(text) or (text.startswith(REPO) and text != REPO):
             raise Invalid(
-                f"{text[:80]!r} is no name of a resource.", hint="Names look like port:3000, db:main or repo: itself."
+                f"{text[:80]!r} is no name of a resource.",
+                hint="Names look like port:3000, db:main or repo: itself.",
             )
         return text
     return globs.compile(text).pattern

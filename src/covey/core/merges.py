@@ -1,6 +1,6 @@
 """The life of a merge: one entry of the merge queue.
 
-    review > queued > testing > landed (> reverted)        rejected   withdrawn
+review > queued > testing > landed (> reverted)        rejected   withdrawn
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def find_cycle(
 ) -> list[str] | None:
     """Return the cycle that `needs` would close at `start`, as ids from start to start, or None."""
     came_from: dict[str, str] = {}
-    level = [need for need in dict.fromkeys(needs)]
+    level = list(dict.fromkeys(needs))
     for need in level:
         came_from[need] = start
     while level:

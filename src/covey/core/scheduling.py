@@ -38,9 +38,7 @@ def scopes_overlap(one: Task, other: Task) -> bool:
     """Say whether two tasks may write the same path; a task without a scope promises nothing and waits for nobody."""
     if not one.scope or not other.scope or one.overlap or other.overlap:
         return False
-    return globs.overlap(
-        scope_paths(one.scope), one.do_not_touch, scope_paths(other.scope), other.do_not_touch
-    )
+    return globs.overlap(scope_paths(one.scope), one.do_not_touch, scope_paths(other.scope), other.do_not_touch)
 
 
 def why_not(task: Task, session: Session, active: Iterable[Task]) -> str | None:

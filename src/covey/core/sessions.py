@@ -121,7 +121,8 @@ def may_take(session: Session, holding: int) -> None:
     if session.wip is not None and holding >= session.wip:
         tasks = "one task" if holding == 1 else f"{holding} tasks"
         raise Refused(
-            f"{session.name} holds {tasks} and may hold no more.", hint="Hand in or release what it holds first."
+            f"{session.name} holds {tasks} and may hold no more.",
+            hint="Hand in or release what it holds first.",
         )
 
 

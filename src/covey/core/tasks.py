@@ -1,6 +1,6 @@
 """The life of a task, from the board to main.
 
-    backlog > todo > doing > review > merging > done        blocked (needs a person)   dropped
+backlog > todo > doing > review > merging > done        blocked (needs a person)   dropped
 """
 
 from __future__ import annotations
@@ -209,9 +209,7 @@ class Done:
     commit: str | None = None
 
 
-Event = (
-    Added | Edited | Claimed | HandedIn | Approved | Released | Rejected | Blocked | Dropped | Ready | Done
-)
+Event = Added | Edited | Claimed | HandedIn | Approved | Released | Rejected | Blocked | Dropped | Ready | Done
 
 CLEARABLE = ("assignee", "role", "parent", "budget")
 
@@ -235,7 +233,8 @@ def hold(task: Task, session: str | None, fence: int | None) -> str:
     """Return the holder of a task at work, if `session` and `fence` are the holder's; else refuse."""
     if task.status is not Status.DOING or task.session is None:
         raise Refused(
-            f"{task.id} is {task.status}, so nobody holds it.", hint=f"covey task show {task.id} tells what happened."
+            f"{task.id} is {task.status}, so nobody holds it.",
+            hint=f"covey task show {task.id} tells what happened.",
         )
     if session is not None and task.session != session:
         raise Refused(f"{task.id} is held by {task.session}, not by {session}.")
@@ -255,9 +254,7 @@ def hand_in(
         if not result:
             raise Invalid(f"{task.id} is a report, and its result is empty.", hint="Pass the text with --result.")
         return HandedIn(session=session, to=Status.DONE, result=result, commit=commit)
-    return HandedIn(
-        session=session, to=Status.REVIEW if review else Status.MERGING, result=result, commit=commit
-    )
+    return HandedIn(session=session, to=Status.REVIEW if review else Status.MERGING, result=result, commit=commit)
 
 
 def approve(task: Task) -> Approved:
@@ -309,7 +306,7 @@ def edit(task: Task, changes: Edited, *, owner: bool) -> Edited:
         if f.name not in ("note", "cleared") and getattr(changes, f.name) == getattr(task, f.name)
     }
     cleared = tuple(name for name in changes.cleared if getattr(task, name) is not None)
-    return replace(changes, **same, cleared=cleared)  # type: ignore[arg-type]
+    return replace(changes, **same, cleared=cleared)
 
 
 def is_nothing(changes: Edited) -> bool:
@@ -372,7 +369,14 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
             return _edited(task, event, at, by)
         case Claimed(session, fence):
             return replace(
-                task, status=Status.DOING, session=session, fence=fence, claimed=at, front=None, reason=None, updated=at
+                task,
+                status=Status.DOING,
+                session=session,
+                fence=fence,
+                claimed=at,
+                front=None,
+                reason=None,
+                updated=at,
             )
         case HandedIn():
             return replace(
@@ -390,29 +394,25 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
             return replace(task, status=Status.TODO, session=None, claimed=None, tries=tries, updated=at)
         case Rejected(session, what):
             tries = (*task.tries, Try(session, at, what))
-            return replace(
-                task, status=Status.TODO, session=None, claimed=None, front=session, tries=tries, updated=at
-            )
+            return replace(task, status=Status.TODO, session=None, claimed=None, front=session, tries=tries, updated=at)
         case Blocked(reason):
             return replace(task, status=Status.BLOCKED, session=None, claimed=None, reason=reason, updated=at)
         case Dropped(reason):
-            return replace(
-                task, status=Status.DROPPED, session=None, claimed=None, reason=reason, ended=at, updated=at
-            )
+            return replace(task, status=Status.DROPPED, session=None, claimed=None, reason=reason, ended=at, updated=at)
         case Ready():
             return replace(task, updated=at)
         case Done(_, commit):
-            return replace(task, status=Status.DONE, commit=commit or task.commit, ended=at, updated=at)
+            return replace(
+                task, status=Status.DONE, front=None, commit=commit or task.commit, ended=at, updated=at
+            )
 
 
 _PLAIN = tuple(f.name for f in fields(Edited) if f.name not in ("note", "cleared"))
 
 
 def _edited(task: Task, event: Edited, at: float, by: str) -> Task:
-    changes: dict[str, object] = {
-        name: value for name in _PLAIN if (value := getattr(event, name)) is not None
-    }
-    changes |= {name: None for name in event.cleared}
+    changes: dict[str, object] = {name: value for name in _PLAIN if (value := getattr(event, name)) is not None}
+    changes |= dict.fromkeys(event.cleared)
     if event.note:
         changes["notes"] = (*task.notes, Note(by, at, event.note))
     if event.status is not None:

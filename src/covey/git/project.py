@@ -66,7 +66,12 @@ def find(folder: Path) -> Project:
     if not folder.is_dir():
         raise Invalid(f"There is no folder {folder}.")
     asked = try_git(
-        "rev-parse", "--path-format=absolute", "--git-common-dir", "--absolute-git-dir", "--is-bare-repository", at=folder
+        "rev-parse",
+        "--path-format=absolute",
+        "--git-common-dir",
+        "--absolute-git-dir",
+        "--is-bare-repository",
+        at=folder,
     )
     if asked.returncode != 0:
         complaint = asked.stderr.decode(errors="replace").strip()
@@ -108,8 +113,13 @@ def has_commit_on(project: Project, commit: str, branch: str) -> bool:
 def recent_commits(project: Project, since: str) -> list[tuple[str, float, str, str]]:
     """Return hash, time, author and subject of the commits on any branch since a time, the newest first."""
     printed = git(
-        "log", "--branches", "--date-order", f"--since={since}",
-        "--format=%h%x00%ct%x00%an%x00%s", "--max-count=200", at=project.common,
+        "log",
+        "--branches",
+        "--date-order",
+        f"--since={since}",
+        "--format=%h%x00%ct%x00%an%x00%s",
+        "--max-count=200",
+        at=project.common,
     )
     lines = (line.split("\0", 3) for line in printed.decode(errors="replace").splitlines())
     return [(parts[0], float(parts[1]), parts[2], parts[3]) for parts in lines if len(parts) == 4]

@@ -12,7 +12,11 @@ PATIENCE = 60.0
 
 
 def git(
-    *words: str, at: Path, stdin: bytes | None = None, env: dict[str, str] | None = None, patience: float = PATIENCE
+    *words: str,
+    at: Path,
+    stdin: bytes | None = None,
+    env: dict[str, str] | None = None,
+    patience: float = PATIENCE,
 ) -> bytes:
     """Run git in a folder and return what it prints; what it complains of becomes the error."""
     done = try_git(*words, at=at, stdin=stdin, env=env, patience=patience)
@@ -24,7 +28,11 @@ def git(
 
 
 def try_git(
-    *words: str, at: Path, stdin: bytes | None = None, env: dict[str, str] | None = None, patience: float = PATIENCE
+    *words: str,
+    at: Path,
+    stdin: bytes | None = None,
+    env: dict[str, str] | None = None,
+    patience: float = PATIENCE,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder and return how it ended."""
     try:

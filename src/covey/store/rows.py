@@ -24,7 +24,8 @@ _json = msgspec.json.Encoder()
 
 def _codec(hint: Any) -> tuple[Encode | None, Decode | None]:
     """Return how a field of this type is written to a column and read back; None means as it is."""
-    plain = {arm for arm in (typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,))} - {types.NoneType}
+    arms = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    plain = set(arms) - {types.NoneType}
     if plain <= {str} or plain <= {int} or plain <= {float}:
         return None, None
     if plain == {bool}:
@@ -51,7 +52,11 @@ class Table(Generic[R]):
     """One table: its columns in order, its key, and how a row becomes a value."""
 
     def __init__(
-        self, name: str, cls: type[R], key: tuple[str, ...], extra: dict[str, Callable[[R], Value]] | None = None
+        self,
+        name: str,
+        cls: type[R],
+        key: tuple[str, ...],
+        extra: dict[str, Callable[[R], Value]] | None = None,
     ) -> None:
         self.name = name
         self.cls = cls
@@ -150,7 +155,7 @@ FOLDED: dict[str, Table[Any]] = {
         ALERTS,
         COUNTS,
         IDS,
-    )  # type: ignore[attr-defined]
+    )
 }
 SCRATCH = ("pulses", "requests", "tokens", "blobs", "origins", "origin_events")
 
@@ -163,7 +168,11 @@ _DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {kind: msgspec.json.Decode
 def encode_payload(payload: Payload) -> str:
     """Return the payload of an event as JSON, without what has its default value."""
     values = payload.__dict__
-    short = {name: values[name] for name, default in _DEFAULTS[type(payload)] if default is MISSING or values[name] != default}
+    short = {
+        name: values[name]
+        for name, default in _DEFAULTS[type(payload)]
+        if default is MISSING or values[name] != default
+    }
     return _json.encode(short).decode()
 
 

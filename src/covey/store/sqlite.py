@@ -106,7 +106,8 @@ class SqliteStore:
 
     def write(self, job: Job[T]) -> T:
         """Run one job in a transaction of its own."""
-        return self.run([job])[0].result()
+        outcome: Outcome[T] = self.run([job])[0]
+        return outcome.result()
 
     def run(self, jobs: Sequence[Job[Any]]) -> list[Outcome[Any]]:
         """Run jobs in one transaction, each in a savepoint, so that one refusal spoils no other; then commit."""
@@ -133,7 +134,7 @@ class SqliteStore:
             if isinstance(error, apsw.ConstraintError) and self._db.raw.in_transaction:
                 return self._undo(error)
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the bug of one job must not spoil the others of its batch
             return self._undo(error)
         self._db.run("RELEASE job")
         batch.head, batch.moved = tx.head, tx.moved
@@ -190,14 +191,14 @@ def backup(source: Path, target: Path) -> int:
                 work.step(-1)
             copy.execute("PRAGMA journal_mode = DELETE")
             problem = copy.execute("PRAGMA integrity_check").fetchall()[0][0]
-            seq = int(copy.execute("SELECT seq FROM log").fetchall()[0][0])
+            seq = copy.execute("SELECT seq FROM log").fetchall()[0][0]
         finally:
             copy.close()
             reader.close()
     if problem != "ok":
         raise Unavailable(f"The copy is damaged: {problem}.", hint="covey log verify checks the source.")
     part.rename(target)
-    return seq
+    return int(str(seq))
 
 
 _FILE = re.compile(r"(\d{3})_(\w+)\.sql\Z")
@@ -228,7 +229,7 @@ def migrate(db: apsw.Connection, path: Path, steps: list[tuple[int, str, str]] |
 def _schema(db: apsw.Connection) -> int:
     if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchall():
         return 0
-    return int(db.execute("SELECT coalesce(max(number), 0) FROM migrations").fetchall()[0][0])
+    return int(str(db.execute("SELECT coalesce(max(number), 0) FROM migrations").fetchall()[0][0]))
 
 
 def _step(db: apsw.Connection, number: int, name: str, text: str) -> None:

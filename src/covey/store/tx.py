@@ -117,7 +117,9 @@ class Tx:
 
     def all_events(self, after: int = 0) -> Iterator[Event]:
         """Yield the log in order without holding it in memory."""
-        return (Event(*row) for row in self.db.stream(f"SELECT {_EVENT} FROM events WHERE seq > ? ORDER BY seq", (after,)))
+        return (
+            Event(*row) for row in self.db.stream(f"SELECT {_EVENT} FROM events WHERE seq > ? ORDER BY seq", (after,))
+        )
 
     def last_event_of(self, actor: str) -> Event | None:
         """Return what an actor did last."""
@@ -206,7 +208,9 @@ class Tx:
 
     def holders(self) -> dict[str, str]:
         """Return the sessions at work, each with one task that it holds."""
-        found = self.db.rows("SELECT session, min(id) FROM tasks WHERE session IS NOT NULL AND status = 'doing' GROUP BY session")
+        found = self.db.rows(
+            "SELECT session, min(id) FROM tasks WHERE session IS NOT NULL AND status = 'doing' GROUP BY session"
+        )
         return dict(found)
 
     def in_front_of(self, session: str) -> list[tasks.Task]:
@@ -235,7 +239,8 @@ class Tx:
     def counts(self) -> dict[str, int]:
         """Return how many tasks stand in each status."""
         return {
-            status: number + self.moved.get(status, 0) for status, number in self.db.rows("SELECT status, tasks FROM counts")
+            status: number + self.moved.get(status, 0)
+            for status, number in self.db.rows("SELECT status, tasks FROM counts")
         }
 
     def children(self, parent: str) -> list[tasks.Task]:

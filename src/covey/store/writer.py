@@ -1,4 +1,4 @@
-"""The one writer thread: it takes what waits, runs it in one transaction, and hands the outcomes on after the commit."""
+"""The one writer thread: takes what waits, runs it in one transaction, hands the outcomes on after the commit."""
 
 from __future__ import annotations
 

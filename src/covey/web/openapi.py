@@ -71,7 +71,12 @@ def _operation(verb: Verb, asked: dict[str, Any], answer: dict[str, Any], compon
     else:
         shape = components[asked["$ref"].rsplit("/", 1)[1]] if "$ref" in asked else asked
         parameters += [
-            {"name": name, "in": "query", "required": name in shape.get("required", ()), "schema": _query_schema(schema)}
+            {
+                "name": name,
+                "in": "query",
+                "required": name in shape.get("required", ()),
+                "schema": _query_schema(schema),
+            }
             for name, schema in shape.get("properties", {}).items()
         ]
     return operation
@@ -106,10 +111,18 @@ def _events() -> dict[str, Any]:
             "number in the log; a client that comes back with Last-Event-ID gets what it missed, each change once."
         ),
         "parameters": [
-            {"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "string", "pattern": "^[0-9]+$"}}
+            {
+                "name": "Last-Event-ID",
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string", "pattern": "^[0-9]+$"},
+            }
         ],
         "responses": {
-            "200": {"description": "A stream", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+            "200": {
+                "description": "A stream",
+                "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            },
             "401": {
                 "description": "No token, or a wrong one",
                 "content": {"application/json": {"schema": {"$ref": _REF.format(name="Problem")}}},

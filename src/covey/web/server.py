@@ -16,7 +16,17 @@ from covey import PROTOCOL, __version__
 from covey.app.app import Answer, App
 from covey.app.shapes import Problem
 from covey.app.verbs import VERBS, Principal, Verb, fingerprint, read_body, read_query
-from covey.errors import CoveyError, Denied, Invalid, Misdirected, NotFound, Outdated, TooLarge, TooSlow, Unknown
+from covey.errors import (
+    CoveyError,
+    Denied,
+    Invalid,
+    Misdirected,
+    NotFound,
+    Outdated,
+    TooLarge,
+    TooSlow,
+    Unknown,
+)
 from covey.store.rows import Change
 from covey.store.sqlite import Outcome
 from covey.store.writer import Writer
@@ -172,12 +182,15 @@ class Web:
         key = headers.get(b"idempotency-key")
         text = None if key is None else key.decode("latin-1")
         request = b"" if key is None else fingerprint(method, path, body)
-        answer = await self.write(self._app.job(verb, who, asked, params, key=text, request=request))
+        return await self._written(self._app.job(verb, who, asked, params, key=text, request=request))
+
+    async def _written(self, job: Callable[..., Answer]) -> Answer:
+        answer: Answer = await self.write(job)
         return answer
 
     def _route(self, path: str, method: str) -> tuple[Verb, dict[str, str]]:
         verbs = self._routes.get(path)
-        params: dict[str, str] = {}
+        name = ""
         if verbs is None:
             parts = path.split("/")
             if len(parts) > 3:
@@ -188,9 +201,7 @@ class Web:
         verb = verbs.get(method)
         if verb is None:
             raise _WrongMethod(f"{method[:20]} cannot be used here.", hint=f"Use {' or '.join(sorted(verbs))}.")
-        if verb.params:
-            params[verb.params[0]] = name
-        return verb, params
+        return verb, dict.fromkeys(verb.params, name)
 
     # Following
 
@@ -218,7 +229,8 @@ class Web:
                 await _push(send, stream.frame("invalidate", {"type": "board"}))
             await _push(send, page)
             return int(last)
-        last, done = after, False
+        last: int = after
+        done = False
         while not done:
             data, last, done = await self.read(lambda tx, last=last: stream.missed(tx, last))
             if data:

@@ -1,4 +1,4 @@
-"""What changed, sent to all who follow: one frame per run of events, encoded once, and never more than a client takes."""
+"""What changed, sent to all who follow: encoded once, and never more than a client takes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,11 @@ def frames(changes: Iterable[Change]) -> list[Frame]:
         if topic == "board":
             data = frame("board", [board.row(change.row) for change in part if isinstance(change.row, Task)], last)
         elif topic == "sessions":
-            data = frame("sessions", [sessions.row(change.row) for change in part if isinstance(change.row, Session)], last)
+            data = frame(
+                "sessions",
+                [sessions.row(change.row) for change in part if isinstance(change.row, Session)],
+                last,
+            )
         elif topic == "alerts":
             made += [Frame(change.seq, frame("alerts", _alert(change.row), change.seq)) for change in part]
             continue
@@ -201,7 +205,12 @@ def _past_rows(tx: Tx, events: list[Event], after: int) -> dict[int, fold.Row]:
         for event in tx.events(subject=subject, before=last + 1, limit=1_000_000):
             payload = decode_payload(event.kind, event.data)
             state.fold(
-                seq=event.seq, at=event.time, actor=event.actor, kind=event.kind, subject=subject, payload=payload
+                seq=event.seq,
+                at=event.time,
+                actor=event.actor,
+                kind=event.kind,
+                subject=subject,
+                payload=payload,
             )
             if event.seq > after:
                 row = _row_of(state, noun(event.kind), subject)
