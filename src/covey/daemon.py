@@ -33,7 +33,6 @@ from covey.loops.janitor import LOOK_EVERY, Janitor
 from covey.store.lock import WriterLock
 from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
-from covey.store.writer import Writer
 from covey.web.server import Doors, Web
 
 COUNTS_EVERY = 0.25
@@ -106,6 +105,7 @@ class Daemon:
             interface="asgi3",
             log_config=None,
             access_log=False,
+            proxy_headers=False,
             server_header=False,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=GRACE,
@@ -119,7 +119,7 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        self._web.begin(lambda deliver: Writer(self._store, deliver))
+        self._web.begin(self._store)
         await self._web.write(lambda tx: tx.append(COVEY, "daemon", Started(__version__)))
         serving = [
             asyncio.create_task(server.serve(sockets=[sock]))
@@ -149,11 +149,11 @@ class Daemon:
             await self._web.write(last)
         except CoveyError as error:
             log.warning("the last words were not written: %s", error)
+        if self._web.writer is not None:
+            await self._web.writer.stop()
 
     def close(self) -> None:
         """Finish what was begun, and let the lock go last."""
-        if self._web.writer is not None:
-            self._web.writer.stop()
         self._web.close()
         self._store.close()
         with contextlib.suppress(OSError):

@@ -40,7 +40,7 @@ def add(call: Call, asked: shapes.AddTask) -> TaskFull:
     return full(call, add_task(call, asked, _needs(asked.needs, asked.needs_any)))
 
 
-@verb("task.import", "POST /api/board/import", shapes.ImportTasks, shapes.ImportAnswer)
+@verb("task.import", "POST /api/board/import", shapes.ImportTasks, shapes.ImportAnswer, long=True)
 def import_tasks(call: Call, asked: shapes.ImportTasks) -> shapes.ImportAnswer:
     """Add or update tasks by key, as a part of an import."""
     answer = shapes.ImportAnswer({}, {}, {})
@@ -155,7 +155,7 @@ def block(call: Call, asked: shapes.Block, id: str) -> TaskFull:
     return full(call, change(call, task, event, actor))
 
 
-@verb("task.drop", "POST /api/board/{id}/drop", shapes.Because, TaskFull, owner=True)
+@verb("task.drop", "POST /api/board/{id}/drop", shapes.Because, TaskFull, owner=True, long=True)
 def drop(call: Call, asked: shapes.Because, id: str) -> TaskFull:
     """End a task without doing it; what needs it is blocked, or goes on where the need says so."""
     task = find(call.tx, id)
@@ -324,9 +324,14 @@ def _held(call: Call, task_id: str, asked: shapes.Held, *, person: bool = False)
 
 
 def _first_that_suits(tx: Tx, session: sessions.Session, overlap: bool) -> Task | None:
+    lanes = scheduling.lanes(session)
+    heads = [task for lane in lanes for task in tx.waiting(lane, 1)]
+    first = min(heads, key=scheduling.rank, default=None)
+    if first is None or not first.scope or first.overlap or overlap:
+        return first
     active: list[Task] | None = None
     seen: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
-    for task in heapq.merge(*(_lane(tx, lane) for lane in scheduling.lanes(session)), key=scheduling.rank):
+    for task in heapq.merge(*(_lane(tx, lane) for lane in lanes), key=scheduling.rank):
         if not task.scope or task.overlap or overlap:
             return task
         if (task.scope, task.do_not_touch) in seen:
@@ -339,7 +344,7 @@ def _first_that_suits(tx: Tx, session: sessions.Session, overlap: bool) -> Task 
 
 
 def _lane(tx: Tx, lane: str) -> Iterator[Task]:
-    offset, size = 0, 1
+    offset, size = 0, 8
     while page := tx.waiting(lane, size, offset):
         yield from page
         if len(page) < size:

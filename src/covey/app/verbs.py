@@ -154,6 +154,7 @@ class Verb:
     run: Callable[..., Any]
     status: int = 200
     owner: bool = False
+    long: bool = False
     summary: str = ""
     decoder: msgspec.json.Decoder[Any] = field(default_factory=lambda: msgspec.json.Decoder(Nothing))
 
@@ -184,14 +185,15 @@ def verb(
     *,
     status: int = 200,
     owner: bool = False,
+    long: bool = False,
 ) -> Callable[[F], F]:
-    """Enter a function into the table of verbs; the first line of its docstring is its summary."""
+    """Enter a function into the table of verbs; a `long` one may take its time, and holds up nobody but writers."""
     method, path = address.split(" ")
 
     def enter(function: F) -> F:
         summary = (function.__doc__ or "").strip().splitlines()[0]
         VERBS[name] = Verb(
-            name, method, path, asked, answers, function, status, owner, summary, msgspec.json.Decoder(asked)
+            name, method, path, asked, answers, function, status, owner, long, summary, msgspec.json.Decoder(asked)
         )
         return function
 

@@ -32,7 +32,7 @@ def _codec(hint: Any) -> tuple[Encode | None, Decode | None]:
         return int, bool
     (arm,) = plain if len(plain) == 1 else (None,)
     if isinstance(arm, type) and issubclass(arm, enum.StrEnum):
-        return str.__str__, arm
+        return str.__str__, arm._value2member_map_.__getitem__
     decoder = msgspec.json.Decoder(hint)
     seen: dict[str, Any] = {'""': "", "[]": (), "null": None}
 

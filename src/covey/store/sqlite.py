@@ -19,7 +19,7 @@ from covey.core.events import FIRST, Begun
 from covey.core.fold import CountRow
 from covey.core.sessions import COVEY
 from covey.core.tasks import Status
-from covey.errors import CoveyError, Invalid, Refused, Unavailable
+from covey.errors import CoveyError, Invalid, NotFound, Refused, Unavailable
 from covey.store import rows
 from covey.store.rows import Change
 from covey.store.tx import Head, Tx, read_head
@@ -35,12 +35,21 @@ class Outcome(Generic[T]):
     value: T | None
     changes: tuple[Change, ...] = ()
     error: BaseException | None = None
+    wrote: bool = False
 
     def result(self) -> T:
         """Return the value, or raise the error."""
         if self.error is not None:
             raise self.error
         return self.value  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A transaction that only waits for its commit."""
+
+    outcomes: list[Outcome[Any]]
+    head: Head
 
 
 class _Connection:
@@ -110,20 +119,37 @@ class SqliteStore:
         return outcome.result()
 
     def run(self, jobs: Sequence[Job[Any]]) -> list[Outcome[Any]]:
-        """Run jobs in one transaction, each in a savepoint, so that one refusal spoils no other; then commit."""
-        with _unavailable():
+        """Run jobs in one transaction and commit it."""
+        return self.commit(self.stage(jobs))
+
+    def stage(self, jobs: Sequence[Job[Any]]) -> Staged:
+        """Run jobs in one transaction, each in a savepoint, so that one refusal spoils no other; `commit` comes next."""
+        with _unavailable(), self._undone_by_errors():
             self._db.run("BEGIN IMMEDIATE")
-            try:
-                tx = Tx(self._db, self._head, now=round(self._clock(), 3))
-                outcomes = [self._one(tx, job) for job in jobs]
-                tx.settle()
-                self._db.run("COMMIT")
-            except BaseException:
-                if self._db.raw.in_transaction:
-                    self._db.run("ROLLBACK")
-                raise
-            self._head = tx.head
-        return outcomes
+            tx = Tx(self._db, self._head, now=round(self._clock(), 3))
+            outcomes = [self._one(tx, job) for job in jobs]
+            tx.settle()
+        return Staged(outcomes, tx.head)
+
+    def commit(self, staged: Staged) -> list[Outcome[Any]]:
+        """Make what was staged last, and return its outcomes; if that fails, nothing of it happened."""
+        with _unavailable(), self._undone_by_errors():
+            self._db.run("COMMIT")
+        self._head = staged.head
+        return staged.outcomes
+
+    def cancel(self) -> None:
+        """End a staged transaction in which nothing was written."""
+        self._db.run("ROLLBACK")
+
+    @contextmanager
+    def _undone_by_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            if self._db.raw.in_transaction:
+                self._db.run("ROLLBACK")
+            raise
 
     def _one(self, batch: Tx, job: Job[Any]) -> Outcome[Any]:
         tx = Tx(batch.db, batch.head, batch.now, moved=dict(batch.moved))
@@ -138,7 +164,7 @@ class SqliteStore:
             return self._undo(error)
         self._db.run("RELEASE job")
         batch.head, batch.moved = tx.head, tx.moved
-        return Outcome(value, tuple(tx.changes))
+        return Outcome(value, tuple(tx.changes), wrote=tx.wrote)
 
     def _undo(self, error: Exception) -> Outcome[Any]:
         self._db.run("ROLLBACK TO job")
@@ -174,6 +200,26 @@ class SqliteStore:
                 reader.close()
             self._readers.clear()
         self._db.close()
+
+
+@contextmanager
+def snapshot(path: Path) -> Iterator[_Connection]:
+    """Open a store only to read it, on one snapshot, beside whoever writes; refuse one of another schema."""
+    if not path.is_file():
+        raise NotFound(f"There is no file {path}.")
+    with _unavailable():
+        db = _Connection(path, reader=True)
+        try:
+            db.run("BEGIN")
+            have, newest = _schema(db.raw), max(number for number, _, _ in migrations())
+            if have != newest:
+                raise Refused(
+                    f"{path} has the schema {have}, and this covey reads {newest}.",
+                    hint="Use the covey that wrote it." if have > newest else "covey status brings it up to date.",
+                )
+            yield db
+        finally:
+            db.close()
 
 
 def backup(source: Path, target: Path) -> int:

@@ -1,11 +1,17 @@
-"""The one writer thread: takes what waits, runs it in one transaction, hands the outcomes on after the commit."""
+"""The one writer: takes what waits, runs it in one transaction, and answers after the commit.
+
+Short jobs run in the event loop's own thread and only their commit, which waits for the disk, in another: two threads
+that take turns at every statement would spend more time on the turns than on the work. A long job runs in the other
+thread altogether, alone in its transaction, so that the loop goes on.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import threading
+from collections import deque
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from covey.errors import CoveyError
@@ -16,59 +22,84 @@ MOST = 256
 """Jobs that share one commit at most."""
 
 log = logging.getLogger("covey.store")
-Ticket = Any
-Deliver = Callable[[list[tuple[Ticket, Outcome[Any]]], list[Change]], None]
 
 
 class Writer:
-    """A queue of jobs before a store; `deliver` is called once per commit, in the writer's thread."""
+    """A queue of jobs before a store; lives in one event loop, and `tell` hears of every commit there."""
 
-    def __init__(self, store: SqliteStore, deliver: Deliver) -> None:
+    def __init__(self, store: SqliteStore, tell: Callable[[list[Change]], None]) -> None:
         self._store = store
-        self._deliver = deliver
-        self._queue: SimpleQueue[tuple[Ticket, Job[Any]] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="covey-writer", daemon=True)
-        self._thread.start()
+        self._tell = tell
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, "covey-writer")
+        self._waiting: deque[tuple[asyncio.Future[Any], Job[Any], bool]] = deque()
+        self._busy = False
+        self._idle = asyncio.Event()
+        self._idle.set()
 
-    def submit(self, ticket: Ticket, job: Job[Any]) -> None:
-        """Queue a job; its outcome is delivered with its ticket."""
-        self._queue.put((ticket, job))
+    def submit(self, job: Job[Any], *, long: bool = False) -> asyncio.Future[Any]:
+        """Queue a job and return its answer to come: its value or its error, after the commit."""
+        future = self._loop.create_future()
+        self._waiting.append((future, job, long))
+        if not self._busy:
+            self._busy = True
+            self._idle.clear()
+            self._loop.call_soon(self._next)
+        return future
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Finish what waits, then end."""
-        self._queue.put(None)
-        self._thread.join()
+        await self._idle.wait()
+        self._thread.shutdown()
 
-    def _work(self) -> None:
-        while True:
-            first = self._queue.get()
-            if first is None:
-                return
-            batch = [first]
-            stopping = self._take_more(batch)
-            outcomes = self._run([job for _, job in batch])
-            changes = [change for outcome in outcomes for change in outcome.changes]
-            self._deliver([(ticket, outcome) for (ticket, _), outcome in zip(batch, outcomes, strict=True)], changes)
-            if stopping:
-                return
-
-    def _take_more(self, batch: list[tuple[Ticket, Job[Any]]]) -> bool:
-        while len(batch) < MOST:
-            try:
-                more = self._queue.get_nowait()
-            except Empty:
-                return False
-            if more is None:
-                return True
-            batch.append(more)
-        return False
-
-    def _run(self, jobs: list[Job[Any]]) -> list[Outcome[Any]]:
+    def _next(self) -> None:
+        """Begin the next transaction, or rest."""
+        if not self._waiting:
+            self._busy = False
+            self._idle.set()
+            return
+        batch = self._take()
+        futures = [future for future, _, _ in batch]
+        jobs = [job for _, job, _ in batch]
+        if batch[0][2]:
+            self._in_thread(futures, lambda: self._store.run(jobs))
+            return
         try:
-            return self._store.run(jobs)
-        except CoveyError as error:
-            log.warning("a batch of %d was not committed: %s", len(jobs), error)
-            return [Outcome(None, error=error) for _ in jobs]
-        except Exception as error:
-            log.exception("a batch of %d was not committed", len(jobs))
-            return [Outcome(None, error=error) for _ in jobs]
+            staged = self._store.stage(jobs)
+        except Exception as error:  # noqa: BLE001 - whatever it is, everyone in the batch has to hear of it
+            self._answer(futures, error)
+            return
+        if any(outcome.wrote for outcome in staged.outcomes):
+            self._in_thread(futures, lambda: self._store.commit(staged))
+        else:
+            self._store.cancel()
+            self._answer(futures, staged.outcomes)
+
+    def _in_thread(self, futures: list[asyncio.Future[Any]], work: Callable[[], list[Outcome[Any]]]) -> None:
+        """Do what waits for the disk beside the loop, then answer."""
+        running = self._loop.run_in_executor(self._thread, work)
+        running.add_done_callback(lambda done: self._answer(futures, done.exception() or done.result()))
+
+    def _take(self) -> list[tuple[asyncio.Future[Any], Job[Any], bool]]:
+        batch = [self._waiting.popleft()]
+        while self._waiting and len(batch) < MOST and not batch[0][2] and not self._waiting[0][2]:
+            batch.append(self._waiting.popleft())
+        return batch
+
+    def _answer(self, futures: list[asyncio.Future[Any]], outcomes: list[Outcome[Any]] | BaseException) -> None:
+        """Answer a batch, tell of its changes, and go on."""
+        if isinstance(outcomes, BaseException):
+            known = isinstance(outcomes, CoveyError)
+            log.log(logging.WARNING if known else logging.ERROR, "a batch was not committed", exc_info=outcomes)
+            outcomes = [Outcome(None, error=outcomes) for _ in futures]
+        for future, outcome in zip(futures, outcomes, strict=True):
+            if future.cancelled():
+                continue
+            if outcome.error is None:
+                future.set_result(outcome.value)
+            else:
+                future.set_exception(outcome.error)
+        changes = [change for outcome in outcomes for change in outcome.changes]
+        if changes:
+            self._tell(changes)
+        self._loop.call_soon(self._next)

@@ -28,7 +28,7 @@ from covey.errors import (
     Unknown,
 )
 from covey.store.rows import Change
-from covey.store.sqlite import Outcome
+from covey.store.sqlite import SqliteStore
 from covey.store.writer import Writer
 from covey.web import openapi, stream
 
@@ -86,42 +86,26 @@ class Web:
         self._openapi = Answer(200, _encode(openapi.document()))
         self.hub = stream.Hub()
         self.writer: Writer | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    # Between the loop and the writer's thread
+    # The store
 
-    def begin(self, writer_of: Callable[[Callable[..., None]], Writer]) -> None:
-        """Take the running loop and a writer that delivers into it."""
-        loop = self._loop = asyncio.get_running_loop()
+    def begin(self, store: SqliteStore) -> None:
+        """Begin to write, in the running loop."""
+        self.writer = Writer(store, self._committed)
 
-        def deliver(outcomes: list[tuple[Any, Outcome[Any]]], changes: list[Change]) -> None:
-            loop.call_soon_threadsafe(self._delivered, outcomes, changes)
+    def _committed(self, changes: list[Change]) -> None:
+        if any(change.kind in ("session.token_minted", "session.removed") for change in changes):
+            self._sessions.clear()
+        self.hub.publish(changes)
 
-        self.writer = writer_of(deliver)
-
-    def _delivered(self, outcomes: list[tuple[Any, Outcome[Any]]], changes: list[Change]) -> None:
-        for future, outcome in outcomes:
-            if future is not None and not future.done():
-                if outcome.error is None:
-                    future.set_result(outcome.value)
-                else:
-                    future.set_exception(outcome.error)
-        if changes:
-            if any(change.kind in ("session.token_minted", "session.removed") for change in changes):
-                self._sessions.clear()
-            self.hub.publish(changes)
-
-    async def write(self, job: Callable[..., Any]) -> Any:
+    async def write(self, job: Callable[..., Any], *, long: bool = False) -> Any:
         """Run a job in the writer and return its value after the commit."""
-        assert self._loop is not None and self.writer is not None
-        future = self._loop.create_future()
-        self.writer.submit(future, job)
-        return await future
+        assert self.writer is not None
+        return await self.writer.submit(job, long=long)
 
     async def read(self, job: Callable[..., Any]) -> Any:
         """Run a job that only reads, beside the writer."""
-        assert self._loop is not None
-        return await self._loop.run_in_executor(self._readers, self._app.store.read, job)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._app.store.read, job)
 
     # One request
 
@@ -182,10 +166,7 @@ class Web:
         key = headers.get(b"idempotency-key")
         text = None if key is None else key.decode("latin-1")
         request = b"" if key is None else fingerprint(method, path, body)
-        return await self._written(self._app.job(verb, who, asked, params, key=text, request=request))
-
-    async def _written(self, job: Callable[..., Answer]) -> Answer:
-        answer: Answer = await self.write(job)
+        answer = await self.write(self._app.job(verb, who, asked, params, key=text, request=request), long=verb.long)
         return answer
 
     def _route(self, path: str, method: str) -> tuple[Verb, dict[str, str]]:
@@ -224,18 +205,18 @@ class Web:
 
     async def _catch_up(self, after: int | None, send: Send) -> int:
         if after is None or await self.read(lambda tx: stream.is_far_behind(tx, after)):
-            page, last = await self.read(stream.first_page)
+            page, head = await self.read(stream.first_page)
             if after is not None:
                 await _push(send, stream.frame("invalidate", {"type": "board"}))
             await _push(send, page)
-            return int(last)
-        last: int = after
+            return int(head)
         done = False
         while not done:
-            data, last, done = await self.read(lambda tx, last=last: stream.missed(tx, last))
+            data, reached, done = await self.read(lambda tx, after=after: stream.missed(tx, after))
+            after = int(reached)
             if data:
                 await _push(send, data)
-        return last
+        return after
 
     async def tell_counts(self) -> None:
         """Send the counters to everyone who follows, if they have changed."""

@@ -182,9 +182,9 @@ CREATE TABLE requests (
     request   BLOB NOT NULL,
     status    INTEGER NOT NULL,
     answer    BLOB NOT NULL,
-    at        REAL NOT NULL,
-    PRIMARY KEY (principal, key)
-) STRICT, WITHOUT ROWID;
+    at        REAL NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX requests_key ON requests (principal, key);
 CREATE INDEX requests_at ON requests (at);
 
 CREATE TABLE tokens (
