@@ -226,8 +226,9 @@ def _self_signed(host: str, certificate: Path, key: Path) -> None:
         raise ToolFailed("openssl is not installed, so no certificate can be made.", hint="Install it, or name one.")
     names = f"DNS:localhost,IP:127.0.0.1,{_subject_name(host)}"
     made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "825",
-         "-subj", "/CN=covey", "-addext", f"subjectAltName={names}", "-keyout", str(key), "-out", str(certificate)],
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-days", "825", "-subj", "/CN=covey", "-addext", f"subjectAltName={names}",
+         "-keyout", str(key), "-out", str(certificate)],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     if made.returncode != 0:

@@ -366,7 +366,7 @@ if TYPE_CHECKING:
 else:
 
     def _with(task: Task, **changes: Any) -> Task:
-        """Do what dataclasses.replace does without running the initialiser: a log of a million events is folded with it."""
+        """Do what dataclasses.replace does, without its initialiser: a million events are folded with it."""
         after = object.__new__(Task)
         after.__dict__.update(task.__dict__)
         after.__dict__.update(changes)

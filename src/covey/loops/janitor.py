@@ -48,4 +48,4 @@ class Janitor:
 
     def _prune(self, tx: Tx) -> None:
         keep = self._app.house.config.log
-        prune(tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
+        prune(tx, tx.now, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)

@@ -123,7 +123,7 @@ class SqliteStore:
         return self.commit(self.stage(jobs))
 
     def stage(self, jobs: Sequence[Job[Any]]) -> Staged:
-        """Run jobs in one transaction, each in a savepoint, so that one refusal spoils no other; `commit` comes next."""
+        """Run jobs in one transaction, each in a savepoint, so that one refusal spoils no other."""
         with _unavailable(), self._undone_by_errors():
             self._db.run("BEGIN IMMEDIATE")
             tx = Tx(self._db, self._head, now=round(self._clock(), 3))

@@ -7,7 +7,8 @@ import hmac
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -29,9 +30,11 @@ from covey.errors import (
 )
 from covey.store.rows import Change
 from covey.store.sqlite import SqliteStore
+from covey.store.tx import Tx
 from covey.store.writer import Writer
 from covey.web import openapi, stream
 
+T = TypeVar("T")
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -98,12 +101,13 @@ class Web:
             self._sessions.clear()
         self.hub.publish(changes)
 
-    async def write(self, job: Callable[..., Any], *, long: bool = False) -> Any:
+    async def write(self, job: Callable[[Tx], T], *, long: bool = False) -> T:
         """Run a job in the writer and return its value after the commit."""
         assert self.writer is not None
-        return await self.writer.submit(job, long=long)
+        value: T = await self.writer.submit(job, long=long)
+        return value
 
-    async def read(self, job: Callable[..., Any]) -> Any:
+    async def read(self, job: Callable[[Tx], T]) -> T:
         """Run a job that only reads, beside the writer."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._app.store.read, job)
 
@@ -157,8 +161,7 @@ class Web:
         if not verb.changes:
             asked = read_query(verb, parse_qsl(query, keep_blank_values=True))
             job = self._app.job(verb, who, asked, params, key=None, request=b"")
-            answer: Answer = await self.read(job)
-            return answer
+            return await self.read(job)
         if query:
             raise Invalid("A request that changes something takes no query.", hint="Put it into the JSON body.")
         body = await _body(headers, receive)
@@ -166,8 +169,7 @@ class Web:
         key = headers.get(b"idempotency-key")
         text = None if key is None else key.decode("latin-1")
         request = b"" if key is None else fingerprint(method, path, body)
-        answer = await self.write(self._app.job(verb, who, asked, params, key=text, request=request), long=verb.long)
-        return answer
+        return await self.write(self._app.job(verb, who, asked, params, key=text, request=request), long=verb.long)
 
     def _route(self, path: str, method: str) -> tuple[Verb, dict[str, str]]:
         verbs = self._routes.get(path)
@@ -204,16 +206,15 @@ class Web:
             self.hub.leave(subscriber)
 
     async def _catch_up(self, after: int | None, send: Send) -> int:
-        if after is None or await self.read(lambda tx: stream.is_far_behind(tx, after)):
+        if after is None or await self.read(partial(stream.is_far_behind, after=after)):
             page, head = await self.read(stream.first_page)
             if after is not None:
                 await _push(send, stream.frame("invalidate", {"type": "board"}))
             await _push(send, page)
-            return int(head)
+            return head
         done = False
         while not done:
-            data, reached, done = await self.read(lambda tx, after=after: stream.missed(tx, after))
-            after = int(reached)
+            data, after, done = await self.read(partial(stream.missed, after=after))
             if data:
                 await _push(send, data)
         return after

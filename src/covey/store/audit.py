@@ -1,0 +1,378 @@
+"""The care of the log: whether rows and log say the same, the rows made anew, long texts whose time is over.
+
+Nothing here trusts what it reads: a damaged byte may stand anywhere, and is reported rather than raised.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from covey.core import tasks
+from covey.core.events import FIRST, KINDS, Begun, Event, Pruned, Rebuilt, digest
+from covey.core.fold import Row, State
+from covey.core.sessions import COVEY
+from covey.core.texts import Blob
+from covey.errors import CoveyError, NotFound, Refused, Unavailable
+from covey.store import rows
+from covey.store.rows import Table
+from covey.store.sqlite import snapshot
+from covey.store.tx import Db, Head, Tx
+
+SHOWN = 50
+"""Problems that a report spells out; the rest it only counts."""
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being read, how far we are, and how far it goes."""
+
+_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, RecursionError, CoveyError, msgspec.MsgspecError)
+_BROKEN = (apsw.CorruptError, apsw.NotADBError)
+_EVENT = ("seq", "time", "actor", "kind", "subject", "data", "key", "prev")
+_TYPES = {(int, float, str, str, str, str, key, bytes) for key in (str, type(None))}
+_SELECT = f"SELECT {', '.join(_EVENT)} FROM events WHERE seq > ? ORDER BY seq"
+_RAW = "SELECT seq, time, {} , prev FROM events WHERE seq > ? ORDER BY seq LIMIT 1".format(
+    ", ".join(f"CAST({name} AS BLOB)" for name in _EVENT[2:-1])
+)
+_STEP = 10_000
+
+
+def quiet(what: str, done: int, of: int) -> None:
+    """Tell nobody how far we are."""
+
+
+@dataclass
+class Report:
+    """What an audit found: how much it read, the first problems, and how many there are."""
+
+    events: int = 0
+    rows: int = 0
+    problems: list[str] = field(default_factory=list)
+    count: int = 0
+
+    @property
+    def sound(self) -> bool:
+        """Say whether nothing is wrong."""
+        return self.count == 0
+
+    def add(self, problem: str) -> None:
+        """Note a problem."""
+        self.count += 1
+        if len(self.problems) < SHOWN:
+            self.problems.append(problem)
+
+
+# Verify
+
+
+def verify(path: Path, progress: Progress = quiet) -> Report:
+    """Check the file of a store on one snapshot, while others may write to it: file, chain, rows and long texts."""
+    report = Report()
+    try:
+        with snapshot(path) as db:
+            state = read_log(db, report, progress)
+            compare(db, state, report, progress)
+            _check_blobs(db, state, report)
+            progress("the file", 0, 0)
+            for (problem,) in db.rows(f"PRAGMA integrity_check({SHOWN})"):
+                if problem != "ok":
+                    report.add(f"The file: {problem}.")
+    except Unavailable as error:
+        if not isinstance(error.__cause__, _BROKEN):
+            raise
+        report.add(f"The file: {error.__cause__}.")
+    return report
+
+
+def read_log(db: Db, report: Report, progress: Progress = quiet) -> State:
+    """Walk the log from its first event to its head, and return all that it says; what is wrong goes to the report."""
+    state, head = State(), _read_head(db, report)
+    seq, link = 0, FIRST
+    known: bytes | None = link
+    for row in _walk(db):
+        seq += 1
+        if row[0] != seq:
+            report.add(f"Event {seq}: it is missing; the next one is {row[0]}.")
+            seq = row[0]
+        known = _take_in(state, row, known, report)
+        report.events += 1
+        if seq == 1:
+            _check_beginning(row, head, report)
+        if seq % _STEP == 0:
+            progress("events", seq, head.seq)
+    if head.seq != seq:
+        report.add(f"The head of the log: it says that event {head.seq} is the last one, but that is {seq}.")
+    elif known is not None and head.hash != known:
+        report.add(f"The head of the log: its hash is not that of event {seq}.")
+    return state
+
+
+def _read_head(db: Db, report: Report) -> Head:
+    found = db.rows("SELECT CAST(id AS BLOB), seq, hash FROM log")
+    if len(found) != 1:
+        report.add(f"The head of the log: there are {len(found)} of them.")
+    return Head(bytes(found[0][0]).decode(errors="replace"), *found[0][1:]) if found else Head("", 0, FIRST)
+
+
+def _walk(db: Db) -> Iterator[tuple[Any, ...]]:
+    """Yield the columns of every event in order; where the text is no text, its bytes."""
+    last = -(2**63)
+    while True:
+        try:
+            for row in db.stream(_SELECT, (last,)):
+                last = row[0]
+                yield row
+        except UnicodeDecodeError:
+            raw = db.rows(_RAW, (last,))[0]
+            last = raw[0]
+            yield raw
+        else:
+            return
+
+
+def _take_in(state: State, row: tuple[Any, ...], link: bytes | None, report: Report) -> bytes | None:
+    """Check and fold one event; return its hash, or None if it cannot be read."""
+    if tuple(map(type, row)) not in _TYPES:
+        report.add(f"Event {row[0]}: it cannot be read.")
+        return None
+    event = Event(*row)
+    if link is not None and event.prev != link:
+        report.add(f"Event {event.seq}: it does not carry the hash of the one before.")
+    if event.kind not in KINDS:
+        report.add(f"Event {event.seq}: its kind {_short(event.kind)} is not known.")
+        return digest(event)
+    try:
+        payload = rows.decode_payload(event.kind, event.data)
+        state.fold(
+            seq=event.seq, at=event.time, actor=event.actor, kind=event.kind, subject=event.subject, payload=payload
+        )
+    except _DAMAGE as error:
+        report.add(f"Event {event.seq}: {event.kind} of {_short(event.subject)} makes no sense: {_said(error)}.")
+    return digest(event)
+
+
+def _check_beginning(row: tuple[Any, ...], head: Head, report: Report) -> None:
+    try:
+        begun = rows.decode_payload("log.begun", row[5]) if row[3] == "log.begun" else None
+    except _DAMAGE:
+        begun = None
+    if not isinstance(begun, Begun) or begun.log != head.log:
+        report.add(f"Event 1: it is not the beginning of the log {_short(head.log)}.")
+
+
+def compare(db: Db, state: State, report: Report, progress: Progress = quiet) -> None:
+    """Compare every column of every row of every folded table with what the log says."""
+    for name, wanted in state.rows():
+        table = rows.FOLDED[name]
+        progress(name, 0, 0)
+        try:
+            _compare_table(db, table, wanted, state, report)
+        except _DAMAGE as error:
+            report.add(f"{name}: the log does not say what stands there: {_said(error)}.")
+
+
+def _compare_table(db: Db, table: Table[Any], wanted: Iterable[Row], state: State, report: Report) -> None:
+    get = f"{table.all_sql} WHERE {table.where}"
+    met = 0
+    for row in wanted:
+        key = table.key_of(row)
+        found = _fetch(db, table, get, key)
+        if found is None:
+            report.add(f"{table.name} {_name(key)}: the row is missing.")
+            continue
+        met += 1
+        want = table.encode(row)
+        if found != want or tuple(map(type, found)) != tuple(map(type, want)):
+            _report_columns(table, key, found, want, report)
+    report.rows += met
+    if met != db.rows(f"SELECT count(*) FROM {table.name}")[0][0]:
+        _report_extra(db, table, state, report)
+
+
+def _fetch(db: Db, table: Table[Any], get: str, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    try:
+        found = db.rows(get, key)
+    except UnicodeDecodeError:
+        columns = ", ".join(f'typeof("{name}"), CAST("{name}" AS BLOB), "{name}" IS NULL' for name in table.columns)
+        raw = db.rows(f"SELECT {columns} FROM {table.name} WHERE {table.where}", key)[0]
+        return tuple(_raw_value(*raw[i : i + 3]) for i in range(0, len(raw), 3))
+    return found[0] if found else None
+
+
+def _raw_value(kind: str, data: bytes | None, null: int) -> Any:
+    """Return a column that was read as bytes, as near to its value as its bytes allow."""
+    if null or data is None:
+        return None
+    text = data.decode(errors="backslashreplace")
+    try:
+        return {"integer": int, "real": float}[kind](text) if kind in ("integer", "real") else data.decode()
+    except ValueError:
+        return data
+
+
+def _report_columns(
+    table: Table[Any], key: tuple[Any, ...], found: tuple[Any, ...], want: tuple[Any, ...], report: Report
+) -> None:
+    for column, have, say in zip(table.columns, found, want, strict=True):
+        if have != say or type(have) is not type(say):
+            here, there = _differing(have, say)
+            report.add(f"{table.name} {_name(key)}: {column} is {here}, but the log says {there}.")
+
+
+def _report_extra(db: Db, table: Table[Any], state: State, report: Report) -> None:
+    wanted = next(found for name, found in state.rows() if name == table.name)
+    known = {tuple(str(part).encode() for part in table.key_of(row)) for row in wanted}
+    columns = ", ".join(f"CAST({name} AS BLOB)" for name in table.key)
+    for found in db.stream(f"SELECT {columns} FROM {table.name}"):
+        key = tuple(b"" if part is None else bytes(part) for part in found)
+        if key not in known:
+            name = _name(part.decode(errors="backslashreplace") for part in key)
+            report.add(f"{table.name} {name}: the log knows no such row.")
+
+
+def _check_blobs(db: Db, state: State, report: Report) -> None:
+    """Check that each long text has its hash, and that those of tasks that have not ended are there."""
+    kept: set[str] = set()
+    for sha256, size, text in db.stream("SELECT CAST(sha256 AS BLOB), size, CAST(text AS BLOB) FROM blobs"):
+        name = bytes(sha256).decode(errors="backslashreplace")
+        if (hashlib.sha256(text).hexdigest(), len(text)) != (name, size):
+            report.add(f"blobs {_short(name)}: the text does not have this hash and size.")
+        kept.add(name)
+    for task in state.tasks.values():
+        if task.status not in tasks.ENDED:
+            for text in (task.body, task.result):
+                if isinstance(text, Blob) and text.sha256 not in kept:
+                    report.add(f"blobs {text.sha256}: a long text of {task.id} is missing.")
+
+
+def _name(key: Iterable[Any]) -> str:
+    return "/".join(str(part) for part in key)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}... ({len(text)} characters)"
+
+
+def _differing(one: Any, other: Any) -> tuple[str, str]:
+    """Return two values as text, long ones from where they part."""
+    if isinstance(one, str) and isinstance(other, str):
+        parting = next((i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+        same = max(0, parting - 20)
+        if same:
+            return f"...{_short(one[same:])}", f"...{_short(other[same:])}"
+    return _short(one), _short(other)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__} {error}".rstrip(".")
+
+
+# Rebuild and adopt
+
+
+def rebuild(tx: Tx, progress: Progress = quiet) -> Rebuilt:
+    """Make every row anew from the log alone, if its chain is sound, and say so in the log."""
+    report = Report()
+    state = read_log(tx.db, report, progress)
+    if not report.sound:
+        raise Refused(
+            f"The log itself is damaged, so no rows can be made from it: {report.problems[0]}",
+            hint="covey log verify shows all of it; restore a backup, or adopt an export.",
+        )
+    compare(tx.db, state, report, progress)
+    event = Rebuilt(report.events, report.count)
+    _replace_rows(tx, state, progress)
+    tx.append(COVEY, "log", event)
+    return event
+
+
+def _replace_rows(tx: Tx, state: State, progress: Progress) -> None:
+    for name, wanted in state.rows():
+        table = rows.FOLDED[name]
+        progress(name, 0, 0)
+        tx.db.run(f"DELETE FROM {name}")
+        for row in wanted:
+            tx.insert(table, row)
+
+
+def adopt(tx: Tx, log: str, texts: Iterable[str], progress: Progress = quiet) -> Rebuilt:
+    """Make an imported log this project's own, which has nothing but its beginning, with its long texts and rows."""
+    origin = tx.db.rows("SELECT seq, hash FROM origins WHERE log = ?", (log,))
+    if not origin:
+        raise NotFound(f"There is no imported log {log!r}.", hint="covey log import takes it in first.")
+    own = tx.db.rows("SELECT kind FROM events WHERE kind NOT LIKE 'log.%' AND kind NOT LIKE 'daemon.%' LIMIT 1")
+    if own:
+        raise Refused(
+            f"This project has a log of its own already: {own[0][0]} is in it.", hint="Adopt in a fresh clone."
+        )
+    if tx.db.rows("SELECT 1 FROM origin_events WHERE log = ? AND withheld = 1 LIMIT 1", (log,)):
+        raise Refused(
+            f"Something was left out of {log} when it was exported, so no rows can be made from it.",
+            hint="Only an export --with mail --with prompts can be adopted.",
+        )
+    columns = ", ".join(_EVENT)
+    tx.db.run("DELETE FROM events")
+    tx.db.run("DELETE FROM log")
+    tx.db.run(f"INSERT INTO events ({columns}) SELECT {columns} FROM origin_events WHERE log = ? ORDER BY seq", (log,))
+    tx.db.run("INSERT INTO log (id, seq, hash) VALUES (?, ?, ?)", (log, *origin[0]))
+    tx.db.run("DELETE FROM origin_events WHERE log = ?", (log,))
+    tx.db.run("DELETE FROM origins WHERE log = ?", (log,))
+    tx.head = Head(log, *origin[0])
+    for text in texts:
+        tx.keep(text)
+    return rebuild(tx, progress)
+
+
+# Prune
+
+_blob = msgspec.json.Decoder(Blob)
+_AT_ONCE = 500
+_DAY = 86_400.0
+
+
+def prune(tx: Tx, now: float, keep_days: float, keep_megabytes: float) -> Pruned | None:
+    """Remove long texts that no open task or young mail needs: the old, and the oldest of what is too much.
+
+    At most some hundred at a time, so that nobody waits long; None says that nothing is left to remove.
+    """
+    since = now - keep_days * _DAY
+    doomed = _doomed(tx, since, int(keep_megabytes * 1024 * 1024))
+    if not doomed:
+        return None
+    for sha256, _ in doomed:
+        tx.db.run("DELETE FROM blobs WHERE sha256 = ?", (sha256,))
+    event = Pruned(len(doomed), sum(size for _, size in doomed))
+    tx.append(COVEY, "log", event)
+    return event
+
+
+def _doomed(tx: Tx, since: float, room: int) -> list[tuple[str, int]]:
+    """Return hash and size of the texts whose time is over, the oldest first."""
+    blobs = tx.db.rows("SELECT sha256, size, used FROM blobs ORDER BY used DESC, sha256")
+    if not blobs:
+        return []
+    needed = _needed(tx, since)
+    doomed: list[tuple[str, int]] = []
+    for sha256, size, used in blobs:
+        if sha256 not in needed:
+            room -= size
+            if used < since or room < 0:
+                doomed.append((sha256, size))
+    return doomed[: -_AT_ONCE - 1 : -1]
+
+
+def _needed(tx: Tx, since: float) -> set[str]:
+    """Return the hashes of the long texts that are in use; a new noun that keeps long texts adds its own here."""
+    is_open = "status NOT IN ('done', 'dropped')"
+    found = [
+        *tx.db.rows(f"SELECT body FROM tasks WHERE {is_open} AND substr(body, 1, 1) = '{{'"),
+        *tx.db.rows(f"SELECT result FROM tasks WHERE {is_open} AND substr(result, 1, 1) = '{{'"),
+        *tx.db.rows("SELECT text FROM messages WHERE substr(text, 1, 1) = '{' AND sent >= ?", (since,)),
+    ]
+    return {_blob.decode(text).sha256 for (text,) in found}
