@@ -1,0 +1,74 @@
+"""`python -m bench [names...] [--quick]`: measure, print a table, write bench/results/latest.json."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from bench import board, claims, figures, floors, follow, growth, leases, log, memory, startup
+from bench.figures import Report
+from covey import __version__
+
+RESULTS = Path(__file__).parent / "results" / "latest.json"
+BENCHMARKS: dict[str, Callable[..., Report]] = {
+    "floors": floors.measure,
+    "claims": claims.through_http,
+    "processes": claims.without_daemon,
+    "leases": leases.take,
+    "log": log.append_and_tail,
+    "sse": follow.latency,
+    "board": board.first_page,
+    "growth": growth.growth,
+    "startup": startup.commands,
+    "memory": memory.resident,
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure; exit 1 only if something is wrong, never for a stopwatch."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure covey.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(BENCHMARKS)}")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions: a look, not a measurement")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where the JSON goes")
+    words = parser.parse_args(argv)
+    unknown = set(words.names) - set(BENCHMARKS)
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+    reports = [_run(name, quick=words.quick) for name in words.names or BENCHMARKS]
+    print(figures.table(reports))
+    print("\nThe best peer was measured elsewhere, on a similar machine. Read ratios rather than numbers.")
+    figures.write(words.out, reports, _about(quick=words.quick))
+    print(f"Written to {os.path.relpath(words.out)}.")
+    return 1 if any(report.wrong for report in reports) else 0
+
+
+def _run(name: str, *, quick: bool) -> Report:
+    print(f"measuring {name} ...", end="", file=sys.stderr, flush=True)
+    began = time.perf_counter()
+    report = BENCHMARKS[name](quick=quick)
+    report.seconds = round(time.perf_counter() - began, 1)
+    print(f" {report.seconds:g} s", file=sys.stderr)
+    return report
+
+
+def _about(*, quick: bool) -> dict[str, object]:
+    return {
+        "covey": __version__,
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+        "processors": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "time": round(time.time()),
+        "quick": quick,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

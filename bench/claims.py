@@ -1,0 +1,136 @@
+"""Claims: 50 clients through HTTP, and 16 processes without a daemon."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from bench.figures import Report, median
+from bench.project import OWNER, covey, daemon, load, opened, sample
+from covey import config
+from covey.app import shapes
+from covey.app.app import VERBS, App
+from covey.app.clock import SystemClock
+from covey.git import project as projects
+from covey.git.project import Project
+from covey.store.lock import WriterLock
+from covey.store.sqlite import SqliteStore
+
+CLIENTS = 50
+PROCESSES = 16
+PEER = "140/s (amux)"
+PEER_P99 = "1,150 ms (amux, 30 clients)"
+
+
+def through_http(*, quick: bool) -> Report:
+    """Let 50 clients claim a board dry through the daemon; every claim is on disk before it is answered."""
+    tasks = 3_000 if quick else 12_000
+    report = Report("claims", f"Durable claims through HTTP, {CLIENTS} clients, {tasks:,} tasks")
+    with sample(tasks) as project:
+        with daemon(project) as running:
+            used = running.cpu()
+            told = load(running, "claims", clients=CLIENTS)
+            used = running.cpu() - used
+        by_client: list[list[str]] = told["tasks"]
+        claimed = [task for mine in by_client for task in mine]
+        held = _held(project)
+    report.add("claims", len(claimed) / told["seconds"], "/s", at_least=5_000, peer=PEER)
+    report.add_times("claim", told["times"], p50=None, p99=50)
+    fair = min(len(mine) for mine in by_client) / (len(claimed) / CLIENTS)
+    report.add("least served client against the mean", fair, "x", at_least=0.5)
+    report.add("processor time of the daemon for one claim", 1e6 * used / len(claimed), "us")
+    _check(report, by_client, held, tasks)
+    return report
+
+
+def _held(project: Project) -> dict[str, str]:
+    with opened(project) as (store, _):
+        sql = "SELECT id, session FROM tasks WHERE status = 'doing'"
+        return store.read(lambda tx: dict(tx.db.rows(sql)))
+
+
+def _check(report: Report, by_client: list[list[str]], held: dict[str, str], tasks: int) -> None:
+    """Compare what the clients were told with what the store says, and with what there was to claim."""
+    counted = Counter(task for mine in by_client for task in mine)
+    report.must_be_zero("claimed twice", sum(number - 1 for number in counted.values()))
+    told = {(task, f"worker{number}") for number, mine in enumerate(by_client) for task in mine}
+    report.must_be_zero("told, but not held in the store", len(told - set(held.items())))
+    report.must_be_zero("left on the board", tasks - len(held))
+
+
+def without_daemon(*, quick: bool) -> Report:
+    """Let 16 processes claim a board dry without a daemon: each claim takes the lock and writes itself."""
+    report = Report("processes", f"Claims by {PROCESSES} processes without a daemon")
+    tasks = 100 if quick else 300
+    _race(report, "by covey task next", tasks, [*covey("task", "next", "--json", "--as")])
+    _race(report, "in processes that stay", 4 * tasks, None)
+    return report
+
+
+def _race(report: Report, label: str, tasks: int, command: list[str] | None) -> None:
+    with sample(tasks) as project:
+        words = [sys.executable, "-m", "bench.claims", str(project.root)]
+        began = time.perf_counter()
+        racers = [
+            subprocess.Popen(
+                [*words, f"worker{i}", *(command or ())],
+                stdout=subprocess.PIPE,
+                cwd=Path(__file__).parent.parent,
+            )
+            for i in range(PROCESSES)
+        ]
+        told = [json.loads(racer.communicate(timeout=120)[0]) for racer in racers]
+        began = min(one["began"] for one in told)
+        seconds = max(one["ended"] for one in told) - began
+        held = _held(project)
+    by_client: list[list[str]] = [one["tasks"] for one in told]
+    times = [took for one in told for took in one["times"]]
+    report.add(f"claims {label}", sum(map(len, by_client)) / seconds, "/s", peer="" if command else PEER)
+    report.add(f"one claim {label} p50", 1000 * median(times), "ms")
+    fair = min(map(len, by_client)) / (tasks / PROCESSES)
+    report.add("least served process against the mean", fair, "x", at_least=0.5)
+    _check(report, by_client, held, tasks)
+
+
+def _claim(project: Project, session: str) -> str | None:
+    """Claim as the command does: take the lock, open the store, ask the verb, let go."""
+    with WriterLock(project.lock):
+        store = SqliteStore(project.database, project=project.name)
+        app = App(store, config.load(project.root), SystemClock(), project.name, daemon=False)
+        answer = app.ask(VERBS["task.next"], OWNER, shapes.Claim(session=session), {})
+        store.close()
+    return None if answer.status == 204 else str(answer.value()["id"])
+
+
+def _claim_by_command(root: Path, command: list[str]) -> str | None:
+    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=False)
+    if done.returncode == 3:
+        return None
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
+    return str(json.loads(done.stdout)["id"])
+
+
+def main() -> None:
+    """Be one of the racing processes."""
+    root, session, *command = sys.argv[1:]
+    project = projects.find(Path(root))
+    claimed: list[str] = []
+    times: list[float] = []
+    began = time.monotonic()
+    while True:
+        start = time.perf_counter()
+        task = _claim_by_command(project.root, [*command, session]) if command else _claim(project, session)
+        if task is None:
+            break
+        times.append(time.perf_counter() - start)
+        claimed.append(task)
+    print(json.dumps({"tasks": claimed, "times": times, "began": began, "ended": time.monotonic()}))
+
+
+if __name__ == "__main__":
+    main()
