@@ -77,7 +77,7 @@ def resource(text: str) -> str:
     """Return a resource in its one spelling, or refuse it."""
     text = text.removeprefix("path:")
     if ":" in text.split("/", 1)[0]:
-        if not _NAMED.match(text) or (text.startswith(REPO) and text != REPO):
+        if not _NAMED.match(text) or text.startswith("path:") or (text.startswith(REPO) and text != REPO):
             raise Invalid(
                 f"{text[:80]!r} is no name of a resource.",
                 hint="Names look like port:3000, db:main or repo: itself.",

@@ -13,8 +13,8 @@ ANYONE = ""
 
 def lane(task: Task) -> str:
     """Return the lane in which a task waits: one session's, one role's, or anyone's."""
-    if task.front or task.assignee:
-        return f"s:{task.front or task.assignee}"
+    if task.assignee or task.front:
+        return f"s:{task.assignee or task.front}"
     return f"r:{task.role}" if task.role else ANYONE
 
 
@@ -43,7 +43,7 @@ def scopes_overlap(one: Task, other: Task) -> bool:
 
 def why_not(task: Task, session: Session, active: Iterable[Task]) -> str | None:
     """Return in one sentence why a task does not suit a session now, or None if it does."""
-    if task.role is not None and task.role != session.role and task.assignee != session.name:
+    if task.role is not None and task.role != session.role and session.name not in (task.assignee, task.front):
         return f"{task.id} is for the role {task.role}, and {session.name} has {session.role or 'none'}."
     for other in active:
         if other.id != task.id and scopes_overlap(task, other):

@@ -104,6 +104,8 @@ def change(session: Session, state: State, evidence: str) -> Changed | None:
     """Bring a session into a state, None if it is there already; the same state twice is one event."""
     if session.state is state:
         return None
+    if session.removed:
+        raise Refused(f"{session.name} is removed.")
     if session.state not in _FROM[state]:
         raise Refused(f"{session.name} cannot go from {session.state} to {state}.")
     return Changed(state, evidence)

@@ -411,7 +411,16 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
         case Blocked(reason):
             return _with(task, status=Status.BLOCKED, session=None, claimed=None, reason=reason, updated=at)
         case Dropped(reason):
-            return _with(task, status=Status.DROPPED, session=None, claimed=None, reason=reason, ended=at, updated=at)
+            return _with(
+                task,
+                status=Status.DROPPED,
+                session=None,
+                claimed=None,
+                front=None,
+                reason=reason,
+                ended=at,
+                updated=at,
+            )
         case Ready():
             return _with(task, updated=at)
         case Done(_, commit):

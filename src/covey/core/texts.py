@@ -16,10 +16,10 @@ BODY = 256 * 1024
 NAME = 64
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
-_BAD_IN_LINE = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
-_BAD_IN_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_BAD_IN_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_BAD_IN_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _SECRET = re.compile(
-    r"sk-ant-[\w-]{16,}|sk-(?:proj-)?[A-Za-z0-9_-]{24,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}"
+    r"(?<![A-Za-z0-9])sk-(?:ant-[\w-]{16,}|(?:proj-)?[A-Za-z0-9_-]{24,})|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}"
     r"|glpat-[\w-]{20,}|xox[abprs]-[\w-]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{35}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     re.DOTALL,

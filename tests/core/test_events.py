@@ -1,0 +1,119 @@
+"""The log: its catalogue is complete, and a hash holds every field of an event."""
+
+from __future__ import annotations
+
+import math
+import typing
+from dataclasses import fields, replace
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from covey.core import alerts, events, leases, mail, merges, sessions, tasks
+from covey.core.events import KINDS, NAMES, Event, Payload, digest
+from covey.core.fold import State
+from covey.store.rows import decode_payload, encode_payload
+
+texts = st.text(st.characters(codec="utf-8"), max_size=20)
+some_events = st.builds(
+    Event,
+    seq=st.integers(1, 2**53),
+    time=st.floats(0, 1e11),
+    actor=texts,
+    kind=texts,
+    subject=texts,
+    data=texts,
+    key=st.none() | texts,
+    prev=st.binary(min_size=32, max_size=32),
+)
+
+
+@given(some_events, some_events)
+def test_a_changed_field_changes_the_hash(event: Event, other: Event) -> None:
+    for field in fields(Event):
+        changed = replace(event, **{field.name: getattr(other, field.name)})
+        assert (digest(changed) == digest(event)) is (changed == event)
+
+
+@given(some_events, st.data())
+def test_one_altered_character_changes_the_hash(event: Event, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(["actor", "kind", "subject", "data"]))
+    text = getattr(event, name)
+    place = data.draw(st.integers(0, len(text)))
+    altered = text[:place] + data.draw(texts) + text[place + 1 :]
+    if altered != text:
+        assert digest(replace(event, **{name: altered})) != digest(event)
+
+
+def test_no_key_and_a_key_that_looks_like_none_are_two_things() -> None:
+    event = Event(1, 1.0, "a", "task.added", "T-1", "{}", None, events.FIRST)
+    assert len({digest(replace(event, key=key)) for key in (None, "", "-", "+", "None")}) == 5
+
+
+def test_an_event_is_chained_to_the_one_before() -> None:
+    first = Event(1, 1.0, "a", "task.added", "T-1", "{}", None, events.FIRST)
+    assert digest(first) != digest(replace(first, prev=digest(first)))
+
+
+# The catalogue
+
+
+def test_every_event_has_exactly_one_kind() -> None:
+    assert set(typing.get_args(Payload)) == set(KINDS.values())
+    assert len(NAMES) == len(KINDS)
+
+
+UNIONS = {
+    "task": tasks.Event,
+    "session": sessions.Event | events.Minted,
+    "lease": leases.Event,
+    "mail": mail.Event,
+    "merge": merges.Event,
+    "alert": alerts.Raised,
+    "log": events.LogEvent,
+    "daemon": events.DaemonEvent,
+}
+
+
+def test_a_kind_begins_with_the_noun_to_whose_life_it_belongs() -> None:
+    for kind, cls in KINDS.items():
+        assert issubclass(cls, UNIONS[events.noun(kind)]), kind
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_event_says_in_its_docstring_what_happened(kind: str) -> None:
+    doc = KINDS[kind].__doc__
+    assert doc is not None and doc.endswith(".") and not doc.startswith(KINDS[kind].__name__ + "(")
+
+
+def is_finite(payload: Payload) -> bool:
+    """Say whether no number of a payload is one that JSON cannot carry, and that no request can bring."""
+    return all(math.isfinite(value) for value in payload.__dict__.values() if isinstance(value, float))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+def test_every_event_is_the_same_after_writing_and_reading(kind: str, data: st.DataObject) -> None:
+    payload = data.draw(st.from_type(KINDS[kind]).filter(is_finite))
+    assert decode_payload(kind, encode_payload(payload)) == payload
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_event_of_a_later_covey_with_a_field_more_can_still_be_read(kind: str) -> None:
+    required = {f.name: _example(f.name) for f in fields(KINDS[kind]) if f.default is f.default_factory}
+    decode_payload(kind, msgspec.json.encode({**required, "of_tomorrow": 1}))
+
+
+def _example(name: str) -> object:
+    values = {"fence": 1, "resources": ["a"], "state": "idle", "to": "review", "blobs": 0, "size": 0}
+    return values.get(name, 0 if name in ("events", "differences") else "x")
+
+
+def test_what_has_no_row_is_folded_into_nothing() -> None:
+    state = State()
+    for kind, payload in (("log.begun", events.Begun("x", "p")), ("daemon.stopped", events.Stopped())):
+        state.fold(seq=1, at=1.0, actor="covey", kind=kind, subject="log", payload=payload)
+    state.fold(seq=2, at=1.0, actor="owner", kind="session.token_minted", subject="ada", payload=events.Minted())
+    assert state == State()

@@ -1,0 +1,86 @@
+"""The life of a merge."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from covey.core import merges
+from covey.core.events import NAMES
+from covey.core.merges import OPEN, Merge, State
+from covey.errors import Refused
+from covey.store.rows import decode_payload, encode_payload
+
+COMMIT = "c0ffee1" * 5 + "c0ffe"
+STEPS: list[tuple[merges.Event, tuple[State, ...], State]] = [
+    (merges.Approved(), (State.REVIEW,), State.QUEUED),
+    (merges.Tested(), (State.QUEUED,), State.TESTING),
+    (merges.Landed(COMMIT), (State.QUEUED, State.TESTING), State.LANDED),
+    (merges.Rejected("tests failed"), OPEN, State.REJECTED),
+    (merges.Withdrawn("AF-1 was dropped"), OPEN, State.WITHDRAWN),
+    (merges.Reverted(COMMIT), (State.LANDED,), State.REVERTED),
+]
+
+
+def make(state: State) -> Merge:
+    return Merge(id="merge-9", ordinal=9, task="AF-1", session="ada", branch="covey/AF-1", state=state)
+
+
+@pytest.mark.parametrize(("event", "allowed", "end"), STEPS, ids=[type(step[0]).__name__ for step in STEPS])
+@pytest.mark.parametrize("state", State)
+def test_a_merge_can_be(event: merges.Event, allowed: tuple[State, ...], end: State, state: State) -> None:
+    if state in allowed:
+        assert merges.apply(make(state), merges.step(make(state), event), 2.0).state is end
+    else:
+        verb = type(event).__name__.lower()
+        with pytest.raises(Refused, match=f"merge-9 cannot be {verb}: it is {state}"):
+            merges.step(make(state), event)
+
+
+def test_a_merge_is_queued_once() -> None:
+    with pytest.raises(Refused):
+        merges.step(make(State.QUEUED), merges.Queued(task="AF-1", session="ada", branch="b"))
+
+
+def test_only_an_ended_merge_has_an_end_and_the_landed_one_its_commit() -> None:
+    landed = merges.apply(make(State.TESTING), merges.Landed(COMMIT), 3.0)
+    assert (landed.landed, landed.ended) == (COMMIT, 3.0)
+    assert merges.apply(make(State.REVIEW), merges.Approved(), 3.0).ended is None
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Whatever is asked of a merge, in whatever order, the log tells the whole story."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        born = merges.Queued(task="AF-1", session="ada", branch="covey/AF-1", review=True)
+        self.log = [(NAMES[type(born)], encode_payload(born))]
+        self.merge = merges.first("merge-1", 1, born, 1.0)
+
+    @rule(event=st.sampled_from([step[0] for step in STEPS]))
+    def step(self, event: merges.Event) -> None:
+        try:
+            merges.step(self.merge, event)
+        except Refused:
+            return
+        self.log.append((NAMES[type(event)], encode_payload(event)))
+        self.merge = merges.apply(self.merge, event, float(len(self.log)))
+
+    @invariant()
+    def the_log_tells_the_whole_story(self) -> None:
+        first = decode_payload(*self.log[0])
+        assert isinstance(first, merges.Queued)
+        merge = merges.first("merge-1", 1, first, 1.0)
+        for at, (kind, data) in enumerate(self.log[1:], 2):
+            payload = decode_payload(kind, data)
+            assert isinstance(payload, merges.Event)
+            merge = merges.apply(merge, payload, float(at))
+        assert merge == self.merge
+
+    @invariant()
+    def only_what_has_ended_has_an_end(self) -> None:
+        assert (self.merge.ended is None) is (self.merge.state in OPEN)
+
+
+TestAnyOrder = AnyOrder.TestCase

@@ -1,0 +1,134 @@
+"""Which task suits which session, and who is first in line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from covey.core import scheduling, tasks
+from covey.core.sessions import Session
+from covey.core.tasks import Status, Task
+
+
+def make(ordinal: int = 1, **values: Any) -> Task:
+    return Task(**{"id": f"T-{ordinal}", "ordinal": ordinal, "title": "t", **values})
+
+
+# Lanes
+
+
+@pytest.mark.parametrize(
+    ("values", "lane"),
+    [
+        ({}, ""),
+        ({"role": "docs"}, "r:docs"),
+        ({"assignee": "ada"}, "s:ada"),
+        ({"assignee": "ada", "role": "docs"}, "s:ada"),
+        ({"front": "bob"}, "s:bob"),
+        ({"front": "bob", "role": "docs"}, "s:bob"),
+        ({"front": "bob", "assignee": "ada"}, "s:ada"),
+    ],
+)
+def test_a_task_waits_in_one_lane(values: dict[str, Any], lane: str) -> None:
+    assert scheduling.lane(make(**values)) == lane
+
+
+def test_a_session_is_served_from_its_own_lane_its_roles_and_anyones() -> None:
+    assert set(scheduling.lanes(Session(name="ada"))) == {"s:ada", ""}
+    assert set(scheduling.lanes(Session(name="ada", role="docs"))) == {"s:ada", "r:docs", ""}
+
+
+names = st.none() | st.sampled_from(["ada", "bob", "docs"])
+
+
+@given(names, names, names, names, st.sampled_from(["ada", "bob"]))
+def test_what_a_lane_offers_a_session_suits_it(
+    assignee: str | None, role: str | None, front: str | None, own_role: str | None, name: str
+) -> None:
+    task, session = make(assignee=assignee, role=role, front=front), Session(name=name, role=own_role)
+    if scheduling.lane(task) in scheduling.lanes(session):
+        assert scheduling.why_not(task, session, []) is None
+        tasks.claim(task, session.name)
+
+
+def test_a_session_and_a_role_of_the_same_name_have_lanes_of_their_own() -> None:
+    assert scheduling.lane(make(role="ada")) not in scheduling.lanes(Session(name="ada"))
+
+
+# Rank
+
+
+def test_first_in_line_goes_before_priority_and_priority_before_age() -> None:
+    old, urgent, rejected = make(1), make(2, priority=9), make(3, front="ada")
+    assert sorted([old, urgent, rejected], key=scheduling.rank) == [rejected, urgent, old]
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), max_size=8))
+def test_the_rank_orders_all_tasks_and_no_two_are_equal(asked: list[tuple[int, bool]]) -> None:
+    line = [
+        make(number, priority=priority, front="ada" if front else None)
+        for number, (priority, front) in enumerate(asked)
+    ]
+    ranks = [scheduling.rank(task) for task in line]
+    assert len(set(ranks)) == len(ranks)
+    for one in line:
+        for other in line:
+            if bool(one.front) is bool(other.front) and one.priority > other.priority:
+                assert scheduling.rank(one) < scheduling.rank(other)
+
+
+# Scopes
+
+
+def scoped(ordinal: int, *scope: str, **values: Any) -> Task:
+    return make(ordinal, scope=scope, **values)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "overlap"),
+    [
+        (scoped(1, "src/**"), scoped(2, "src/a.py"), True),
+        (scoped(1, "src/**"), scoped(2, "docs/**"), False),
+        (scoped(1, "src/**"), make(2), False),
+        (make(1), make(2), False),
+        (scoped(1, "src/**", overlap=True), scoped(2, "src/**"), False),
+        (scoped(1, "src/**"), scoped(2, "src/**", overlap=True), False),
+        (scoped(1, "new:docs/*"), scoped(2, "docs/a.md"), True),
+        (scoped(1, "src/**", do_not_touch=("src/auth/**",)), scoped(2, "src/auth/*.py"), False),
+        (scoped(1, "src/**", do_not_touch=("src/auth/*.md",)), scoped(2, "src/auth/*"), True),
+        (scoped(1, "docs/**", "src/a/*"), scoped(2, "lib/**", "src/*/x"), True),
+    ],
+)
+def test_two_scopes_overlap_when_some_path_is_in_both(one: Task, other: Task, overlap: bool) -> None:
+    assert scheduling.scopes_overlap(one, other) is overlap
+    assert scheduling.scopes_overlap(other, one) is overlap
+
+
+# Why not
+
+
+def test_a_task_for_a_role_does_not_suit_a_session_without_it() -> None:
+    task = make(role="docs")
+    assert scheduling.why_not(task, Session(name="ada"), []) == "T-1 is for the role docs, and ada has none."
+    why = scheduling.why_not(task, Session(name="ada", role="quality"), [])
+    assert why == "T-1 is for the role docs, and ada has quality."
+    assert scheduling.why_not(task, Session(name="ada", role="docs"), []) is None
+
+
+def test_a_task_for_a_session_or_first_in_line_for_it_suits_it_whatever_its_role() -> None:
+    assert scheduling.why_not(make(role="docs", assignee="ada"), Session(name="ada"), []) is None
+    assert scheduling.why_not(make(role="docs", front="ada"), Session(name="ada"), []) is None
+
+
+def test_a_task_whose_files_another_writes_does_not_suit_anyone() -> None:
+    active = scoped(2, "src/**", status=Status.DOING, session="bob")
+    why = scheduling.why_not(scoped(1, "src/a.py"), Session(name="ada"), [active])
+    assert why == "T-1 may write the same files as T-2, at which bob is at work."
+
+
+def test_a_task_is_not_in_its_own_way() -> None:
+    task = scoped(1, "src/**", status=Status.DOING, session="bob")
+    assert scheduling.why_not(task, Session(name="ada"), [task]) is None
