@@ -212,12 +212,12 @@ class Web:
                 await _push(send, stream.frame("invalidate", {"type": "board"}))
             await _push(send, page)
             return head
-        done = False
+        reached, done = after, False
         while not done:
-            data, after, done = await self.read(partial(stream.missed, after=after))
+            data, reached, done = await self.read(partial(stream.missed, after=reached))
             if data:
                 await _push(send, data)
-        return after
+        return reached
 
     async def tell_counts(self) -> None:
         """Send the counters to everyone who follows, if they have changed."""
