@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import apsw
 import msgspec
@@ -32,7 +33,6 @@ Progress = Callable[[str, int, int], None]
 """Told what is being read, how far we are, and how far it goes."""
 
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, RecursionError, CoveyError, msgspec.MsgspecError)
-_BROKEN = (apsw.CorruptError, apsw.NotADBError)
 _EVENT = ("seq", "time", "actor", "kind", "subject", "data", "key", "prev")
 _TYPES = {(int, float, str, str, str, str, key, bytes) for key in (str, type(None))}
 _SELECT = f"SELECT {', '.join(_EVENT)} FROM events WHERE seq > ? ORDER BY seq"
@@ -77,37 +77,51 @@ def verify(path: Path, progress: Progress = quiet) -> Report:
         with snapshot(path) as db:
             state = read_log(db, report, progress)
             compare(db, state, report, progress)
-            _check_blobs(db, state, report)
+            with _noted(report, "blobs"):
+                _check_blobs(db, state, report)
             progress("the file", 0, 0)
             for (problem,) in db.rows(f"PRAGMA integrity_check({SHOWN})"):
                 if problem != "ok":
                     report.add(f"The file: {problem}.")
+    except apsw.Error as error:
+        report.add(f"The file: {error}.")
     except Unavailable as error:
-        if not isinstance(error.__cause__, _BROKEN):
+        if not isinstance(error.__cause__, (apsw.CorruptError, apsw.NotADBError)):
             raise
         report.add(f"The file: {error.__cause__}.")
     return report
 
 
+@contextmanager
+def _noted(report: Report, what: str) -> Iterator[None]:
+    """Make what damage does to our reading into a problem of the report."""
+    try:
+        yield
+    except (*_DAMAGE, apsw.CorruptError, apsw.SQLError) as error:
+        report.add(f"{what}: it cannot be read: {type(error).__name__} {error}".rstrip(".") + ".")
+
+
 def read_log(db: Db, report: Report, progress: Progress = quiet) -> State:
     """Walk the log from its first event to its head, and return all that it says; what is wrong goes to the report."""
-    state, head = State(), _read_head(db, report)
-    seq, link = 0, FIRST
-    known: bytes | None = link
-    for row in _walk(db):
-        seq += 1
-        if row[0] != seq:
-            report.add(f"Event {seq}: it is missing; the next one is {row[0]}.")
-            seq = row[0]
-        known = _take_in(state, row, known, report)
-        report.events += 1
-        if seq == 1:
-            _check_beginning(row, head, report)
-        if seq % _STEP == 0:
-            progress("events", seq, head.seq)
+    state, head = State(), Head("", 0, FIRST)
+    seq, link = 0, cast(bytes | None, FIRST)
+    with _noted(report, "The head of the log"):
+        head = _read_head(db, report)
+    with _noted(report, "The log"):
+        for row in _walk(db):
+            seq += 1
+            if row[0] != seq:
+                report.add(f"Event {seq}: it is missing; the next one is {row[0]}.")
+                seq = row[0]
+            if seq == 1:
+                _check_beginning(row, head, report)
+            link = _take_in(state, row, link, report)
+            report.events += 1
+            if report.events % _STEP == 0:
+                progress("events", report.events, head.seq)
     if head.seq != seq:
         report.add(f"The head of the log: it says that event {head.seq} is the last one, but that is {seq}.")
-    elif known is not None and head.hash != known:
+    elif link is not None and head.hash != link:
         report.add(f"The head of the log: its hash is not that of event {seq}.")
     return state
 
@@ -116,7 +130,7 @@ def _read_head(db: Db, report: Report) -> Head:
     found = db.rows("SELECT CAST(id AS BLOB), seq, hash FROM log")
     if len(found) != 1:
         report.add(f"The head of the log: there are {len(found)} of them.")
-    return Head(bytes(found[0][0]).decode(errors="replace"), *found[0][1:]) if found else Head("", 0, FIRST)
+    return Head(found[0][0].decode(), *found[0][1:])
 
 
 def _walk(db: Db) -> Iterator[tuple[Any, ...]]:
@@ -152,7 +166,8 @@ def _take_in(state: State, row: tuple[Any, ...], link: bytes | None, report: Rep
             seq=event.seq, at=event.time, actor=event.actor, kind=event.kind, subject=event.subject, payload=payload
         )
     except _DAMAGE as error:
-        report.add(f"Event {event.seq}: {event.kind} of {_short(event.subject)} makes no sense: {_said(error)}.")
+        said = f"{type(error).__name__} {error}".rstrip(".")
+        report.add(f"Event {event.seq}: {event.kind} of {_short(event.subject)} makes no sense: {said}.")
     return digest(event)
 
 
@@ -167,13 +182,11 @@ def _check_beginning(row: tuple[Any, ...], head: Head, report: Report) -> None:
 
 def compare(db: Db, state: State, report: Report, progress: Progress = quiet) -> None:
     """Compare every column of every row of every folded table with what the log says."""
-    for name, wanted in state.rows():
-        table = rows.FOLDED[name]
-        progress(name, 0, 0)
-        try:
-            _compare_table(db, table, wanted, state, report)
-        except _DAMAGE as error:
-            report.add(f"{name}: the log does not say what stands there: {_said(error)}.")
+    with _noted(report, "The rows"):
+        for name, wanted in state.rows():
+            progress(name, 0, 0)
+            with _noted(report, name):
+                _compare_table(db, rows.FOLDED[name], wanted, state, report)
 
 
 def _compare_table(db: Db, table: Table[Any], wanted: Iterable[Row], state: State, report: Report) -> None:
@@ -239,7 +252,7 @@ def _check_blobs(db: Db, state: State, report: Report) -> None:
     """Check that each long text has its hash, and that those of tasks that have not ended are there."""
     kept: set[str] = set()
     for sha256, size, text in db.stream("SELECT CAST(sha256 AS BLOB), size, CAST(text AS BLOB) FROM blobs"):
-        name = bytes(sha256).decode(errors="backslashreplace")
+        name = sha256.decode(errors="backslashreplace")
         if (hashlib.sha256(text).hexdigest(), len(text)) != (name, size):
             report.add(f"blobs {_short(name)}: the text does not have this hash and size.")
         kept.add(name)
@@ -267,10 +280,6 @@ def _differing(one: Any, other: Any) -> tuple[str, str]:
         if same:
             return f"...{_short(one[same:])}", f"...{_short(other[same:])}"
     return _short(one), _short(other)
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__} {error}".rstrip(".")
 
 
 # Rebuild and adopt
@@ -332,16 +341,16 @@ def adopt(tx: Tx, log: str, texts: Iterable[str], progress: Progress = quiet) ->
 # Prune
 
 _blob = msgspec.json.Decoder(Blob)
-_AT_ONCE = 500
+_AT_ONCE = 2000
 _DAY = 86_400.0
 
 
-def prune(tx: Tx, now: float, keep_days: float, keep_megabytes: float) -> Pruned | None:
+def prune(tx: Tx, *, keep_days: float, keep_megabytes: float) -> Pruned | None:
     """Remove long texts that no open task or young mail needs: the old, and the oldest of what is too much.
 
-    At most some hundred at a time, so that nobody waits long; None says that nothing is left to remove.
+    At most two thousand at a time, so that nobody waits long; None says that nothing is left to remove.
     """
-    since = now - keep_days * _DAY
+    since = tx.now - keep_days * _DAY
     doomed = _doomed(tx, since, int(keep_megabytes * 1024 * 1024))
     if not doomed:
         return None

@@ -1,0 +1,230 @@
+"""Stories to test the care of the log with: a store, an App over it, and whatever may happen to a project."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from covey.app.app import VERBS, Answer, App, Principal
+from covey.app.verbs import read_body
+from covey.config import Config
+from covey.core.expiry import Instant
+from covey.errors import CoveyError
+from covey.store import rows
+from covey.store.sqlite import SqliteStore
+from covey.store.tx import Tx
+
+LONG = "A text that is too long for a row. " * 600
+COMMIT = "c0ffee" + "0" * 34
+
+
+class TurnedClock:
+    """A clock that moves when a test turns it."""
+
+    boot_id = "this boot"
+
+    def __init__(self) -> None:
+        self.elapsed = 0.0
+
+    def now(self) -> Instant:
+        """Return the three clocks, which never drift apart."""
+        self.elapsed += 0.25
+        return Instant(1_700_000_000.0 + self.elapsed, self.elapsed, self.elapsed)
+
+    def wall(self) -> float:
+        """Return the time of day."""
+        return self.now().wall
+
+
+class Project:
+    """One store in one file with an App over it."""
+
+    def __init__(self, path: Path, config: Config | None = None) -> None:
+        self.path = path
+        self.clock = TurnedClock()
+        self.store = SqliteStore(path, clock=self.clock.wall, project="sample")
+        self.app = App(self.store, config or Config(), self.clock, "sample", daemon=True)
+        self.app.house.pulses.look()
+
+    def job(
+        self, name: str, params: dict[str, str], asked: dict[str, Any], session: str | None
+    ) -> Callable[[Tx], Answer]:
+        """Return one request as a job."""
+        verb = VERBS[name]
+        body = read_body(verb, msgspec.json.encode(asked))
+        return self.app.job(verb, Principal(session), body, params, key=None, request=b"")
+
+    def ask(self, name: str, /, params: dict[str, str] | None = None, **asked: Any) -> Any:
+        """Ask the owner's question and return the answer as plain data."""
+        return self.store.write(self.job(name, params or {}, asked, None)).value()
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
+
+
+class Teller:
+    """Makes one random thing happen after another; what the rules refuse did not happen."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.happened = 0
+
+    def tell(self, steps: list[tuple[str, int]], batch: int = 64) -> None:
+        """Let each step happen, some of them in each transaction."""
+        for start in range(0, len(steps), batch):
+            outcomes = self.project.store.run([self._step(*step) for step in steps[start : start + batch]])
+            for outcome in outcomes:
+                if outcome.error is not None and not isinstance(outcome.error, CoveyError):
+                    raise outcome.error
+                self.happened += outcome.error is None
+
+    def _step(self, verb: str, luck: int) -> Callable[[Tx], Any]:
+        def run(tx: Tx) -> Any:
+            if verb == "silence":
+                self.project.clock.elapsed += 2000
+                return self.project.app.sweep(tx)
+            asked = STEPS[verb](tx, random.Random(luck))
+            params = {name: asked.pop(name) for name in VERBS[verb].params}
+            return self.project.job(verb, params, asked, None)(tx)
+
+        return run
+
+
+def _task(tx: Tx, luck: random.Random, status: str = "") -> str:
+    where = f" WHERE status = '{status}'" if status else ""
+    found = tx.db.rows(f"SELECT id FROM tasks{where} ORDER BY ordinal")
+    return str(luck.choice(found)[0]) if found else "T-1"
+
+
+def _some(luck: random.Random, *values: Any) -> Any:
+    return luck.choice(values)
+
+
+def _wish(tx: Tx, luck: random.Random) -> dict[str, Any]:
+    found = [str(row[0]) for row in tx.db.rows("SELECT id FROM tasks ORDER BY ordinal DESC LIMIT 8")]
+    needs = luck.sample(found, min(len(found), luck.randint(0, 2)))
+    return {
+        "title": _some(luck, "Build it", "Täst it 🐦", '\\ "quoted"'),
+        "body": _some(luck, "", "Do\nthis", LONG, LONG + str(luck.randint(0, 3))),
+        "kind": _some(luck, "change", "change", "report"),
+        "priority": luck.randint(-2, 2),
+        "needs": needs[:1],
+        "needs_any": needs[1:],
+        "parent": _some(luck, None, None, *found),
+        "scope": _some(luck, [], [f"src/{luck.randint(0, 9)}/**", "new:docs/*"]),
+        "done_when": _some(luck, [], ["make test"]),
+        "budget": _some(luck, None, 0.0, 1.5, 3.0),
+    }
+
+
+def _add(tx: Tx, luck: random.Random) -> dict[str, Any]:
+    return {
+        **_wish(tx, luck),
+        "assignee": _some(luck, None, None, "ada", "auth-fix"),
+        "role": _some(luck, None, None, "quality"),
+        "status": _some(luck, "todo", "todo", "backlog"),
+        "note": _some(luck, None, "A note"),
+    }
+
+
+def _edit(tx: Tx, luck: random.Random) -> dict[str, Any]:
+    wish = {**_wish(tx, luck), "status": _some(luck, "todo", "backlog"), "assignee": _some(luck, None, "bob")}
+    names = luck.sample(sorted(wish), luck.randint(1, 4))
+    return {"id": _task(tx, luck), **{name: wish[name] for name in names}, "note": "Changed"}
+
+
+def _held(tx: Tx, luck: random.Random, **more: Any) -> dict[str, Any]:
+    task = tx.task(_task(tx, luck, "doing"))
+    return {"id": "T-1" if task is None else task.id, "session": task and task.session, **more}
+
+
+def _one(tx: Tx, luck: random.Random, table: str, where: str = "") -> str:
+    found = tx.db.rows(f"SELECT {rows.FOLDED[table].key[0]} FROM {table} {where}")
+    return str(luck.choice(found)[0]) if found else "none-1"
+
+
+_LIVE = "WHERE state = 'live'"
+_OPEN = "WHERE state IN ('review', 'queued')"
+STEPS: dict[str, Callable[[Tx, random.Random], dict[str, Any]]] = {
+    "task.add": _add,
+    "task.edit": _edit,
+    "task.claim": lambda tx, luck: {"id": _task(tx, luck), "session": _some(luck, "ada", "bob", "cy"), "overlap": True},
+    "task.next": lambda tx, luck: {"session": _some(luck, None, "ada", "bob")},
+    "task.handin": lambda tx, luck: _held(tx, luck, result=_some(luck, "Done", LONG), commit=COMMIT),
+    "task.release": lambda tx, luck: _held(tx, luck, reason=_some(luck, None, "Too hard")),
+    "task.block": lambda tx, luck: {"id": _task(tx, luck), "reason": "Who decides?"},
+    "task.drop": lambda tx, luck: {"id": _task(tx, luck), "reason": "Not now"},
+    "session.new": lambda tx, luck: {
+        "name": f"worker-{luck.randint(0, 3)}",
+        "role": _some(luck, None, "quality"),
+        "wip": 2,
+    },
+    "session.token": lambda tx, luck: {"name": _one(tx, luck, "sessions")},
+    "lease.take": lambda tx, luck: {
+        "resources": luck.sample(["src/**", "docs/a.md", "port:3000", "src/x/*.py"], luck.randint(1, 2)),
+        "session": _some(luck, "ada", "bob"),
+        "shared": _some(luck, True, True, False),
+        "ttl": _some(luck, None, 60, 3600.5),
+    },
+    "lease.give": lambda tx, luck: {"id": _one(tx, luck, "leases", _LIVE)},
+    "mail.send": lambda tx, luck: {
+        "to": _some(luck, "everyone", "owner", "role:quality", _one(tx, luck, "sessions")),
+        "text": _some(luck, "Hello", LONG),
+        "subject": _some(luck, None, "A word"),
+        "session": _some(luck, None, "ada"),
+        "wants_ack": _some(luck, True, False),
+    },
+    "mail.read": lambda tx, luck: {"id": _one(tx, luck, "messages"), "session": _some(luck, None, "ada", "bob")},
+    "mail.ack": lambda tx, luck: {"id": _one(tx, luck, "messages"), "session": _some(luck, None, "ada", "bob")},
+    "merge.land": lambda tx, luck: {"id": _one(tx, luck, "merges", _OPEN), "commit": COMMIT},
+    "merge.reject": lambda tx, luck: {"id": _one(tx, luck, "merges", _OPEN), "reason": "The gate is red"},
+}
+USUAL = [
+    *("task.add", "task.claim", "task.handin", "merge.land") * 3,
+    *STEPS,
+    "silence",
+]
+"""Steps as they are drawn: work comes more often than the rest."""
+
+
+def a_rich_story(seed: int, length: int) -> list[tuple[str, int]]:
+    """Return a long story in which most things happen."""
+    luck = random.Random(seed)
+    return [(luck.choice(USUAL), luck.randint(0, 10**6)) for _ in range(length)]
+
+
+def lives(project: Project, tasks: int, batch: int = 2000) -> None:
+    """Let tasks go from the board to main, some ten events each; some stay on the way, with a lease and mail."""
+    for start in range(1, tasks + 1, batch):
+        numbers = range(start, min(start + batch, tasks + 1))
+        for outcome in project.store.run([_life(project, number) for number in numbers]):
+            outcome.result()
+
+
+def _life(project: Project, number: int) -> Callable[[Tx], None]:
+    def run(tx: Tx) -> None:
+        def ask(name: str, params: dict[str, str], **asked: Any) -> Any:
+            return project.job(name, params, asked, None)(tx).value()
+
+        session = f"worker-{number % 16}"
+        needs = [f"T-{number - 1}"] if number % 10 == 0 else []
+        task = ask(
+            "task.add", {}, title=f"Task {number}", body="Do this. " * 20, needs=needs, scope=[f"src/{number}/**"]
+        )
+        held = {"id": task["id"]}
+        ask("task.claim", held, session=session, overlap=True)
+        ask("task.release", held, session=session, reason="The tests fail")
+        ask("task.claim", held, session=session, overlap=True)
+        ask("task.handin", held, session=session, result="It works", commit=COMMIT)
+        if number % 10 == 5:
+            ask("lease.take", {}, session=session, resources=[f"src/{number}/**"])
+            ask("mail.send", {}, session=session, to="owner", text=f"Task {number} is handed in. " * 10)
+        else:
+            ask("merge.land", {"id": f"merge-{tx.head.seq}"}, commit=COMMIT)
+
+    return run
