@@ -33,6 +33,7 @@ from covey.loops.janitor import LOOK_EVERY, Janitor
 from covey.store.lock import WriterLock
 from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
+from covey.web.http import Http
 from covey.web.server import Doors, Web
 
 COUNTS_EVERY = 0.25
@@ -99,7 +100,7 @@ class Daemon:
         settings = uvicorn.Config(
             self._web,
             loop="none",
-            http="httptools",
+            http=Http,
             ws="none",
             lifespan="off",
             interface="asgi3",

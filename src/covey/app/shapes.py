@@ -12,13 +12,20 @@ from covey.core.leases import Lease
 from covey.core.mail import Message
 from covey.core.needs import Policy
 
-Name = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
-Title = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Line = Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+def _form(pattern: str, *, min_length: int | None = None, max_length: int | None = None) -> Meta:
+    """Return what a text has to look like from end to end; `$` would let a line break stand at its end."""
+    shown = {"pattern": f"^{pattern}$"}
+    return Meta(pattern=rf"^{pattern}\Z", min_length=min_length, max_length=max_length, extra_json_schema=shown)
+
+
+Name = Annotated[str, _form(r"[A-Za-z0-9][A-Za-z0-9_-]*", min_length=1, max_length=64)]
+Title = Annotated[str, _form(r"[^\x00-\x1f\x7f]+", min_length=1, max_length=500)]
+Line = Annotated[str, _form(r"[^\x00-\x1f\x7f]+", min_length=1, max_length=2000)]
 Body = Annotated[str, Meta(max_length=262_144)]
 Glob = Annotated[str, Meta(min_length=1, max_length=1000)]
 Globs = Annotated[list[Glob], Meta(max_length=200)]
-TaskId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Z0-9]{1,5}-[1-9][0-9]*$")]
+TaskId = Annotated[str, _form(r"[A-Z0-9]{1,5}-[1-9][0-9]*", min_length=1, max_length=64)]
 TaskIds = Annotated[list[TaskId], Meta(max_length=500)]
 Checks = Annotated[list[Line], Meta(max_length=50)]
 Priority = Annotated[int, Meta(ge=-1_000_000, le=1_000_000)]
@@ -26,9 +33,9 @@ Money = Annotated[float, Meta(ge=0, le=1_000_000)]
 Fence = Annotated[int, Meta(ge=1, le=2**53)]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
-Commit = Annotated[str, Meta(pattern=r"^[0-9a-f]{7,64}$")]
-Branch = Annotated[str, Meta(min_length=1, max_length=250, pattern=r"^[^\x00-\x20\x7f~^:?*\[\\]+$")]
-Key = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Commit = Annotated[str, _form(r"[0-9a-f]{7,64}")]
+Branch = Annotated[str, _form(r"[^\x00-\x20\x7f~^:?*\[\\]+", min_length=1, max_length=250)]
+Key = Annotated[str, _form(r"[^\x00-\x1f\x7f]+", min_length=1, max_length=500)]
 
 
 Json = Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
@@ -176,7 +183,7 @@ class ListLeases(Asked, frozen=True, kw_only=True):
 class SendMail(Asked, frozen=True, kw_only=True):
     """A message to a session, role:NAME, everyone or owner."""
 
-    to: Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^(role:)?[A-Za-z0-9][A-Za-z0-9_-]*$")]
+    to: Annotated[str, _form(r"(role:)?[A-Za-z0-9][A-Za-z0-9_-]*", min_length=1, max_length=80)]
     text: Annotated[str, Meta(min_length=1, max_length=65_536)]
     session: Name | None = None
     subject: Title | None = None
@@ -202,7 +209,7 @@ class As(Asked, frozen=True, kw_only=True):
 class Land(Asked, frozen=True, kw_only=True):
     """The commit on main that holds the work."""
 
-    commit: Annotated[str, Meta(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
+    commit: Annotated[str, _form(r"[0-9a-f]{40}([0-9a-f]{24})?")]
 
 
 class ListMerges(Asked, frozen=True, kw_only=True):
@@ -217,14 +224,14 @@ class ListEvents(Asked, frozen=True, kw_only=True):
 
     after: Seq = 0
     before: Seq | None = None
-    kind: Annotated[str, Meta(max_length=64, pattern=r"^[a-z_]+\.[a-z_]*$")] | None = None
-    subject: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")] | None = None
+    kind: Annotated[str, _form(r"[a-z_]+\.[a-z_]*", max_length=64)] | None = None
+    subject: Annotated[str, _form(r"[^\x00-\x1f\x7f]+", min_length=1, max_length=200)] | None = None
     actor: Name | None = None
     since: Annotated[float, Meta(ge=0, le=1e11)] | None = None
     until: Annotated[float, Meta(ge=0, le=1e11)] | None = None
     limit: Limit = 200
     newest: bool = False
-    origin: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}$")] | None = None
+    origin: Annotated[str, _form(r"[0-9a-f]{32}")] | None = None
 
 
 class ListAlerts(Asked, frozen=True, kw_only=True):

@@ -254,12 +254,18 @@ class Tx:
             found.setdefault(row.task, []).append(row.need)
         return found
 
+    def children_of(self, task_ids: Sequence[str]) -> list[tuple[str, str]]:
+        """Return the children of some tasks, as ids, each with its parent."""
+        found: list[tuple[str, str]] = []
+        for part, marks in _parts(task_ids):
+            sql = f"SELECT id, parent FROM tasks WHERE parent IN ({marks}) ORDER BY parent, ordinal"
+            found += [(child, parent) for child, parent in self.db.rows(sql, part)]
+        return found
+
     def edges(self, end: str, task_ids: Sequence[str]) -> list[fold.NeedRow]:
         """Return the edges whose `end` (task or need) is among these tasks."""
         found: list[fold.NeedRow] = []
-        for start in range(0, len(task_ids), 500):
-            part = task_ids[start : start + 500]
-            marks = ", ".join("?" * len(part))
+        for part, marks in _parts(task_ids):
             found += self.find(rows.NEEDS, f"WHERE {end} IN ({marks}) ORDER BY task, need", part)
         return found
 
@@ -355,6 +361,7 @@ class Tx:
     def forget_answers(self, before: float) -> None:
         """Remove the answers that were kept long enough."""
         self.db.run("DELETE FROM requests WHERE at < ?", (before,))
+        self.wrote = True
 
     def put_token(self, digest: bytes, session: str) -> None:
         """Remember a session's token by its hash."""
@@ -386,6 +393,13 @@ def read_head(db: Db) -> Head:
     """Return the end of the log as it is on disk."""
     found = db.rows("SELECT id, seq, hash FROM log")
     return Head(*found[0]) if found else Head("", 0, FIRST)
+
+
+def _parts(values: Sequence[str]) -> Iterator[tuple[Sequence[str], str]]:
+    """Yield values in parts that fit into one statement, each with its marks."""
+    for start in range(0, len(values), 500):
+        part = values[start : start + 500]
+        yield part, ", ".join("?" * len(part))
 
 
 def _board_filter(status: str | None, session: str | None) -> tuple[list[str], list[Any]]:

@@ -69,11 +69,10 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - whatever it is, everyone in the batch has to hear of it
             self._answer(futures, error)
             return
-        if any(outcome.wrote for outcome in staged.outcomes):
+        if staged.wrote:
             self._in_thread(futures, lambda: self._store.commit(staged))
         else:
-            self._store.cancel()
-            self._answer(futures, staged.outcomes)
+            self._answer(futures, self._store.commit(staged))
 
     def _in_thread(self, futures: list[asyncio.Future[Any]], work: Callable[[], list[Outcome[Any]]]) -> None:
         """Do what waits for the disk beside the loop, then answer."""
@@ -99,7 +98,7 @@ class Writer:
                 future.set_result(outcome.value)
             else:
                 future.set_exception(outcome.error)
+        self._loop.call_soon(self._next)
         changes = [change for outcome in outcomes for change in outcome.changes]
         if changes:
             self._tell(changes)
-        self._loop.call_soon(self._next)

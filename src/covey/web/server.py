@@ -98,7 +98,7 @@ class Web:
 
     def _committed(self, changes: list[Change]) -> None:
         if any(change.kind in ("session.token_minted", "session.removed") for change in changes):
-            self._sessions.clear()
+            self._sessions = {}
         self.hub.publish(changes)
 
     async def write(self, job: Callable[[Tx], T], *, long: bool = False) -> T:
@@ -121,7 +121,7 @@ class Web:
             self._doors.check(headers, scope.get("server"), scope["scheme"])
             who = await self._who(headers)
             if scope["path"] == "/api/events" and scope["method"] == "GET":
-                await self._follow(headers, send)
+                await self._follow(headers, receive, send)
                 return
             answer = await self._answer(scope, headers, who, receive)
         except CoveyError as error:
@@ -140,9 +140,10 @@ class Web:
             who = Principal()
         else:
             text = token.decode("latin-1")
-            found = self._sessions.get(text)
+            known = self._sessions  # replaced when a token dies, so that what we find now is not kept then
+            found = known.get(text)
             if found is None:
-                found = self._sessions[text] = await self.read(lambda tx: self._app.who(tx, text))
+                found = known[text] = await self.read(lambda tx: self._app.who(tx, text))
             who = found
         protocol = headers.get(b"covey-protocol")
         if protocol is not None and protocol != PROTOCOL.encode():
@@ -183,16 +184,18 @@ class Web:
             raise NotFound(f"There is nothing at {path[:200]!r}.", hint="GET /api/openapi.json lists what there is.")
         verb = verbs.get(method)
         if verb is None:
-            raise _WrongMethod(f"{method[:20]} cannot be used here.", hint=f"Use {' or '.join(sorted(verbs))}.")
+            allowed = sorted(verbs) or ["GET"]
+            raise _WrongMethod(f"{method[:20]} cannot be used here.", hint=f"Use {' or '.join(allowed)}.")
         return verb, dict.fromkeys(verb.params, name)
 
     # Following
 
-    async def _follow(self, headers: dict[bytes, bytes], send: Send) -> None:
+    async def _follow(self, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         asked = headers.get(b"last-event-id", b"").decode("latin-1")
         if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 19):
             raise Invalid("Last-Event-ID is a number of the log.")
         subscriber = self.hub.join()
+        listening = asyncio.create_task(_end_when_gone(subscriber, receive))
         try:
             start = [(b"content-type", b"text/event-stream"), *_ALWAYS[1:], (b"x-accel-buffering", b"no")]
             await send({"type": "http.response.start", "status": 200, "headers": start})
@@ -203,6 +206,7 @@ class Web:
         except (TimeoutError, OSError):
             log.info("a follower was let go: it took nothing for %g s", SEND_PATIENCE)
         finally:
+            listening.cancel()
             self.hub.leave(subscriber)
 
     async def _catch_up(self, after: int | None, send: Send) -> int:
@@ -263,6 +267,12 @@ async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
     if len(body) > BODY:
         raise TooLarge("The body is larger than 1 MiB.", hint="Send less, or in parts.")
     return bytes(body)
+
+
+async def _end_when_gone(subscriber: stream.Subscriber, receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    subscriber.end()
 
 
 async def _push(send: Send, data: bytes) -> None:

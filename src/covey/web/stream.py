@@ -21,6 +21,8 @@ from covey.store.tx import Tx
 
 QUEUE = 1024 * 1024
 """Bytes that may wait for one subscriber before it is cut; it then catches up from the log."""
+CHUNK = 64 * 1024
+"""Bytes that are copied for one subscriber at once; what waits in its queue is shared with the others."""
 PAGE = 500
 """Events that are read at once for a client that comes back."""
 FAR_BEHIND = 20_000
@@ -101,12 +103,18 @@ class Subscriber:
         self.news.set()
 
     def take(self, after: int) -> bytes:
-        """Return what waits and is newer than `after`."""
-        waiting = b"".join(frame.data for frame in self.queue if frame.seq > after)
-        self.queue.clear()
-        self.size = 0
-        self.news.clear()
-        return waiting
+        """Return a part of what waits and is newer than `after`."""
+        part: list[bytes] = []
+        room = CHUNK
+        while self.queue and room > 0:
+            frame = self.queue.popleft()
+            self.size -= len(frame.data)
+            if frame.seq > after:
+                part.append(frame.data)
+                room -= len(frame.data)
+        if not self.queue:
+            self.news.clear()
+        return b"".join(part)
 
 
 class Hub:

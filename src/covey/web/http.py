@@ -1,0 +1,40 @@
+"""HTTP as uvicorn speaks it, except that what is no HTTP is refused in our words."""
+
+from __future__ import annotations
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from covey.app.shapes import Problem
+
+HEAD = 64 * 1024
+"""Bytes that the head of a request may have."""
+
+
+class Http(HttpToolsProtocol):
+    """One connection."""
+
+    _head = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes in; a head that does not end is refused before it fills the memory."""
+        super().data_received(data)
+        if not self.scope or "path" not in self.scope:
+            self._head += len(data)
+            if self._head > HEAD and not self.transport.is_closing():
+                self._refuse(b"431 Request Header Fields Too Large", "The head of the request is larger than 64 KiB.")
+        else:
+            self._head = 0
+
+    def send_400_response(self, msg: str) -> None:
+        """Say that this is no HTTP, and hang up."""
+        self._refuse(b"400 Bad Request", "This is not a request that HTTP knows.")
+
+    def _refuse(self, status: bytes, error: str) -> None:
+        body = msgspec.json.encode(Problem(error, "GET /api/openapi.json describes every request."))
+        head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % (
+            status,
+            len(body),
+        )
+        self.transport.write(head + body)
+        self.transport.close()
