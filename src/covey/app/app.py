@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -16,6 +16,7 @@ from covey.app.verbs import VERBS, Call, House, Page, Principal, Verb
 from covey.config import Config
 from covey.core.sessions import COVEY
 from covey.errors import Denied, Invalid, Reused, Unknown
+from covey.store.sqlite import Job, Outcome
 from covey.store.tx import Tx
 
 __all__ = [
@@ -42,7 +43,7 @@ _encode = msgspec.json.Encoder().encode
 class Store(Protocol):
     """Where rows and log live."""
 
-    def write(self, job: Callable[[Tx], T]) -> T: ...
+    def run(self, jobs: Sequence[Job[Any]]) -> list[Outcome[Any]]: ...
     def read(self, job: Callable[[Tx], T]) -> T: ...
 
 
@@ -125,8 +126,10 @@ class App:
         job = self.job(verb, who, asked, params, key=key, request=request)
         if not verb.changes:
             return self.store.read(job)
-        self.store.write(self.sweep)
-        return self.store.write(job)
+        swept, asked_for = self.store.run([self.sweep, job])
+        swept.result()
+        answer: Answer = asked_for.result()
+        return answer
 
     def sweep(self, tx: Tx) -> int:
         """End what silence has ended."""

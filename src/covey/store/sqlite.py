@@ -35,7 +35,6 @@ class Outcome(Generic[T]):
     value: T | None
     changes: tuple[Change, ...] = ()
     error: BaseException | None = None
-    wrote: bool = False
 
     def result(self) -> T:
         """Return the value, or raise the error."""
@@ -50,6 +49,7 @@ class Staged:
 
     outcomes: list[Outcome[Any]]
     head: Head
+    wrote: bool
 
 
 class _Connection:
@@ -126,21 +126,20 @@ class SqliteStore:
         """Run jobs in one transaction, each in a savepoint, so that one refusal spoils no other."""
         with _unavailable(), self._undone_by_errors():
             self._db.run("BEGIN IMMEDIATE")
+            before = self._db.raw.total_changes()
             tx = Tx(self._db, self._head, now=round(self._clock(), 3))
             outcomes = [self._one(tx, job) for job in jobs]
-            tx.settle()
-        return Staged(outcomes, tx.head)
+            wrote = self._db.raw.total_changes() != before
+            if wrote:
+                tx.settle()
+        return Staged(outcomes, tx.head, wrote)
 
     def commit(self, staged: Staged) -> list[Outcome[Any]]:
         """Make what was staged last, and return its outcomes; if that fails, nothing of it happened."""
         with _unavailable(), self._undone_by_errors():
-            self._db.run("COMMIT")
+            self._db.run("COMMIT" if staged.wrote else "ROLLBACK")
         self._head = staged.head
         return staged.outcomes
-
-    def cancel(self) -> None:
-        """End a staged transaction in which nothing was written."""
-        self._db.run("ROLLBACK")
 
     @contextmanager
     def _undone_by_errors(self) -> Iterator[None]:
@@ -164,7 +163,7 @@ class SqliteStore:
             return self._undo(error)
         self._db.run("RELEASE job")
         batch.head, batch.moved = tx.head, tx.moved
-        return Outcome(value, tuple(tx.changes), wrote=tx.wrote)
+        return Outcome(value, tuple(tx.changes))
 
     def _undo(self, error: Exception) -> Outcome[Any]:
         self._db.run("ROLLBACK TO job")
