@@ -40,7 +40,7 @@ def take(call: Call, asked: shapes.TakeLease) -> LeaseFull:
     if same is not None and same.shared == wish.shared:
         _hear(call, same)
         return full(call, same)
-    leases.take(wish, near)
+    leases.take(wish, near, lambda lease: (_until(call, lease) or call.tx.now) - call.tx.now)
     call.worker(holder)
     seq = call.tx.next_seq
     lease = leases.first(f"lease-{seq}", seq, wish, call.tx.now)
@@ -83,9 +83,13 @@ def end(call: Call, lease: Lease, event: leases.Event, actor: str) -> Lease:
 
 def full(call: Call, lease: Lease) -> LeaseFull:
     """Return a lease with the time at which it ends."""
+    return LeaseFull.of(lease, _until(call, lease))
+
+
+def _until(call: Call, lease: Lease) -> float | None:
+    """Return when a live lease ends if its holder stays silent."""
     pulse = call.house.pulses.seen(of_lease(lease.id), of_session(lease.holder))
-    live = lease.state is leases.State.LIVE
-    return LeaseFull.of(lease, (pulse.seen if pulse else lease.taken) + lease.ttl if live else None)
+    return (pulse.seen if pulse else lease.taken) + lease.ttl if lease.state is leases.State.LIVE else None
 
 
 def _held(call: Call, lease_id: str, asked: shapes.Held) -> Lease:

@@ -6,7 +6,7 @@ A resource is a path glob (`src/auth/**`), a name (`port:3000`, `db:main`), or `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -107,19 +107,41 @@ def collide(one: str, other: str) -> bool:
     return one == other
 
 
-def take(wish: Taken, others: Iterable[Lease]) -> Taken:
-    """Grant a lease that collides with no live lease of another holder."""
+def take(wish: Taken, others: Iterable[Lease], left: Callable[[Lease], float] = lambda lease: lease.ttl) -> Taken:
+    """Grant a lease that collides with no live lease of another holder; `left` says how long one still lives."""
     if not 1 <= len(wish.resources) <= MOST:
         raise Invalid(f"A lease covers 1 to {MOST} resources, not {len(wish.resources)}.")
     for lease in others:
         clash = conflict(wish, lease)
         if clash is not None:
-            raise Refused(
-                f"{clash[0]} meets {clash[1]} of {lease.id}, which {lease.holder} holds"
-                + (f" for {lease.task}." if lease.task else "."),
-                hint=f"Wait until it is given back, or ask {lease.holder}: covey mail send {lease.holder} ...",
-            )
+            raise _refusal(*clash, lease, left(lease))
     return wish
+
+
+def _refusal(mine: str, theirs: str, lease: Lease, left: float) -> Refused:
+    task = f" for {lease.task}" if lease.task else ""
+    common = _in_common(mine, theirs)
+    return Refused(
+        f"{mine} meets {theirs} of {lease.id}{common}, which {lease.holder} holds{task}; "
+        f"it ends after another {in_words(left)} of silence.",
+        hint=f"Wait, ask {lease.holder} (covey mail send {lease.holder} ...), or go on without the lease.",
+    )
+
+
+def _in_common(mine: str, theirs: str) -> str:
+    """Return an example of what two globs share, where it can be found at once."""
+    if mine == theirs or not (is_path(mine) and is_path(theirs)) or len(mine) + len(theirs) > 200:
+        return ""
+    path = globs.witness(mine, theirs)
+    return f" (for example {path})" if path not in (None, mine, theirs) else ""
+
+
+def in_words(seconds: float) -> str:
+    """Return a span of time as people say it."""
+    for size, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{max(seconds, 0):.0f} s"
 
 
 def conflict(wish: Taken, lease: Lease) -> tuple[str, str] | None:
