@@ -134,10 +134,7 @@ def _start(project: Project, command: list[str]) -> dict[str, Any]:
         said = answering(project)
         if said is not None:
             return said
-        if child.poll() is not None:
-            said = answering(project)
-            if said is not None:
-                return said
+        if child.poll() is not None and not _is_locked(project):
             raise _why(printed)
         time.sleep(0.02)
     raise Unavailable(
@@ -158,9 +155,7 @@ def _why(printed: Path) -> CoveyError:
 
 def _holder(project: Project) -> int | None:
     """Return the process that holds the project's lock as its daemon."""
-    lock = WriterLock(project.lock)
-    if lock.try_take():
-        lock.give()
+    if not _is_locked(project):
         return None
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
@@ -170,11 +165,19 @@ def _holder(project: Project) -> int | None:
             pid = 0
         if pid and _holds(project, pid):
             return pid
-        if lock.try_take():
-            lock.give()
+        if not _is_locked(project):
             return None
         time.sleep(0.02)
     raise Unavailable("Something holds this project's lock and does not say what it is.", hint="Try again.")
+
+
+def _is_locked(project: Project) -> bool:
+    """Say whether somebody writes, or is about to."""
+    lock = WriterLock(project.lock)
+    if lock.try_take():
+        lock.give()
+        return False
+    return True
 
 
 def _holds(project: Project, pid: int) -> bool:
@@ -190,12 +193,8 @@ def _holds(project: Project, pid: int) -> bool:
 
 def _wait_until_free(project: Project, pid: int) -> None:
     deadline = time.monotonic() + PATIENCE
-    lock = WriterLock(project.lock)
     while time.monotonic() < deadline:
-        if lock.try_take():
-            lock.give()
-            return
-        if not _holds(project, pid):
+        if not _is_locked(project) or not _holds(project, pid):
             return
         time.sleep(0.02)
     raise Unavailable(f"Process {pid} has not stopped after {PATIENCE:g} s.", hint="Try covey down again.")
