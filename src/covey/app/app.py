@@ -106,7 +106,7 @@ class App:
             answer = _answer(verb, verb.run(Call(tx, who, self.house), asked, **params))
             if key is not None and tx.wrote:
                 tx.keep_answer(who.name, key, digest, answer.status, answer.body)
-            if not self.daemon:
+            if verb.changes and not self.daemon:
                 self.house.pulses.note(tx)
             return answer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,9 @@ from covey.core.texts import TITLE, line
 from covey.errors import Denied, Invalid, Refused
 from covey.store import rows
 from covey.store.tx import Tx
+
+Steps = Iterator[tuple[Task, Task]]
+"""Tasks that changed in the wake of another, each as it was and as it is."""
 
 # What is asked
 
@@ -115,8 +119,7 @@ def next_task(call: Call, asked: shapes.Claim) -> TaskFull | None:
 @verb("task.renew", "POST /api/board/{id}/renew", shapes.Held, TaskFull)
 def renew(call: Call, asked: shapes.Held, id: str) -> TaskFull:
     """Say that the holder is alive."""
-    task, holder = _held(call, id, asked)
-    call.hear(holder)
+    task, _ = _held(call, id, asked)
     call.tx.wrote = True
     return full(call, task)
 
@@ -128,7 +131,6 @@ def handin(call: Call, asked: shapes.HandIn, id: str) -> TaskFull:
     result = None if asked.result is None else call.prose(asked.result, "The result")
     review = call.house.config.merge.review
     event = tasks.hand_in(task, holder, review=review, result=result, commit=asked.commit)
-    call.hear(holder)
     task = change(call, task, event, holder)
     if task.status is not Status.DONE:
         branch = asked.branch or f"covey/{task.id}"
@@ -182,6 +184,8 @@ def add_task(call: Call, asked: shapes.AddTask, needs: tuple[Need, ...], key: st
     task_id = ids.task_id(prefix, number)
     _check_needs(call.tx, task_id, needs)
     _check_parent(call.tx, task_id, event.parent)
+    if needs and event.parent:
+        _check_circle(call.tx, task_id, needs, event.parent)
     task = tasks.add(task_id, call.tx.next_seq, event, call.tx.now, actor)
     task = replace(task, unmet=_unmet(call.tx, needs))
     call.tx.put_task(None, task)
@@ -189,33 +193,29 @@ def add_task(call: Call, asked: shapes.AddTask, needs: tuple[Need, ...], key: st
         call.tx.put_needs(task_id, needs)
     call.tx.append(actor, task_id, event, task)
     if event.parent:
-        _count_child(call, event.parent, +1)
+        _settle(call, _count_child(call, event.parent, +1, task_id))
     _block_if_need_dropped(call, task)
     return task
 
 
 def change(call: Call, task: Task, event: tasks.Event, actor: str) -> Task:
     """Write a task as it is after an event, the event, and all that follows from it."""
+    after = _write(call, task, task, event, actor)
+    _settle(call, _follow(call, task, after))
+    return after
+
+
+def _write(call: Call, before: Task, counted: Task, event: tasks.Event, actor: str) -> Task:
+    """Write a task whose counters may have changed as it is after an event, and the event."""
     tx = call.tx
-    after = tasks.apply(task, event, tx.now, actor)
-    if (task.status is Status.DOING) is not (after.status is Status.DOING):
-        _set_to_work(call, task, after)
-    if after.needs != task.needs:
+    after = tasks.apply(counted, event, tx.now, actor)
+    if (before.status is Status.DOING) is not (after.status is Status.DOING):
+        _set_to_work(call, before, after)
+    if after.needs != before.needs:
         after = replace(after, unmet=_unmet(tx, after.needs))
-        tx.put_needs(task.id, after.needs)
-    tx.put_task(task, after)
-    tx.append(actor, task.id, event, after)
-    if after.parent != task.parent:
-        if task.parent and task.status not in ENDED:
-            _count_child(call, task.parent, -1)
-        if after.parent and after.status not in ENDED:
-            _count_child(call, after.parent, +1)
-    elif after.parent and (task.status in ENDED) is not (after.status in ENDED):
-        _count_child(call, after.parent, -1 if after.status in ENDED else +1)
-    if after.status is not task.status and (after.status in ENDED or task.status in ENDED):
-        _tell_dependants(call, task, after)
-    if after.status is Status.DROPPED and task.status in (Status.REVIEW, Status.MERGING):
-        withdraw(call, task.id, f"{task.id} was dropped")
+        tx.put_needs(after.id, after.needs)
+    tx.put_task(before, after)
+    tx.append(actor, after.id, event, after)
     return after
 
 
@@ -225,6 +225,27 @@ def _set_to_work(call: Call, before: Task, after: Task) -> None:
         call.show_state(after.session, State.WORKING, f"claimed {after.id}")
     elif before.session is not None and call.tx.holding(before.session) == 1:
         call.show_state(before.session, State.IDLE, f"holds {before.id} no more")
+
+
+def _settle(call: Call, steps: Steps) -> None:
+    """Follow every change to what it changes, one after another: families and chains may be deeper than our stack."""
+    pending = deque(steps)
+    while pending:
+        pending.extend(_follow(call, *pending.popleft()))
+
+
+def _follow(call: Call, before: Task, after: Task) -> Steps:
+    """Bring its parent, what needs it and its merge in step with a task that changed."""
+    was_open, is_open = before.status not in ENDED, after.status not in ENDED
+    if was_open is not is_open or before.parent != after.parent:
+        if was_open and before.parent:
+            yield from _count_child(call, before.parent, -1, after.id)
+        if is_open and after.parent:
+            yield from _count_child(call, after.parent, +1, after.id)
+    if was_open is not is_open:
+        yield from _tell_dependants(call, before, after)
+    if before.status in (Status.REVIEW, Status.MERGING) and after.status in (Status.BLOCKED, Status.DROPPED):
+        withdraw(call, after.id, f"{after.id} was {after.status}")
 
 
 def queue(call: Call, event: merges.Queued) -> merges.Merge:
@@ -320,7 +341,10 @@ def _held(call: Call, task_id: str, asked: shapes.Held, *, person: bool = False)
     if not call.who.is_owner and asked.fence is None:
         raise Invalid("The fence of the claim is missing.", hint="Send the fence that the claim answered.")
     anyone = call.who.is_owner and asked.session is None and person
-    return task, tasks.hold(task, None if anyone else actor, asked.fence)
+    holder = tasks.hold(task, None if anyone else actor, asked.fence)
+    if not anyone:
+        call.hear(actor)
+    return task, holder
 
 
 def _first_that_suits(tx: Tx, session: sessions.Session, overlap: bool) -> Task | None:
@@ -435,16 +459,20 @@ def _edited(call: Call, task: Task, asked: shapes.EditTask) -> tasks.Edited:
 
 def _check_edit(call: Call, task: Task, wish: tasks.Edited) -> None:
     if call.who.session is not None:
-        if wish.done_when is not None or wish.budget is not None or wish.scope is not None or wish.cleared:
-            raise Denied("Only the owner may change scope, budget or done-when checks.")
+        rights = (wish.scope, wish.do_not_touch, wish.overlap, wish.budget, wish.done_when)
+        if wish.cleared or any(right is not None for right in rights):
+            raise Denied("Only the owner may change scope, do-not-touch, overlap, budget or done-when checks.")
         if task.assignee not in (None, call.who.session):
             raise Denied(f"{task.id} is for {task.assignee}; only the owner may edit it.")
+    needs = task.needs if wish.needs is None else wish.needs
+    parent = None if "parent" in wish.cleared else wish.parent or task.parent
     if wish.needs is not None:
-        _check_needs(call.tx, task.id, wish.needs)
-    if wish.parent is not None:
-        _check_parent(call.tx, task.id, wish.parent)
-    if task.status is Status.BLOCKED and wish.status is not None:
-        needs = task.needs if wish.needs is None else wish.needs
+        _check_needs(call.tx, task.id, needs)
+    if wish.parent is not None or (task.status is Status.DROPPED and wish.status is not None):
+        _check_parent(call.tx, task.id, parent)
+    if wish.needs or wish.parent is not None:
+        _check_circle(call.tx, task.id, needs, parent)
+    if wish.status is not None or (wish.needs is not None and task.status in WAITING):
         dropped = _dropped_need(call.tx, needs)
         if dropped:
             raise Refused(
@@ -460,9 +488,27 @@ def _check_needs(tx: Tx, task_id: str, needs: Iterable[Need]) -> None:
     for name in names:
         if tx.task(name) is None:
             raise Invalid(f"There is no task {name!r} to need.", hint="A need must be on the board first.")
-    cycle = find_cycle(task_id, names, tx.needs_of)
+
+
+def _check_circle(tx: Tx, task_id: str, needs: Iterable[Need], parent: str | None) -> None:
+    """Refuse needs or a parent with which a task would wait for itself; a parent waits for its children."""
+
+    def waits_of(names: list[str]) -> dict[str, list[str]]:
+        found = tx.needs_of(names)
+        for child, its_parent in tx.children_of(names):
+            if child != task_id:
+                found.setdefault(its_parent, []).append(child)
+        if parent in names:
+            found.setdefault(parent, []).append(task_id)
+        return found
+
+    own = [child for child, _ in tx.children_of([task_id])]
+    cycle = find_cycle(task_id, [*(need.task for need in needs), *own], waits_of)
     if cycle:
-        raise Invalid(f"These needs would go round in a circle: {' > '.join(cycle)}.")
+        raise Invalid(
+            f"These tasks would wait for each other in a circle: {' > '.join(cycle)}.",
+            hint="A task waits for its needs, and a parent for its children.",
+        )
 
 
 def _check_parent(tx: Tx, task_id: str, parent: str | None) -> None:
@@ -492,40 +538,42 @@ def _block_if_need_dropped(call: Call, task: Task) -> None:
         raise Invalid(f"{dropped} was dropped, so a task that needs it could never begin.")
 
 
-def _tell_dependants(call: Call, before: Task, after: Task) -> None:
+def _tell_dependants(call: Call, before: Task, after: Task) -> Steps:
     """Keep the counts of unmet needs, make ready what waited, and block what needed a dropped task."""
     for edge in call.tx.edges("need", [after.id]):
         was, now = is_met(before.status, edge.policy), is_met(after.status, edge.policy)
         waiting = find(call.tx, edge.task)
         if was is not now:
-            _count(call, waiting, replace(waiting, unmet=waiting.unmet + (-1 if now else 1)), after.id)
+            yield from _count(call, waiting, replace(waiting, unmet=waiting.unmet + (-1 if now else 1)), after.id)
         elif after.status is Status.DROPPED and waiting.status in WAITING:
-            change(call, waiting, tasks.Blocked(f"It needs {after.id}, which was dropped: {after.reason}"), COVEY)
+            event = tasks.Blocked(f"It needs {after.id}, which was dropped: {after.reason}")
+            yield waiting, _write(call, waiting, waiting, event, COVEY)
 
 
-def _count_child(call: Call, parent_id: str, by: int) -> None:
+def _count_child(call: Call, parent_id: str, by: int, child: str) -> Steps:
     parent = find(call.tx, parent_id)
-    counted = replace(parent, open_children=parent.open_children + by)
-    if counted.open_children or by > 0 or parent.status not in (*WAITING, Status.BLOCKED) or parent.unmet:
-        _count(call, parent, counted, parent_id)
-        return
-    call.tx.put_task(parent, counted)
-    children = call.tx.children(parent_id)
-    if any(child.status is Status.DONE for child in children):
-        change(call, counted, tasks.Done("children"), COVEY)
-    elif children and counted.status in WAITING:
-        change(call, counted, tasks.Blocked("Every child of it was dropped."), COVEY)
+    yield from _count(call, parent, replace(parent, open_children=parent.open_children + by), child)
 
 
-def _count(call: Call, before: Task, after: Task, cause: str) -> None:
-    """Write a task whose counters changed, and say so in the log when it becomes ready."""
-    if after.ready and not before.ready and after.status in WAITING:
-        event = tasks.Ready(cause)
-        ready = tasks.apply(after, event, call.tx.now, COVEY)
-        call.tx.put_task(before, ready)
-        call.tx.append(COVEY, after.id, event, ready)
-    else:
+def _count(call: Call, before: Task, after: Task, cause: str) -> Steps:
+    """Write a task whose counters changed, and what becomes of it when it waits for nothing more."""
+    event = _freed(call, after, cause) if after.ready and not before.ready else None
+    if event is None:
         call.tx.put_task(before, after)
+    else:
+        yield after, _write(call, before, after, event, COVEY)
+
+
+def _freed(call: Call, task: Task, cause: str) -> tasks.Event | None:
+    """Return what becomes of a task that waits for nothing more: a parent ends with its children."""
+    if task.status not in (*WAITING, Status.BLOCKED):
+        return None
+    children = call.tx.children(task.id)
+    if any(child.status is Status.DONE for child in children):
+        return tasks.Done("children")
+    if task.status is Status.BLOCKED:
+        return None
+    return tasks.Blocked("Every child of it was dropped.") if children else tasks.Ready(cause)
 
 
 def _edge(tx: Tx, task_id: str, policy: Policy) -> shapes.Edge:

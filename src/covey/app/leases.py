@@ -99,7 +99,10 @@ def _held(call: Call, lease_id: str, asked: shapes.Held) -> Lease:
     actor = call.actor(asked.session)
     if not call.who.is_owner and asked.fence is None:
         raise Invalid("The fence of the lease is missing.", hint="Send the fence that taking it answered.")
-    leases.hold(lease, None if call.who.is_owner and asked.session is None else actor, asked.fence)
+    anyone = call.who.is_owner and asked.session is None
+    leases.hold(lease, None if anyone else actor, asked.fence)
+    if not anyone:
+        call.hear(actor)
     return lease
 
 

@@ -41,6 +41,7 @@ def send(call: Call, asked: shapes.SendMail) -> MessageFull:
 def inbox(call: Call, asked: shapes.Inbox) -> list[MessageFull]:
     """List the mail of a session, the oldest first; without `all`, what it has not read."""
     reader = call.actor(asked.session)
+    call.hear(reader)
     return [
         full(call, message, call.tx.get(rows.READINGS, message.id, reader))
         for message in letters(call, reader, unread=not asked.all, after=asked.after, limit=asked.limit)

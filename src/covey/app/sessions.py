@@ -75,13 +75,16 @@ def full(call: Call, session: sessions.Session) -> SessionFull:
 def silent_sessions(call: Call) -> list[tuple[sessions.Session, float]]:
     """Return the sessions whose claims have to end, each with the time to live that has passed."""
     config, pulses = call.house.config, call.house.pulses
-    names = {
+    waited_for = {
         *call.tx.holders(),
         *(found[0] for found in call.tx.db.rows("SELECT front FROM tasks WHERE front IS NOT NULL")),
     }
+    lessees = {found[0] for found in call.tx.db.rows("SELECT DISTINCT holder FROM leases WHERE state = 'live'")}
     silent: list[tuple[sessions.Session, float]] = []
-    for name in sorted(names):
+    for name in sorted(waited_for | lessees):
         session = call.known(name)
+        if name not in waited_for and session.kind is not Kind.RUN:
+            continue  # from outside, a lease lives by its own time and not by the claim's
         ttl = claim_ttl(session.kind, outside=config.board.claim_ttl, run=config.sessions.dead_after)
         if ttl is not None and pulses.expired(ttl, of_session(name)):
             silent.append((session, ttl))
@@ -119,8 +122,9 @@ def _let_go(call: Call, session: sessions.Session, why: str) -> int:
     own = call.tx.live_leases(session.name) if session.kind is Kind.RUN else []
     for lease in own:
         end(call, lease, leases.Expired(why), COVEY)
-    if call.tx.session(session.name) is not None and session.state is not State.DEAD:
-        call.put_session(session, session.name, sessions.Changed(State.DEAD, why))
+    known = call.tx.session(session.name)
+    if known is not None and not known.removed and known.state is not State.DEAD:
+        call.put_session(known, session.name, sessions.Changed(State.DEAD, why))
     if held:
         names = ", ".join(task.id for task in held)
         alert(call, "claim_expired", f"{why}, so {names} went back to the board.", session.name, held[0].id)
