@@ -43,20 +43,14 @@ def sample(tasks: int = 0, leases: int = 0) -> Iterator[Project]:
     try:
         root = folder / "sample"
         subprocess.run(["git", "init", "-q", "-b", "main", str(root)], check=True)
-        project = _begin(projects.find(root))
+        subprocess.run(covey("init"), cwd=root, check=True, capture_output=True)
+        project = projects.find(root).must_be_begun()
         with opened(project) as (store, app):
             fill(store, app, tasks)
             take_leases(store, app, leases)
         yield project
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _begin(project: Project) -> Project:
-    project.state.mkdir(mode=0o700)
-    project.owner_token.write_text(secrets.token_urlsafe(32))
-    SqliteStore(project.database, project=project.name).close()
-    return project
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""`make demo`: a sample repository whose board scripted workers claim dry, while you watch."""
