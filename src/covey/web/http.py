@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -19,7 +21,8 @@ class Http(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes in; a head that does not end is refused before it fills the memory."""
         super().data_received(data)
-        if not self.scope or "path" not in self.scope:
+        scope = cast("dict[str, Any] | None", self.scope)  # None before the first request
+        if scope is None or "path" not in scope:
             self._head += len(data)
             if self._head > HEAD and not self.transport.is_closing():
                 self._refuse(b"431 Request Header Fields Too Large", "The head of the request is larger than 64 KiB.")

@@ -1,0 +1,381 @@
+"""Following the board: every change once, in order, whoever hangs up, dies or dawdles."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from covey.app.app import App
+from covey.app.clock import SystemClock
+from covey.config import Config
+from covey.git.project import Project
+from covey.store.sqlite import SqliteStore
+from covey.web.server import Doors, Web
+from tests.serving import (
+    PATIENCE,
+    Client,
+    Daemon,
+    Follower,
+    Frame,
+    Gone,
+    all_events,
+    make_repository,
+    serving,
+    wait_until,
+)
+
+STATUS_AFTER = {"task.added": "todo", "task.claimed": "doing", "task.released": "todo", "task.dropped": "dropped"}
+"""Where a task stands after each kind of event that these tests cause, except for a hand-in."""
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """Serve an empty board."""
+    with serving(tmp_path / "repo") as served:
+        yield served
+
+
+# What a client ought to have been told, from the log itself
+
+
+def expected_rows(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return id and status of one row for each event of a task, in the order of the log."""
+    return [
+        (event["subject"], STATUS_AFTER.get(event["kind"]) or event["data"]["to"])
+        for event in events
+        if event["kind"].startswith("task.")
+    ]
+
+
+def told_rows(frames: list[Frame]) -> list[tuple[str, str]]:
+    """Return id and status of the rows that a client was told, in the order in which it was told."""
+    return [(row["id"], row["status"]) for frame in frames if frame.event == "board" for row in frame.data]
+
+
+def check_told(frames: list[Frame], events: list[dict[str, Any]]) -> None:
+    """Check that the frames tell every change of these events once and in order, and no other."""
+    ids = [frame.id for frame in frames if frame.id is not None]
+    assert all(one < other for one, other in pairwise(ids)), ids
+    assert told_rows(frames) == expected_rows(events)
+    sessions = [event["subject"] for event in events if event["kind"].startswith("session.")]
+    assert [row["name"] for frame in frames if frame.event == "sessions" for row in frame.data] == sessions
+    alerts = [event for event in events if event["kind"] == "alert.raised"]
+    assert len([frame for frame in frames if frame.event == "alerts"]) == len(alerts)
+
+
+def work(client: Client, name: str, rounds: int, rng: random.Random) -> None:
+    """Change the board in every way that moves a task."""
+    for i in range(rounds):
+        client.post("/api/board", {"title": f"{name} {i}", "kind": rng.choice(["change", "report"])})
+        reply = client.ask("POST", "/api/claim", {"session": name})
+        if reply.status == 204:
+            continue
+        task = reply.good()
+        held = {"session": name, "fence": task["fence"]}
+        path = f"/api/board/{task['id']}"
+        match rng.randrange(4):
+            case 0:
+                client.post(f"{path}/release", held)
+            case 1:
+                client.post(f"{path}/drop", {"reason": "not needed"})
+            case 2:
+                client.post(f"{path}/handin", held | {"result": "done"})
+            case _:
+                client.post("/api/mail", {"session": name, "to": "owner", "text": "still at it"})
+
+
+@contextmanager
+def workers(daemon: Daemon, number: int, rounds: int) -> Iterator[list[threading.Thread]]:
+    """Let some sessions change the board meanwhile; a worker whose daemon dies goes home."""
+
+    def run(i: int) -> None:
+        with daemon.client() as client:
+            try:
+                work(client, f"worker-{i}", rounds, random.Random(i))
+            except Gone:
+                return
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(number)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield threads
+    finally:
+        for thread in threads:
+            thread.join()
+
+
+def events_after(daemon: Daemon, seq: int) -> list[dict[str, Any]]:
+    """Return the log after an event."""
+    with daemon.client() as client:
+        return all_events(client, seq)
+
+
+# What a client is told
+
+
+def test_a_new_client_gets_counters_sessions_and_the_first_page_and_then_only_what_changed(daemon: Daemon) -> None:
+    with daemon.client() as client:
+        for i in range(250):
+            client.post("/api/board", {"title": f"Task {i}", "priority": i})
+        client.post("/api/sessions", {"name": "ada"})
+        with Follower(daemon) as follower:
+            follower.wait_for(lambda frames: len(frames) >= 3, "the first page")
+            counts, sessions, board = follower.frames[:3]
+            assert (counts.event, counts.data["todo"]) == ("counts", 250)
+            assert (sessions.event, [row["name"] for row in sessions.data]) == ("sessions", ["ada"])
+            assert (board.event, board.id) == ("board", daemon.seq())
+            assert [row["priority"] for row in board.data] == list(range(249, 49, -1))
+            assert board.data == client.get("/api/board")
+            first = len(follower.frames)
+            client.post("/api/board/T-1/claim", {"session": "ada"})
+            follower.wait_for_seq(daemon.seq())
+            changed = follower.frames[first:]
+            assert told_rows(changed) == [("T-1", "doing")]
+            assert [row["name"] for frame in changed if frame.event == "sessions" for row in frame.data] == ["ada"]
+            follower.wait_for(lambda frames: frames[-1].event == "counts", "the new counters")
+            assert (follower.frames[-1].data["todo"], follower.frames[-1].data["doing"]) == (249, 1)
+
+
+def test_a_single_change_costs_less_than_two_kilobytes(daemon: Daemon) -> None:
+    with daemon.client() as client, Follower(daemon) as follower:
+        for i in range(300):
+            client.post("/api/board", {"title": "x" * 200, "body": "y" * 20_000, "scope": [f"src/{i}/**"]})
+        follower.wait_for_seq(daemon.seq())
+        first = len(follower.frames)
+        client.post("/api/board/T-7/claim", {"session": "ada"})
+        follower.wait_for_seq(daemon.seq())
+        follower.wait_for(lambda frames: frames[-1].event == "counts", "the new counters")
+        assert [row["id"] for frame in follower.frames[first:] if frame.event == "board" for row in frame.data] == [
+            "T-7"
+        ]
+        assert sum(frame.size for frame in follower.frames[first:] if frame.event == "board") < 2048
+        assert sum(frame.size for frame in follower.frames[first:]) < 4096
+
+
+def test_what_is_not_shown_as_rows_is_told_as_stale(daemon: Daemon) -> None:
+    with daemon.client() as client, Follower(daemon) as follower:
+        client.post("/api/leases", {"resources": ["src/**"]})
+        client.post("/api/mail", {"to": "owner", "text": "Hello", "session": "ada"})
+        client.post("/api/board", {"title": "x"})
+        fence = client.post("/api/board/T-1/claim", {"session": "ada"})["fence"]
+        client.post("/api/board/T-1/handin", {"session": "ada", "fence": fence, "commit": "a" * 40})
+        follower.wait_for_seq(daemon.seq())
+        assert [frame.data for frame in follower.of("invalidate")] == [
+            {"type": "leases"},
+            {"type": "mail"},
+            {"type": "merges"},
+        ]
+
+
+def test_a_quiet_stream_has_a_heartbeat(daemon: Daemon) -> None:
+    with Follower(daemon) as follower:
+        follower.wait_for(lambda frames: frames[-1].event == "heartbeat" if frames else False, "a heartbeat")
+        assert follower.frames[-1].data == {} and follower.frames[-1].id is None
+
+
+# Coming back
+
+
+def test_a_client_that_comes_back_at_any_event_is_told_each_change_since_then_once(daemon: Daemon) -> None:
+    with workers(daemon, 4, 40):
+        pass
+    last = daemon.seq()
+    events = events_after(daemon, 0)
+    rng = random.Random(7)
+    for after in [0, 1, last - 1, *rng.sample(range(last), 12)]:
+        with Follower(daemon, after) as follower:
+            follower.wait_for_seq(last)
+            check_told(follower.frames, events[after:])
+
+
+def test_a_client_that_missed_nothing_is_told_nothing(daemon: Daemon) -> None:
+    with daemon.client() as client, Follower(daemon, daemon.seq()) as follower:
+        client.post("/api/board", {"title": "x"})
+        follower.wait_for_seq(daemon.seq())
+        assert told_rows(follower.frames) == [("T-1", "todo")]
+
+
+def follow_through(daemon: Daemon, last: int, working: Callable[[], bool], rng: random.Random) -> list[Frame]:
+    """Follow while others work, hanging up at random and coming back with the last id."""
+    seen: list[Frame] = []
+    while working():
+        wanted = rng.randrange(1, 40)
+        with Follower(daemon, last) as follower:
+            wait_until(lambda f=follower, w=wanted: len(f.frames) >= w or not working(), "some frames")  # type: ignore[misc]
+        last = follower.last or last
+        seen += follower.frames
+    with Follower(daemon, last) as follower:
+        end = daemon.seq()
+        wait_until(lambda: max(last, follower.last or 0) >= end, "the rest")
+    return seen + follower.frames
+
+
+def test_a_client_that_hangs_up_at_random_while_others_write_is_told_everything_once(daemon: Daemon) -> None:
+    before = daemon.seq()
+    with workers(daemon, 4, 60) as threads:
+        told = follow_through(daemon, before, lambda: any(thread.is_alive() for thread in threads), random.Random(3))
+    check_told(told, events_after(daemon, before))
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.soak)])
+def test_a_client_that_comes_back_across_kills_is_told_every_change_once(daemon: Daemon, kills: int) -> None:
+    before = last = daemon.seq()
+    told: list[Frame] = []
+    rng = random.Random(11)
+    for _ in range(kills):
+        with workers(daemon, 4, 1000), Follower(daemon, last) as follower:
+            wanted = rng.randrange(50, 400)
+            wait_until(lambda f=follower, w=wanted: len(told_rows(f.frames)) >= w, "some changes")  # type: ignore[misc]
+            daemon.kill()
+            assert follower.ended.wait(PATIENCE)
+        told += follower.frames
+        last = follower.last or last
+        daemon.start()
+    with Follower(daemon, last) as follower:
+        follower.wait_for_seq(daemon.seq())
+    events = events_after(daemon, before)
+    check_told(told + follower.frames, events)
+    assert sum(event["kind"] == "daemon.started" for event in events) == kills
+
+
+@pytest.mark.parametrize("after", [10**9, 10**18 - 1])
+def test_a_client_that_is_ahead_of_the_log_starts_afresh(daemon: Daemon, after: int) -> None:
+    with daemon.client() as client:
+        client.post("/api/board", {"title": "x"})
+    with Follower(daemon, after) as follower:
+        follower.wait_for(lambda frames: len(frames) >= 4, "a fresh page")
+        assert [frame.event for frame in follower.frames[:4]] == ["invalidate", "counts", "sessions", "board"]
+        assert follower.frames[3].id == daemon.seq()
+        assert told_rows(follower.frames) == [("T-1", "todo")]
+
+
+def test_a_client_that_is_too_far_behind_starts_afresh(daemon: Daemon) -> None:
+    behind = daemon.seq()
+    with daemon.client() as client:
+        for start in range(0, 20_001, 1000):
+            tasks = [{"key": f"k{start + i}", "title": "x"} for i in range(1000)]
+            client.post("/api/board/import", {"tasks": tasks})
+    with Follower(daemon, behind) as follower:
+        follower.wait_for(lambda frames: len(frames) >= 4, "a fresh page")
+        assert [frame.event for frame in follower.frames[:4]] == ["invalidate", "counts", "sessions", "board"]
+        assert len(follower.frames[3].data) == 200
+    with Follower(daemon, daemon.seq() - 19_000) as follower:
+        follower.wait_for_seq(daemon.seq())
+        assert len(told_rows(follower.frames)) == 19_000
+
+
+# Many, and slow ones
+
+
+@pytest.mark.parametrize("number", [100, pytest.param(500, marks=pytest.mark.soak)])
+def test_a_hundred_clients_are_all_told_everything(daemon: Daemon, number: int) -> None:
+    with ExitStack() as stack:
+        followers = [stack.enter_context(Follower(daemon, 0)) for _ in range(number)]
+        with workers(daemon, 4, 15):
+            pass
+        last = daemon.seq()
+        for follower in followers:
+            follower.wait_for_seq(last)
+        events = events_after(daemon, 0)
+        for follower in followers:
+            check_told(follower.frames, events)
+
+
+def dawdle(daemon: Daemon) -> socket.socket:
+    """Return a subscriber that has asked and reads nothing, with a window as small as can be."""
+    raw = socket.socket()
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    raw.settimeout(PATIENCE)
+    raw.connect(("127.0.0.1", daemon.port))
+    asking = (
+        f"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\nAuthorization: Bearer {daemon.token}\r\n\r\n"
+    )
+    raw.sendall(asking.encode())
+    return raw
+
+
+def drain(raw: socket.socket) -> bytes:
+    """Read all that is left of a stream until its last chunk."""
+    data = b""
+    while not data.endswith(b"\r\n0\r\n\r\n") and (part := raw.recv(65536)):
+        data += part
+    return data
+
+
+def flood(daemon: Daemon, megabytes: int) -> int:
+    """Change a task with a large row until so much was told to everyone; return how many rows that were."""
+    with daemon.client() as client, Follower(daemon, daemon.seq()) as follower:
+        scope = [f"{i}/" + "s" * 900 for i in range(60)]
+        task = client.post("/api/board", {"title": "x", "scope": scope})["id"]
+        changes = megabytes * 1024 * 1024 // (60 * 900) + 1
+        for i in range(changes):
+            client.ask("PATCH", f"/api/board/{task}", {"priority": i + 1}).good()
+        follower.wait_for_seq(daemon.seq())
+        assert len(told_rows(follower.frames)) == changes + 1
+        assert sum(frame.size for frame in follower.frames) > megabytes * 1024 * 1024
+    return changes
+
+
+def test_a_client_that_reads_nothing_slows_nobody_grows_nothing_and_is_cut(daemon: Daemon) -> None:
+    flood(daemon, 2)
+    before = daemon.resident()
+    slow = [dawdle(daemon) for _ in range(20)]
+    try:
+        changes = flood(daemon, 16)
+        grown = daemon.resident() - before
+        assert grown < 16 * 1024 * 1024, f"20 slow clients cost {grown / 2**20:.0f} MiB"
+        for raw in slow:
+            data = drain(raw)
+            assert data.count(b"event: board") < changes, "a slow client was not cut"
+    finally:
+        for raw in slow:
+            raw.close()
+
+
+async def follow_and_hang_up(project: Project) -> None:
+    """Follow in this process, hang up, and see that the daemon's list of subscribers is empty again."""
+    store = SqliteStore(project.database)
+    web = Web(App(store, Config(), SystemClock(), "repo", daemon=True), "secret", Doors({"localhost"}, {1: "http"}))
+    web.begin(store)
+    here, gone = asyncio.Event(), asyncio.Event()
+
+    async def receive() -> dict[str, Any]:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        here.set()
+
+    headers = [(b"host", b"localhost:1"), (b"authorization", b"Bearer secret")]
+    scope = {"type": "http", "method": "GET", "path": "/api/events", "headers": headers, "scheme": "http"}
+    following = asyncio.create_task(web(scope, receive, send))
+    await asyncio.wait_for(here.wait(), PATIENCE)
+    assert len(web.hub) == 1
+    gone.set()
+    await asyncio.wait_for(following, PATIENCE)
+    assert len(web.hub) == 0
+    assert web.writer is not None
+    await web.writer.stop()
+    web.close()
+    store.close()
+
+
+def test_a_client_that_hung_up_is_forgotten_although_nothing_changes(tmp_path: Path) -> None:
+    asyncio.run(follow_and_hang_up(make_repository(tmp_path / "repo")))
+
+
+def test_streams_end_when_the_daemon_stops(daemon: Daemon) -> None:
+    with Follower(daemon) as follower:
+        follower.wait_for(lambda frames: len(frames) >= 3, "the first page")
+        assert daemon.stop() == 0
+        assert follower.ended.wait(PATIENCE)
