@@ -1,0 +1,58 @@
+"""Answer without a daemon: the store opened behind the writer's lock for as long as it takes."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from covey import config
+from covey.app.app import VERBS, App, Principal
+from covey.app.clock import SystemClock
+from covey.app.verbs import fingerprint, read_body, read_query
+from covey.cli.client import Answer, Question
+from covey.git.project import Project
+from covey.store.lock import WriterLock
+from covey.store.sqlite import SqliteStore
+
+
+class Alone:
+    """The store of a project, ours alone while it is open."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._lock = WriterLock(project.lock)
+        self._store: SqliteStore | None = None
+        self._app: App | None = None
+
+    def try_open(self) -> bool:
+        """Take the lock and open the store, unless somebody else has it."""
+        if not self._lock.try_take():
+            return False
+        try:
+            self._store = SqliteStore(self._project.database, project=self._project.name)
+            settings = config.load(self._project.root)
+            self._app = App(self._store, settings, SystemClock(), self._project.name, daemon=False)
+        except BaseException:
+            self.close()
+            raise
+        return True
+
+    def ask(self, question: Question) -> Answer:
+        """Answer one request, exactly as the daemon would."""
+        assert self._app is not None
+        verb = VERBS[question.verb]
+        if verb.changes:
+            asked = read_body(verb, question.body)
+        else:
+            asked = read_query(verb, parse_qsl(question.query, keep_blank_values=True))
+        request = fingerprint(question.method, question.target(quoted=False), question.body)
+        answer = self._app.ask(verb, Principal(), asked, question.params, key=question.key, request=request)
+        return Answer(answer.status, answer.body, answer.total)
+
+    def close(self) -> None:
+        """Close the store and give the lock back; closing twice is fine."""
+        store, self._store, self._app = self._store, None, None
+        try:
+            if store is not None:
+                store.close()
+        finally:
+            self._lock.give()

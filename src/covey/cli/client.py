@@ -1,0 +1,290 @@
+"""Ask a verb: of the daemon if there is one, else of the store itself, behind the same lock.
+
+A run's token (COVEY_TOKEN) speaks only over HTTP. Everyone else is the owner, who proves it by reading the state folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from covey.cli.addresses import ADDRESSES, OWNER_ONLY
+from covey.cli.wire import Lost, Wire
+from covey.errors import CoveyError, Denied, Invalid, Unavailable
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+    from covey.cli.alone import Alone
+    from covey.git.project import Project
+
+ANSWER_LOST = 10.0
+"""Seconds for which a request is repeated, with the same idempotency key, when its answer did not arrive."""
+NOT_THERE = 2.0
+"""Seconds for which a run waits for a daemon that does not listen: it may be starting again."""
+LOCK_TAKEN = 30.0
+"""Seconds to wait while somebody else writes."""
+PAUSE = 0.005
+
+
+class Answer:
+    """What a verb answered: its HTTP status, its JSON, and how long the whole list is."""
+
+    __slots__ = ("body", "status", "total", "value")
+
+    def __init__(self, status: int, body: bytes, total: int | None = None) -> None:
+        self.status = status
+        self.body = body
+        self.total = total
+        self.value: Any = json.loads(body) if body else None
+
+
+class Client:
+    """Who asks, and the way to whoever answers; nothing is opened before the first question."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        self.folder = os.path.abspath(folder) if folder else os.getcwd()
+        self.token = os.environ.get("COVEY_TOKEN") or None
+        self.url: str | None = None
+        self._key = os.urandom(16).hex()
+        self._asked = 0
+        self._wire: Wire | None = None
+        self._project: Project | None = None
+        self._alone: Alone | None = None
+        self._held = 0
+
+    # Asking
+
+    def ask(self, verb: str, params: dict[str, str] | None = None, fields: dict[str, Any] | None = None) -> Answer:
+        """Ask one verb and return its answer; an error comes as the error that it is."""
+        method, path = ADDRESSES[verb].split(" ")
+        fields = fields or {}
+        if self.token is not None:
+            refuse_in_run(verb, fields)
+        key, body, query = None, b"", ""
+        if method == "GET":
+            query = encode_query(fields)
+        else:
+            self._asked += 1
+            key = self._key if self._asked == 1 else f"{self._key}-{self._asked}"
+            body = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        try:
+            return self._ask(Question(verb, method, path, params or {}, query, body, key))
+        finally:
+            if not self._held:
+                self.let_go()
+
+    def _ask(self, question: Question) -> Answer:
+        if self.token is not None:
+            return self._ask_until_answered(question, self._run_wire())
+        if self._alone is not None:
+            return self._alone.ask(question)
+        wire = self._owner_wire()
+        if wire is not None:
+            try:
+                return _by_http(wire, question)
+            except Lost:
+                self._wire = None
+        return self._ask_owner_again(question)
+
+    def _ask_until_answered(self, question: Question, wire: Wire) -> Answer:
+        """Ask a daemon that may be away for a moment; the key makes the repetition harmless."""
+        begun = time.monotonic()
+        patience = NOT_THERE
+        while True:
+            try:
+                return _by_http(wire, question)
+            except Lost as lost:
+                patience = ANSWER_LOST if lost.sent else patience
+                if time.monotonic() - begun > patience:
+                    raise Unavailable(
+                        f"No daemon answers at {wire.url}: {lost}.", hint="The owner starts it with covey up."
+                    ) from None
+                time.sleep(0.1)
+
+    def _ask_owner_again(self, question: Question) -> Answer:
+        """Take the writer's lock and answer ourselves, or find the daemon that holds it."""
+        from covey.cli.alone import Alone
+
+        project = self.project()
+        deadline = time.monotonic() + LOCK_TAKEN
+        alone = Alone(project)
+        while not alone.try_open():
+            wire = self._daemon(str(project.state))
+            if wire is not None:
+                try:
+                    return _by_http(wire, question)
+                except Lost:
+                    self._wire = None
+            if time.monotonic() > deadline:
+                raise Unavailable(
+                    "Another covey command has held the board's lock for a long time.",
+                    hint="Try again; covey status tells whether a daemon is running.",
+                )
+            time.sleep(PAUSE * (0.2 + 1.6 * int.from_bytes(os.urandom(1), "big") / 255))
+        self._alone = alone
+        return alone.ask(question)
+
+    # Ways
+
+    def project(self) -> Project:
+        """Return the project that we stand in; covey looks after it."""
+        if self._project is None:
+            from pathlib import Path
+
+            from covey.git.project import find
+
+            self._project = find(Path(self.folder))
+        return self._project.must_be_begun()
+
+    def _run_wire(self) -> Wire:
+        if self._wire is None:
+            self.url = os.environ.get("COVEY_URL") or None
+            if self.url is None:
+                raise Invalid(
+                    "COVEY_TOKEN is set, and COVEY_URL is not.",
+                    hint="covey sets both; unset COVEY_TOKEN to be the owner.",
+                )
+            self._wire = Wire(self.url, self.token or "")
+        return self._wire
+
+    def _owner_wire(self) -> Wire | None:
+        """Return the way to the daemon if one holds the lock and says where it answers."""
+        if self._wire is not None:
+            return self._wire
+        from covey.cli.place import quick_state
+
+        state = quick_state(self.folder)
+        if state is None or not os.path.exists(os.path.join(state, "daemon.json")):
+            state = str(self.project().state)
+        return self._daemon(state) if is_locked(os.path.join(state, "lock")) else None
+
+    def _daemon(self, state: str) -> Wire | None:
+        try:
+            with open(os.path.join(state, "daemon.json"), encoding="utf-8") as file:
+                self.url = str(json.load(file)["url"])
+            with open(os.path.join(state, "owner.token"), encoding="utf-8") as file:
+                self._wire = Wire(self.url, file.read().strip())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise Unavailable(f"What the daemon says of itself cannot be read: {error}.") from None
+        return self._wire
+
+    # Several questions at once
+
+    def __enter__(self) -> Client:
+        """Keep the way open for several questions; nothing may be printed meanwhile, since others wait."""
+        self._held += 1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held -= 1
+        if not self._held:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Close the store and give the lock back, if we hold it."""
+        if self._alone is not None:
+            self._alone.close()
+            self._alone = None
+
+
+class Question:
+    """One request, as it goes to whoever answers."""
+
+    __slots__ = ("body", "key", "method", "params", "path", "query", "verb")
+
+    def __init__(
+        self, verb: str, method: str, path: str, params: dict[str, str], query: str, body: bytes, key: str | None
+    ) -> None:
+        self.verb = verb
+        self.method = method
+        self.path = path
+        self.params = params
+        self.query = query
+        self.body = body
+        self.key = key
+
+    def target(self, *, quoted: bool) -> str:
+        """Return the path with its names filled in, and the query."""
+        path = self.path
+        for name, value in self.params.items():
+            path = path.replace("{" + name + "}", quote(value) if quoted else value)
+        return f"{path}?{self.query}" if self.query else path
+
+
+def _by_http(wire: Wire, question: Question) -> Answer:
+    if any(not value for value in question.params.values()):
+        raise Invalid("An empty name stands for nothing.")
+    target = question.target(quoted=True)
+    status, headers, body = wire.ask(question.method, target, question.body, question.key)
+    if status >= 400 or status < 200:
+        raise problem(status, body)
+    total = headers.get("x-total-count")
+    return Answer(status, body, int(total) if total is not None else None)
+
+
+def problem(status: int, body: bytes) -> CoveyError:
+    """Return the error that a daemon answered."""
+    try:
+        said = json.loads(body)
+        message, hint = str(said["error"]), str(said.get("hint", ""))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        message, hint = f"The daemon answered {status}, which says nothing.", "covey down and covey up start it again."
+    kinds = {kind.status: kind for kind in reversed(_below(CoveyError))}
+    error = kinds.get(status, CoveyError)(message, hint=hint)
+    error.status = status
+    return error
+
+
+def _below(kind: type[CoveyError]) -> list[type[CoveyError]]:
+    return [kind, *(deeper for sub in kind.__subclasses__() for deeper in _below(sub))]
+
+
+def refuse_in_run(verb: str, fields: dict[str, Any]) -> None:
+    """Refuse what a run's token cannot ask, before anything is sent."""
+    if verb in OWNER_ONLY:
+        raise Denied(f"Only the owner may ask for {verb}.", hint="Ask the owner: covey mail send owner ...")
+    if "session" in fields and verb not in ("task.list", "lease.list"):
+        raise Denied("With COVEY_TOKEN set you speak for your own session only.", hint="Leave --as out.")
+
+
+def is_locked(path: str) -> bool:
+    """Say whether somebody holds the writer's lock at this moment."""
+    import fcntl
+
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
+
+
+def quote(text: str) -> str:
+    """Return a text as a part of an address."""
+    data = text.encode("utf-8", "surrogatepass")
+    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in data)
+
+
+def encode_query(fields: dict[str, Any]) -> str:
+    """Return fields as the query of an address."""
+    return "&".join(f"{name}={quote(_plain(value))}" for name, value in fields.items() if value is not None)
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

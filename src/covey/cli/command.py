@@ -1,0 +1,199 @@
+"""A command: its words, its options, and what it does; only the parser of the one that was asked for is made."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+
+from covey.errors import Invalid
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from covey.cli.client import Client
+
+    Arguments = Callable[["Parser"], object]
+    Run = Callable[[argparse.Namespace, Client], int | None]
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal; argparse would import half of the standard library to learn that width."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=width() - 2)
+
+
+def width(default: int = 80) -> int:
+    """Return how many characters a line of the terminal takes."""
+    named = os.environ.get("COLUMNS", "")
+    if named.isdigit() and int(named) > 0:
+        return max(int(named), 40)
+    for descriptor in (1, 2):
+        try:
+            return max(os.get_terminal_size(descriptor).columns, 40)
+        except OSError:
+            continue
+    return default
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that raises our own error instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Invalid(sentence(message), hint=f"{self.prog} --help shows how it is used.")
+
+
+def sentence(message: str) -> str:
+    """Return a remark of argparse as a sentence."""
+    return f"{message[:1].upper()}{message[1:].rstrip('.')}."
+
+
+class Command:
+    """One command of a group."""
+
+    def __init__(self, summary: str, arguments: Arguments, run: Run, *, example: str = "", owner: bool = False) -> None:
+        self.summary = summary
+        self.arguments = arguments
+        self.run = run
+        self.example = example
+        self.owner = owner
+
+    def parser(self, name: str) -> Parser:
+        """Return the parser of this command alone."""
+        parser = Parser(
+            prog=f"covey {name}",
+            description=sentence(self.summary),
+            epilog=f"Example:\n{indent(self.example)}" if self.example else None,
+            formatter_class=Help,
+            allow_abbrev=False,
+        )
+        self.arguments(parser)
+        parser.add_argument("--json", action="store_true", help="print exactly what REST answers")
+        parser.add_argument("-C", dest="folder", metavar="DIR", help="act as if started in DIR")
+        return parser
+
+
+def indent(text: str) -> str:
+    """Return lines moved to the right."""
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def choose(group: str, commands: dict[str, Command], argv: Sequence[str]) -> tuple[str, Command, list[str]] | None:
+    """Return the command of a group that some words name, or None if they ask for help."""
+    words = list(argv)
+    given: list[str] = []
+    while words and words[0].startswith("-") and words[0] not in ("-h", "--help"):
+        taken = 2 if words[0] == "-C" else 1
+        given += words[:taken]
+        del words[:taken]
+    if words and words[0] in ("-h", "--help"):
+        return None
+    if not words:
+        raise Invalid(f"covey {group} needs to know what to do.", hint=f"covey {group} --help lists it.")
+    if words[0] not in commands:
+        raise unknown(f"covey {group}", words[0], list(commands))
+    return words[0], commands[words[0]], [*given, *words[1:]]
+
+
+def unknown(prog: str, word: str, known: list[str]) -> Invalid:
+    """Return the error for a command that does not exist, with the one that was perhaps meant."""
+    import difflib
+
+    near = difflib.get_close_matches(word, known, 1, 0.5)
+    hint = f"Did you mean {prog} {near[0]}?" if near else f"{prog} --help lists the commands."
+    return Invalid(f"There is no command {prog} {word[:40]}.", hint=hint)
+
+
+def help_of(group: str, about: str, commands: dict[str, Command]) -> str:
+    """Return the help of a group."""
+    widest = max(map(len, commands))
+    lines = [f"  {name:<{widest}}  {command.summary}" for name, command in commands.items()]
+    return "\n".join(
+        [
+            f"usage: covey {group} COMMAND ...",
+            "",
+            about,
+            "",
+            *lines,
+            "",
+            f"covey {group} COMMAND --help shows one with an example.",
+        ]
+    )
+
+
+def body_of(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return those options that were given, as the fields of a request."""
+    return {name: value for name in names if (value := getattr(args, name)) is not None}
+
+
+def whole_number(low: int, high: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers within limits."""
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number") from None
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{value} is not between {low:,} and {high:,}")
+        return value
+
+    return read
+
+
+def seconds(text: str) -> float:
+    """Return a time span such as 90, 30s, 15m, 2h or 7d in seconds."""
+    unit = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}.get(text[-1:], 0)
+    number = text[:-1] if unit else text
+    try:
+        value = float(number) * (unit or 1)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1e10:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no time span; write 90, 15m, 2h or 7d")
+    return value
+
+
+def speaker(parser: Parser) -> None:
+    """Add the option that says for whom a command acts."""
+    parser.add_argument("--as", dest="session", metavar="NAME", help="the session that acts (default: you, the owner)")
+
+
+def fenced(parser: Parser) -> None:
+    """Add the options of a command by the holder of a claim."""
+    speaker(parser)
+    parser.add_argument(
+        "--fence",
+        type=whole_number(1, 2**53),
+        metavar="N",
+        default=os.environ.get("COVEY_FENCE") or None,
+        help="the fence that the claim answered (default: COVEY_FENCE)",
+    )
+
+
+def text_of(given: str | None, file: str | None, what: str) -> str | None:
+    """Return a text that was given as it is, as - for standard input, or as a file."""
+    if given is not None and file is not None:
+        raise Invalid(f"{what} was given twice: as a text and as a file.")
+    if given == "-" or file == "-":
+        import sys
+
+        return decode(sys.stdin.buffer.read(), "standard input")
+    if file is None:
+        return given
+    try:
+        with open(file, "rb") as opened:
+            return decode(opened.read(), file)
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+
+
+def decode(data: bytes, where: str) -> str:
+    """Return bytes as a text, or say where they are none."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Invalid(f"{where} line {line} is not UTF-8.") from None

@@ -1,0 +1,150 @@
+"""covey completion: scripts for the shells, which ask `covey __complete` what could come next."""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import Action, Namespace
+
+from covey.cli.client import Client
+from covey.cli.command import Command, Parser
+from covey.cli.main import CARE, GROUPS, SINGLE, _module
+
+SCRIPTS = {
+    "bash": """\
+_covey() {
+    local IFS=$'\\n'
+    COMPREPLY=($(covey __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    [[ ${#COMPREPLY[@]} -eq 0 ]] && compopt -o default
+}
+complete -F _covey covey
+""",
+    "zsh": """\
+#compdef covey
+_covey() {
+    local -a found
+    found=("${(@f)$(covey __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -n "${found[1]}" ]]; then compadd -- "${found[@]}"; else _files; fi
+}
+if [[ "$funcstack[1]" == "_covey" ]]; then _covey "$@"; else compdef _covey covey; fi
+""",
+    "fish": """\
+function __covey_complete
+    set -l words (commandline -opc) (commandline -ct)
+    covey __complete $words[2..-1] 2>/dev/null
+end
+complete -c covey -f -a '(__covey_complete)'
+complete -c covey -n '__fish_seen_subcommand_from import export backup' -F
+""",
+}
+TASKS = 1000
+UP_DOWN = {
+    "up": ["--json", "--foreground", "--service", "--port", "--bind", "--certificate", "--key", "--help"],
+    "down": ["--json", "--help"],
+}
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add_argument("shell", choices=tuple(SCRIPTS), metavar="SHELL", help="bash, zsh or fish")
+
+
+def completion(args: Namespace, client: Client) -> None:
+    """Print the script for a shell."""
+    script = SCRIPTS[args.shell]
+    print(json.dumps({"shell": args.shell, "script": script}) if args.json else script, end="\n" if args.json else "")
+
+
+def complete(words: list[str]) -> int:
+    """Print what could stand in place of the last word, one a line; nothing is as good as an error here."""
+    words = words or [""]
+    try:
+        for candidate in sorted(candidates(words[:-1], words[-1])):
+            print(candidate)
+    except Exception:  # noqa: BLE001 - a shell that completes must never show a traceback
+        return 1
+    return 0
+
+
+def candidates(before: list[str], last: str) -> set[str]:
+    """Return the words that could follow some words and begin like the last one."""
+    folder = None
+    while before and before[0].startswith("-"):
+        if before[0] == "-C" and len(before) > 1:
+            folder = before[1]
+            del before[0]
+        del before[0]
+    if not before:
+        return _starting({*GROUPS, *SINGLE, "--help", "--version", "--json", "-C"}, last)
+    word, *rest = before
+    if word in UP_DOWN:
+        return _starting(set(UP_DOWN[word]), last)
+    if word in GROUPS:
+        commands: dict[str, Command] = _module(word).COMMANDS
+        if not rest:
+            return _starting({*commands, "--help"}, last)
+        command, name = commands[rest[0]], f"{word} {rest[0]}"
+        rest = rest[1:]
+    else:
+        command, name = _module(word).COMMAND, word
+    found = _of_command(command.parser(name), rest, last, Client(folder))
+    return found | (_starting(set(CARE), last) if word == "log" and not rest else set())
+
+
+def _of_command(parser: Parser, before: list[str], last: str, client: Client) -> set[str]:
+    options = {option: action for action in parser._actions for option in action.option_strings}
+    waiting = options.get(before[-1]) if before else None
+    if waiting is not None and waiting.nargs != 0:
+        return _starting(_values(waiting, client), last)
+    if last.startswith("-"):
+        return _starting({option for option in options if option.startswith("--")}, last)
+    places = [action for action in parser._actions if not action.option_strings]
+    given = _positionals(before, options)
+    if not places or (given >= len(places) and places[-1].nargs != "+"):
+        return set()
+    return _starting(_values(places[min(given, len(places) - 1)], client), last)
+
+
+def _positionals(words: list[str], options: dict[str, Action]) -> int:
+    count, skip = 0, False
+    for word in words:
+        action = options.get(word)
+        if skip:
+            skip = False
+        elif action is not None:
+            skip = action.nargs != 0
+        elif not word.startswith("-"):
+            count += 1
+    return count
+
+
+def _values(action: Action, client: Client) -> set[str]:
+    """Return what an option or a place can hold, as far as it can be listed."""
+    if action.choices is not None:
+        return {str(choice) for choice in action.choices}
+    if action.metavar in ("ID", "ID,ID"):
+        return {task["id"] for task in client.ask("task.list", fields={"limit": TASKS}).value}
+    if action.metavar == "LEASE":
+        return {lease["id"] for lease in client.ask("lease.list").value}
+    if action.metavar == "MERGE":
+        return {merge["id"] for merge in client.ask("merge.list").value}
+    if action.metavar == "MAIL":
+        return {message["id"] for message in client.ask("mail.inbox", fields={"all": True}).value}
+    if action.dest == "session" or action.metavar in ("NAME", "TO"):
+        return {session["name"] for session in client.ask("session.list").value}
+    if action.metavar == "DIR":
+        return {f"{entry.name}/" for entry in os.scandir() if entry.is_dir()}
+    return set()
+
+
+def _starting(words: set[str], last: str) -> set[str]:
+    return {word for word in words if word.startswith(last)}
+
+
+COMMAND = Command(
+    "print a script that completes commands, options and task ids in your shell",
+    _arguments,
+    completion,
+    example='eval "$(covey completion bash)"             in ~/.bashrc\n'
+    'eval "$(covey completion zsh)"              in ~/.zshrc, after compinit\n'
+    "covey completion fish > ~/.config/fish/completions/covey.fish",
+)

@@ -1,0 +1,126 @@
+"""covey init: let covey look after a repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from argparse import Namespace
+from dataclasses import fields
+from pathlib import Path
+
+from covey import config
+from covey.cli.client import Client
+from covey.cli.command import Command, Parser
+from covey.errors import Unavailable
+from covey.git.project import Project, find
+from covey.git.run import try_git
+from covey.store.lock import WriterLock
+from covey.store.sqlite import SqliteStore
+
+
+def _nothing(parser: Parser) -> None:
+    pass
+
+
+def init(args: Namespace, client: Client) -> None:
+    """Make what is missing, and touch nothing that is there."""
+    project = find(Path(client.folder))
+    made = _begin(project)
+    answer = {
+        "project": project.name,
+        "root": str(project.root),
+        "state": str(project.state),
+        "config": str(project.root / config.FILE),
+        "made": made,
+    }
+    if args.json:
+        print(json.dumps(answer))
+    elif not made:
+        print(f"covey looks after {project.root} already; nothing was changed.")
+    else:
+        print(f"covey looks after {project.root} now (made: {', '.join(made)}).")
+        print('  covey task add "Your first task"   or covey task import TODO.md')
+        print("  covey task next --as NAME          a worker takes the next task")
+        print("  covey up                           starts the daemon; covey status shows the board")
+
+
+def _begin(project: Project) -> list[str]:
+    """Make covey.toml, the state folder, the board and the owner's token, where missing; return what was made."""
+    made: list[str] = []
+    try:
+        settings = project.root / config.FILE
+        if _write_new(settings, toml(main_branch(project)), 0o644):
+            made.append(config.FILE)
+        if not project.state.exists():
+            project.state.mkdir(mode=0o700, exist_ok=True)
+        if project.is_begun and project.owner_token.exists():
+            return made
+        with WriterLock(project.lock):
+            if _write_new(project.owner_token, secrets.token_urlsafe(32) + "\n", 0o600):
+                made.append("the owner's token")
+            if not project.is_begun:
+                SqliteStore(project.database, project=project.name).close()
+                made.append("the board")
+    except OSError as error:
+        raise Unavailable(f"{error.filename} cannot be written: {error.strerror}.") from error
+    return made
+
+
+def _write_new(path: Path, text: str, mode: int) -> bool:
+    """Write a file that does not exist yet, whole or not at all; say whether it was written."""
+    if path.exists():
+        return False
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        os.link(part, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(part)
+    return True
+
+
+def main_branch(project: Project) -> str:
+    """Return the branch that is main here: the one checked out, else what git calls a first branch."""
+    checked_out = try_git("symbolic-ref", "--short", "--quiet", "HEAD", at=project.root)
+    if checked_out.returncode == 0:
+        return checked_out.stdout.decode().strip()
+    named = try_git("config", "init.defaultBranch", at=project.root)
+    return named.stdout.decode().strip() if named.returncode == 0 else "main"
+
+
+def toml(main: str) -> str:
+    """Return a covey.toml that says what can be set and what holds if it is not."""
+    lines = ["# Settings of covey. What is not set here has the value shown in its comment.", ""]
+    defaults = config.Config()
+    for table in fields(config.Config):
+        settings = getattr(defaults, table.name)
+        lines += [f"# {(settings.__doc__ or '').strip()}", f"[{table.name}]"]
+        for setting in fields(settings):
+            if (table.name, setting.name) == ("project", "main"):
+                lines.append(f"main = {json.dumps(main, ensure_ascii=False)}")
+            else:
+                lines.append(f"# {setting.name} = {_literal(getattr(settings, setting.name))}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(value)
+
+
+COMMAND = Command(
+    "let covey look after this repository; a second time changes nothing",
+    _nothing,
+    init,
+    example="cd myrepo && covey init",
+    owner=True,
+)

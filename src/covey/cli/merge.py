@@ -1,0 +1,111 @@
+"""covey merge: what wants to land, as far as a person is the queue."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from covey.cli.client import Client
+from covey.cli.command import Command, Parser, body_of, whole_number
+from covey.cli.show import age, reply, table
+from covey.errors import Invalid, Refused
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from typing import Any
+
+ABOUT = "The merge queue: what was handed in and wants to land on main."
+
+
+def _list_arguments(parser: Parser) -> None:
+    parser.add_argument("--all", action="store_true", help="also what has ended")
+    parser.add_argument("--limit", type=whole_number(1, 1000), metavar="N", help="how many (default 200)")
+
+
+def _one_arguments(parser: Parser) -> None:
+    parser.add_argument("id", metavar="MERGE", help="for example merge-12")
+
+
+def _land_arguments(parser: Parser) -> None:
+    _one_arguments(parser)
+    parser.add_argument("commit", metavar="COMMIT", help="the commit on main that holds the work, as git names it")
+
+
+def _reject_arguments(parser: Parser) -> None:
+    _one_arguments(parser)
+    parser.add_argument("reason", nargs="+", metavar="REASON", help="what its author has to mend")
+
+
+def list_merges(args: Namespace, client: Client) -> None:
+    """List the queue."""
+    answer = client.ask("merge.list", fields=body_of(args, "limit") | ({"all": True} if args.all else {}))
+    reply(args, answer, rows(answer.value) or ("No merges." if args.all else "Nothing wants to land."))
+
+
+def rows(merges: list[dict[str, Any]]) -> str:
+    """Return merges in aligned columns."""
+    return table(
+        (
+            (merge["id"], merge["state"], merge["task"], merge["session"], _work(merge), age(merge["queued"]))
+            for merge in merges
+        ),
+        words=1,
+    )
+
+
+def _work(merge: dict[str, Any]) -> str:
+    commit = merge["landed"] or merge["commit"]
+    return f"{merge['branch']} {commit[:12]}" if commit else str(merge["branch"])
+
+
+def approve(args: Namespace, client: Client) -> None:
+    """Let reviewed work into the queue."""
+    answer = client.ask("merge.approve", {"id": args.id}, {})
+    reply(args, answer, f"Approved {args.id}: {answer.value['task']} may land")
+
+
+def land(args: Namespace, client: Client) -> None:
+    """Say that work is on main, after looking whether it is."""
+    from covey import config
+    from covey.git.project import has_commit_on
+
+    project = client.project()
+    commit = whole_hash(client.folder, args.commit)
+    main = config.load(project.root).project.main
+    if not has_commit_on(project, commit, main):
+        raise Refused(
+            f"{args.commit} is not on {main}.", hint=f"Merge it into {main} first; covey.toml names the branch."
+        )
+    answer = client.ask("merge.land", {"id": args.id}, {"commit": commit})
+    reply(args, answer, f"Landed {args.id}: {answer.value['task']} is done")
+
+
+def reject(args: Namespace, client: Client) -> None:
+    """Send work back to its author."""
+    answer = client.ask("merge.reject", {"id": args.id}, {"reason": " ".join(args.reason)})
+    reply(args, answer, f"Rejected {args.id}: {answer.value['task']} is first in line for {answer.value['session']}")
+
+
+def whole_hash(folder: str, name: str) -> str:
+    """Return the whole hash of a commit, in whatever way git names it."""
+    if len(name) in (40, 64) and all(letter in "0123456789abcdef" for letter in name):
+        return name
+    from pathlib import Path
+
+    from covey.git.run import try_git
+
+    asked = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", at=Path(folder))
+    if asked.returncode != 0:
+        raise Invalid(f"git knows no commit {name[:80]!r} here.", hint="git log shows the commits.")
+    return asked.stdout.decode().strip()
+
+
+COMMANDS = {
+    "list": Command("list what wants to land, the oldest first", _list_arguments, list_merges,
+                    example="covey merge list --all"),
+    "approve": Command("let reviewed work into the queue", _one_arguments, approve, owner=True,
+                       example="covey merge approve merge-12"),
+    "land": Command("say that work is on main, in a commit that main has", _land_arguments, land, owner=True,
+                    example="covey merge land merge-12 HEAD"),
+    "reject": Command("send work back to its author", _reject_arguments, reject, owner=True,
+                      example='covey merge reject merge-12 "The test for the empty case is missing"'),
+}  # fmt: skip

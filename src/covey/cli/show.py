@@ -1,0 +1,142 @@
+"""What people see: aligned columns, times of here, and colour only where it means something."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from typing import Any
+
+    from covey.cli.client import Answer
+
+_COLOURS = {
+    "doing": "36", "working": "36", "testing": "36", "merging": "36", "starting": "36", "compacting": "36",
+    "review": "33", "needs-you": "33", "limited": "33", "paused": "33", "stalled": "33",
+    "done": "32", "landed": "32", "live": "32",
+    "blocked": "31", "dead": "31", "rejected": "31",
+    "dropped": "90", "backlog": "90", "withdrawn": "90", "reverted": "90", "given": "90", "expired": "90",
+}  # fmt: skip
+
+
+def colourful() -> bool:
+    """Say whether what we print may be coloured."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+
+
+def paint(word: str, padding: int = 0) -> str:
+    """Return a word of status in its colour, padded to a width."""
+    padded = f"{word:<{padding}}"
+    colour = _COLOURS.get(word)
+    return f"\x1b[{colour}m{padded}\x1b[0m" if colour and colourful() else padded
+
+
+def reply(args: Namespace, answer: Answer, text: str) -> None:
+    """Print an answer: as it is, or as a text for people."""
+    if args.json:
+        as_json(answer)
+    elif text:
+        print(text)
+
+
+def as_json(answer: Answer) -> None:
+    """Print exactly what was answered."""
+    if answer.body:
+        print(answer.body.decode())
+
+
+def table(rows: Iterable[Sequence[str]], *, words: int | None = None) -> str:
+    """Return rows in aligned columns; the column `words` holds words of status."""
+    lines = [[plain(cell) for cell in row] for row in rows]
+    if not lines:
+        return ""
+    widths = [max(len(row[i]) for row in lines) for i in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(
+            paint(cell, size) if i == words else f"{cell:<{size}}"
+            for i, (cell, size) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in lines
+    )
+
+
+def plain(text: str) -> str:
+    """Return a text without what would move the cursor of a terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def prose(text: str) -> str:
+    """Return a text of many lines without what would move the cursor of a terminal."""
+    return "\n".join(plain(line.replace("\t", "    ")) for line in text.split("\n"))
+
+
+def clock(moment: float) -> str:
+    """Return a time as the clock on the wall here shows it."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+
+
+def span(seconds: float) -> str:
+    """Return how long something lasts, in its largest two units at most."""
+    seconds = max(seconds, 0)
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min"
+    if seconds < 86400:
+        minutes = seconds % 3600 // 60
+        return f"{seconds // 3600:.0f} h {minutes:.0f} min" if minutes else f"{seconds // 3600:.0f} h"
+    return f"{seconds // 86400:.0f} d"
+
+
+def age(moment: float) -> str:
+    """Return how long ago something was."""
+    return f"{span(time.time() - moment)} ago"
+
+
+def one(count: int, noun: str, many: str = "") -> str:
+    """Return a number with its noun."""
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+def first_line(text: str, limit: int = 100) -> str:
+    """Return the beginning of a text, fit for a line."""
+    line = plain(text.strip().partition("\n")[0])
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def card(task: dict[str, Any]) -> str:
+    """Return a task whole, as its worker needs it."""
+    facts = [
+        (
+            "status",
+            paint(task["status"]) + ("" if task["ready"] or task["status"] not in ("todo", "backlog") else ", waits"),
+        ),
+        ("held by", f"{task['session']}, fence {task['fence']}" if task["session"] else None),
+        ("until", f"{clock(task['until'])} unless renewed" if task["until"] else None),
+        ("kind", task["kind"] if task["kind"] != "change" else None),
+        ("for", task["assignee"]),
+        ("role", task["role"]),
+        ("priority", str(task["priority"]) if task["priority"] else None),
+        ("parent", task["parent"]),
+        (
+            "needs",
+            ", ".join(f"{need} (any end)" if need in task["needs_any"] else need for need in task["needs"]) or None,
+        ),
+        ("scope", "  ".join(map(plain, task["scope"])) or None),
+        ("not to touch", "  ".join(map(plain, task["do_not_touch"])) or None),
+        ("budget", f"{task['budget']:g}" if task["budget"] is not None else None),
+        ("reason", task["reason"] and plain(task["reason"])),
+        ("commit", task["commit"]),
+        ("key", task["key"] and plain(task["key"])),
+    ]
+    lines = [f"{task['id']}  {plain(task['title'])}"]
+    lines += [f"  {name:<13}{value}" for name, value in facts if value]
+    lines += [f"  {'done when' if not i else '':<13}{plain(check)}" for i, check in enumerate(task["done_when"])]
+    for heading, text in (("", task["body"]), ("Result:", task["result"])):
+        if text:
+            lines += ["", *([heading] if heading else []), *(f"  {line}" for line in prose(text.rstrip()).split("\n"))]
+    return "\n".join(line.rstrip() for line in lines)

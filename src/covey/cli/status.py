@@ -1,0 +1,118 @@
+"""covey status: the project at a glance."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+
+from covey.cli import lease, merge, session
+from covey.cli.client import Client
+from covey.cli.command import Command, Parser, width
+from covey.cli.show import age, as_json, one, paint, plain
+from covey.errors import CoveyError
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+OPEN = ("doing", "review", "merging", "blocked", "todo", "backlog")
+MOST_TASKS = 200
+MOST = 20
+"""Rows of any other part."""
+
+
+def _nothing(parser: Parser) -> None:
+    pass
+
+
+def status(args: Namespace, client: Client) -> None:
+    """Show counts, the tree of open tasks, sessions, leases, mail, merges and fresh commits."""
+    with client:
+        answer = client.ask("status")
+        if not args.json:
+            pages = [client.ask("task.list", fields={"status": name, "limit": MOST_TASKS}) for name in OPEN]
+            leases = client.ask("lease.list").value
+            merges = client.ask("merge.list", fields={"limit": 1000}).value
+    if args.json:
+        as_json(answer)
+        return
+    value = answer.value
+    print(f"{value['project']}  {_daemon(client)}, log at {value['seq']:,}")
+    counts = [f"{paint(name)} {count:,}" for name, count in value["counts"].items() if count]
+    print(f"  {'  '.join(counts) or 'no tasks yet'}")
+    _part("Open tasks", list(tree([task for page in pages for task in page.value])), MOST_TASKS, _total(pages))
+    _part("Sessions", _lines(session.rows(value["sessions"])))
+    _part("Leases", _lines(lease.rows(leases)))
+    if value["unread"]:
+        print(f"\nMail: {one(value['unread'], 'message')} not read; covey mail inbox lists them")
+    _part("Wants to land", _lines(merge.rows(merges)))
+    _part("Commits of the last hour", list(_commits(client)))
+
+
+def _daemon(client: Client) -> str:
+    return f"daemon up at {client.url}" if client.url else "no daemon"
+
+
+def _total(pages: list[Any]) -> int:
+    return sum(page.total if page.total is not None else len(page.value) for page in pages)
+
+
+def _lines(text: str) -> list[str]:
+    return text.split("\n") if text else []
+
+
+def _part(title: str, lines: list[str], most: int = MOST, total: int | None = None) -> None:
+    if not lines:
+        return
+    print(f"\n{title}:")
+    for line in lines[:most]:
+        print(f"  {line}"[: _limit()] if "\x1b" not in line else f"  {line}")
+    rest = (len(lines) if total is None else total) - min(len(lines), most)
+    if rest > 0:
+        print(f"  ... and {rest:,} more")
+
+
+def _limit() -> int | None:
+    """Return where a line is cut: nowhere, unless a terminal would wrap it."""
+    return width() if os.isatty(1) else None
+
+
+def tree(tasks: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line for each task, children below their parents, each with what it needs."""
+    known = {task["id"]: task for task in tasks}
+    children: dict[str | None, list[dict[str, Any]]] = {}
+    for task in tasks:
+        children.setdefault(task["parent"] if task["parent"] in known else None, []).append(task)
+    stack = [(task, 0) for task in reversed(children.get(None, []))]
+    rows: list[tuple[str, dict[str, Any]]] = []
+    while stack:
+        task, depth = stack.pop()
+        rows.append((f"{'  ' * depth}{task['id']}", task))
+        stack += [(child, depth + 1) for child in reversed(children.get(task["id"], []))]
+    padding = max((len(name) for name, _ in rows), default=0)
+    for name, task in rows:
+        holder = f"  [{task['session']}]" if task["session"] and task["status"] == "doing" else ""
+        needs = f"  needs {', '.join(task['needs'])}" if task["needs"] else ""
+        yield f"{name:<{padding}}  {paint(task['status'], 7)}  {plain(task['title'])}{holder}{needs}"
+
+
+def _commits(client: Client) -> Iterator[str]:
+    """Yield the commits of the last hour; a run far from the repository sees none."""
+    from pathlib import Path
+
+    from covey.git.project import find, recent_commits
+
+    try:
+        for short, moment, author, subject in recent_commits(find(Path(client.folder)), "1 hour ago"):
+            yield f"{short}  {age(moment)}  {plain(author)}: {plain(subject)}"
+    except CoveyError:
+        return
+
+
+COMMAND = Command(
+    "show the project at a glance: board, sessions, leases, mail, merges, fresh commits",
+    _nothing,
+    status,
+    example="covey status",
+)

@@ -1,0 +1,355 @@
+"""covey task: the board."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from covey.cli.client import Answer, Client
+from covey.cli.command import Command, Parser, body_of, fenced, speaker, text_of, whole_number
+from covey.cli.show import as_json, card, clock, paint, plain, reply, table
+from covey.errors import Invalid
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+ABOUT = "The board: every task is handed out exactly once, and nothing on it is ever lost."
+STATUSES = ("backlog", "todo", "doing", "review", "merging", "done", "blocked", "dropped")
+NOTHING = 3
+"""Exit code of `task next` when nothing waits."""
+PAGE = 1000
+LISTS = ("needs", "needs_any", "scope", "do_not_touch", "done_when")
+CLEARS: dict[str, Any] = {
+    "assignee": None, "role": None, "parent": None, "budget": None, "body": "",
+    **{name: [] for name in LISTS},
+}  # fmt: skip
+
+
+# Options
+
+
+def _fields(parser: Parser) -> None:
+    """Add the fields that a task has when it is added and when it is edited."""
+    parser.add_argument("--body", metavar="TEXT", help="what is to be done; - reads it from standard input")
+    parser.add_argument("--body-file", metavar="FILE", help="the file with the body; - is standard input")
+    parser.add_argument("--kind", choices=("change", "report"), help="what it ends in (default: change)")
+    parser.add_argument("--status", choices=("backlog", "todo"), help="backlog keeps it out of `next`")
+    parser.add_argument("--assignee", metavar="NAME", help="the session that it is for; its id comes from it")
+    parser.add_argument("--role", metavar="ROLE", help="the role of the sessions that it is for")
+    parser.add_argument("--priority", type=whole_number(-1_000_000, 1_000_000), metavar="N", help="larger comes first")
+    parser.add_argument("--needs", action="append", metavar="ID,ID", help="tasks that have to be done before it")
+    parser.add_argument(
+        "--needs-any", action="append", metavar="ID", help="the same, but it goes on if they are dropped"
+    )
+    parser.add_argument("--parent", metavar="ID", help="the task that it is a part of")
+    parser.add_argument(
+        "--scope", action="append", metavar="GLOB", help="paths that it may write; new:GLOB only new files"
+    )
+    parser.add_argument("--do-not-touch", action="append", metavar="GLOB", help="paths that it may not write")
+    parser.add_argument(
+        "--overlap", action="store_const", const=True, help="it may run beside tasks that write the same paths"
+    )
+    parser.add_argument(
+        "--no-overlap", dest="overlap", action="store_const", const=False, help="it may not (the default)"
+    )
+    parser.add_argument("--done-when", action="append", metavar="CHECK", help="a command, or words for the reviewer")
+    parser.add_argument("--budget", type=float, metavar="MONEY", help="what it may cost")
+    parser.add_argument("--note", metavar="TEXT", help="a remark that stays with the task")
+
+
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("title", nargs="+", metavar="TITLE", help="what it is, in one line")
+    _fields(parser)
+
+
+def _edit_arguments(parser: Parser) -> None:
+    parser.add_argument("id", metavar="ID")
+    parser.add_argument("--title", metavar="TEXT", help="the new title")
+    _fields(parser)
+    parser.add_argument("--clear", action="append", choices=tuple(CLEARS), metavar="FIELD", help="empty a field")
+
+
+def _list_arguments(parser: Parser) -> None:
+    parser.add_argument("--status", choices=STATUSES, help="only tasks in this status")
+    parser.add_argument("--session", metavar="NAME", help="only tasks that this session holds or held")
+    parser.add_argument("--limit", type=whole_number(1, PAGE), metavar="N", help="how many (default 200)")
+    parser.add_argument("--after", metavar="ID", help="only what comes after this task on the board")
+    parser.add_argument("--all", action="store_true", help="every page of it")
+
+
+def _id(parser: Parser) -> None:
+    parser.add_argument("id", metavar="ID")
+
+
+def _claim_arguments(parser: Parser) -> None:
+    _id(parser)
+    _next_arguments(parser)
+
+
+def _next_arguments(parser: Parser) -> None:
+    speaker(parser)
+    parser.add_argument("--overlap", action="store_true", help="although another task at work may write the same paths")
+
+
+def _held_arguments(parser: Parser) -> None:
+    _id(parser)
+    fenced(parser)
+
+
+def _handin_arguments(parser: Parser) -> None:
+    _held_arguments(parser)
+    parser.add_argument("--result", metavar="TEXT", help="what came of it; - reads it from standard input")
+    parser.add_argument("--result-file", metavar="FILE", help="the file with the result; - is standard input")
+    parser.add_argument("--commit", metavar="COMMIT", help="the commit with the work, in any way that git names it")
+    parser.add_argument("--branch", metavar="NAME", help="its branch (default: covey/ID)")
+
+
+def _release_arguments(parser: Parser) -> None:
+    _held_arguments(parser)
+    parser.add_argument("--reason", metavar="TEXT", help="what went wrong, for whoever tries next")
+
+
+def _block_arguments(parser: Parser) -> None:
+    _held_arguments(parser)
+    parser.add_argument("reason", nargs="+", metavar="REASON", help="what a person has to decide")
+
+
+def _drop_arguments(parser: Parser) -> None:
+    _id(parser)
+    parser.add_argument("reason", nargs="+", metavar="REASON", help="why it will not be done")
+
+
+def _import_arguments(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="TODO.md or tasks.jsonl; - is standard input (JSON lines)")
+    parser.add_argument("--format", choices=("md", "jsonl"), help="what is in it (default: by its name)")
+
+
+def _export_arguments(parser: Parser) -> None:
+    parser.add_argument("file", nargs="?", metavar="FILE", help="where to (default: standard output)")
+    parser.add_argument("--format", choices=("md", "jsonl"), help="default: by the name of FILE, else md")
+
+
+# Commands
+
+
+def add(args: Namespace, client: Client) -> None:
+    """Add a task to the board."""
+    fields = {"title": " ".join(args.title), **_given(args)}
+    answer = client.ask("task.add", fields=fields)
+    reply(args, answer, f"Added {_name(answer.value)}")
+
+
+def list_tasks(args: Namespace, client: Client) -> None:
+    """List the board, a page of it or all of it."""
+    query = body_of(args, "status", "session", "limit", "after")
+    if not args.all:
+        answer = client.ask("task.list", fields=query)
+        reply(args, answer, _board(answer.value))
+        if not args.json and answer.total is not None and len(answer.value) == (args.limit or 200) < answer.total:
+            print(f"... of {answer.total:,}; --after {answer.value[-1]['id']} or --all shows more")
+        return
+    pages = list(_pages(client, query))
+    if args.json:
+        print("[" + ",".join(part for page in pages if (part := page.body.decode()[1:-1])) + "]")
+    elif text := _board([task for page in pages for task in page.value]):
+        print(text)
+
+
+def _pages(client: Client, query: dict[str, Any]) -> Iterator[Answer]:
+    query = {**query, "limit": PAGE}
+    while True:
+        answer = client.ask("task.list", fields=query)
+        yield answer
+        if len(answer.value) < PAGE:
+            return
+        query["after"] = answer.value[-1]["id"]
+
+
+def show(args: Namespace, client: Client) -> None:
+    """Show a task whole, and the trail of what happened to it."""
+    answer = client.ask("task.show", {"id": args.id})
+    if args.json:
+        as_json(answer)
+        return
+    from covey.cli import trail
+
+    events = client.ask("log.list", fields={"subject": args.id, "limit": 1000, "newest": True}).value
+    print(card(answer.value))
+    for what in answer.value["notes"]:
+        print(f"  {'note':<13}{plain(what['text'])} ({what['by']})")
+    for attempt in answer.value["tries"]:
+        print(f"  {'tried':<13}by {attempt['session']}: {plain(attempt['what'])}")
+    print("\nWhat happened:")
+    for event in events:
+        print(trail.line(event))
+
+
+def edit(args: Namespace, client: Client) -> None:
+    """Change some fields of a task."""
+    fields = body_of(args, "title") | _given(args)
+    for name in args.clear or ():
+        if name in fields:
+            raise Invalid(f"{name} cannot be both given and cleared.")
+        fields[name] = CLEARS[name]
+    if not fields:
+        raise Invalid("No change was given.", hint="covey task edit --help lists what can be changed.")
+    answer = client.ask("task.edit", {"id": args.id}, fields)
+    reply(args, answer, f"Changed {_name(answer.value)}")
+
+
+def claim(args: Namespace, client: Client) -> None:
+    """Claim a task that waits."""
+    answer = client.ask("task.claim", {"id": args.id}, _claim(args))
+    reply(args, answer, card(answer.value))
+
+
+def next_task(args: Namespace, client: Client) -> int:
+    """Claim the next task that suits a session; nothing and exit code 3 if none waits."""
+    answer = client.ask("task.next", fields=_claim(args))
+    if answer.value is None:
+        return NOTHING
+    reply(args, answer, card(answer.value))
+    return 0
+
+
+def _claim(args: Namespace) -> dict[str, Any]:
+    return body_of(args, "session") | ({"overlap": True} if args.overlap else {})
+
+
+def renew(args: Namespace, client: Client) -> None:
+    """Say that the holder of a task is alive."""
+    answer = client.ask("task.renew", {"id": args.id}, body_of(args, "session", "fence"))
+    until = answer.value["until"]
+    reply(args, answer, f"{args.id} is {answer.value['session']}'s" + (f" until {clock(until)}" if until else ""))
+
+
+def handin(args: Namespace, client: Client) -> None:
+    """Hand in the work on a task."""
+    fields = body_of(args, "session", "fence", "branch")
+    result = text_of(args.result, args.result_file, "The result")
+    if result is not None:
+        fields["result"] = result
+    if args.commit is not None:
+        from covey.cli.merge import whole_hash
+
+        fields["commit"] = whole_hash(client.folder, args.commit)
+    answer = client.ask("task.handin", {"id": args.id}, fields)
+    reply(args, answer, f"Handed in {args.id}: it is {paint(answer.value['status'])}")
+
+
+def release(args: Namespace, client: Client) -> None:
+    """Give a task back to the board."""
+    answer = client.ask("task.release", {"id": args.id}, body_of(args, "session", "fence", "reason"))
+    reply(args, answer, f"Released {args.id}: it waits on the board")
+
+
+def block(args: Namespace, client: Client) -> None:
+    """Take a task out of play until a person decides."""
+    fields = body_of(args, "session", "fence") | {"reason": " ".join(args.reason)}
+    answer = client.ask("task.block", {"id": args.id}, fields)
+    reply(args, answer, f"Blocked {args.id}; covey task edit {args.id} --status todo brings it back")
+
+
+def drop(args: Namespace, client: Client) -> None:
+    """End a task without doing it."""
+    answer = client.ask("task.drop", {"id": args.id}, {"reason": " ".join(args.reason)})
+    reply(args, answer, f"Dropped {args.id}; covey task edit {args.id} --status todo brings it back")
+
+
+def deps(args: Namespace, client: Client) -> None:
+    """Show what a task waits for, and what waits for it."""
+    answer = client.ask("task.deps", {"id": args.id})
+    value = answer.value
+    rows = [("needs", edge["id"], edge["status"], _edge(edge)) for edge in value["needs"]]
+    rows += [("needed by", edge["id"], edge["status"], _edge(edge)) for edge in value["needed_by"]]
+    lines = [table(rows, words=2)] if rows else []
+    lines += [f"parent    {value['parent']}"] if value["parent"] else []
+    lines += [f"children  {', '.join(value['children'])}"] if value["children"] else []
+    reply(args, answer, "\n".join(lines) or f"{args.id} waits for nothing, and nothing waits for it.")
+
+
+def _edge(edge: dict[str, Any]) -> str:
+    return edge["title"] + (" (goes on if it is dropped)" if edge["policy"] == "any" else "")
+
+
+def import_file(args: Namespace, client: Client) -> None:
+    """Bring the tasks of a file onto the board, or up to date."""
+    from covey.cli import importing
+
+    importing.import_file(args, client)
+
+
+def export_file(args: Namespace, client: Client) -> None:
+    """Write the board to a file, or tick the boxes of a checklist."""
+    from covey.cli import exporting
+
+    exporting.export_file(args, client)
+
+
+# Help for them
+
+
+def _given(args: Namespace) -> dict[str, Any]:
+    fields = body_of(
+        args, "kind", "status", "assignee", "role", "priority", "parent", "scope", "do_not_touch", "overlap",
+        "done_when", "budget", "note",
+    )  # fmt: skip
+    for name in ("needs", "needs_any"):
+        if getattr(args, name) is not None:
+            fields[name] = [part for given in getattr(args, name) for part in given.replace(",", " ").split()]
+    body = text_of(args.body, args.body_file, "The body")
+    return fields if body is None else fields | {"body": body}
+
+
+def _name(task: dict[str, Any]) -> str:
+    return f"{task['id']}: {plain(task['title'])}"
+
+
+def _board(tasks: list[dict[str, Any]]) -> str:
+    rows = [(task["id"], task["status"], task["session"] or task["assignee"] or "", _title(task)) for task in tasks]
+    return table(rows, words=1)
+
+
+def _title(task: dict[str, Any]) -> str:
+    waits = task["status"] in ("todo", "backlog") and not task["ready"]
+    why = (
+        f" (needs {', '.join(task['needs'])})"
+        if waits and task["needs"]
+        else " (waits for its children)"
+        if waits
+        else ""
+    )
+    return f"{task['title']}{why}"
+
+
+COMMANDS = {
+    "add": Command("put a task onto the board", _add_arguments, add,
+                   example='covey task add "Limit the login rate" --assignee auth-fix --scope "src/auth/**" --needs AF-1'),
+    "list": Command("list the board, the most urgent first", _list_arguments, list_tasks,
+                    example="covey task list --status todo --limit 20"),
+    "show": Command("show a task whole, and the trail of what happened to it", _id, show, example="covey task show AF-1"),
+    "edit": Command("change some fields of a task", _edit_arguments, edit,
+                    example="covey task edit AF-1 --priority 5 --clear assignee\n"
+                            "covey task edit AF-1 --body - < notes.md"),
+    "claim": Command("take a task that waits; the answer has the fence", _claim_arguments, claim,
+                     example="covey task claim AF-1 --as ada --json"),
+    "next": Command("take the next task that suits; exit code 3 if none waits", _next_arguments, next_task,
+                    example="while covey task next --as ada --json > task.json; do ./work task.json; done"),
+    "renew": Command("say that the holder of a task is alive", _held_arguments, renew,
+                     example="covey task renew AF-1 --as ada --fence 1"),
+    "handin": Command("hand in the work on a task", _handin_arguments, handin,
+                      example="covey task handin AF-1 --as ada --fence 1 --commit HEAD --branch covey/AF-1"),
+    "release": Command("give a task back to the board", _release_arguments, release,
+                       example='covey task release AF-1 --as ada --reason "the fixture is missing"'),
+    "block": Command("take a task out of play until a person decides", _block_arguments, block,
+                     example='covey task block AF-1 --as ada "Which of the two limits is meant?"'),
+    "drop": Command("end a task without doing it", _drop_arguments, drop, owner=True,
+                    example='covey task drop AF-1 "We use the new service instead"'),
+    "deps": Command("show what a task waits for, and what waits for it", _id, deps, example="covey task deps AF-1"),
+    "import": Command("bring the tasks of a file onto the board, or up to date", _import_arguments, import_file,
+                      example="covey task import TODO.md\ncovey task import tasks.jsonl"),
+    "export": Command("write the board to a file, or tick the boxes of a checklist", _export_arguments, export_file,
+                      example="covey task export --format jsonl > tasks.jsonl\n"
+                              "covey task export TODO.md   ticks what is done"),
+}  # fmt: skip

@@ -1,0 +1,129 @@
+"""Events as sentences."""
+
+from __future__ import annotations
+
+from covey.cli.show import clock, first_line, plain
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def line(event: dict[str, Any]) -> str:
+    """Return an event as one line: number, time and what happened."""
+    return f"{event['seq']:>6}  {clock(event['time'])}  {sentence(event)}"
+
+
+def sentence(event: dict[str, Any]) -> str:
+    """Return what happened: who did what to what."""
+    data = event["data"]
+    tell = _TELL.get(event["kind"])
+    if tell is None:
+        return plain(f"{event['actor']}: {event['kind']} {event['subject']}")
+    said = tell(data) if callable(tell) else tell
+    return plain(said.format(who=event["actor"], it=event["subject"]))
+
+
+def _safe(text: object) -> str:
+    """Return foreign text fit to stand in a pattern of ours."""
+    return first_line(str(text), 160).replace("{", "{{").replace("}", "}}")
+
+
+def _because(data: dict[str, Any], name: str) -> str:
+    return f": {_safe(data[name])}" if data.get(name) else ""
+
+
+def _edited(data: dict[str, Any]) -> str:
+    parts = [
+        f"{name} {_value(value)}"
+        for name, value in data.items()
+        if name not in ("note", "cleared") and value is not None
+    ]
+    parts += [f"no {name}" for name in data.get("cleared") or ()]
+    note = f" and noted: {_safe(data['note'])}" if data.get("note") else ""
+    return (
+        f"{{who}} changed {{it}}: {', '.join(parts)}{note}"
+        if parts
+        else f"{{who}} noted on {{it}}{_because(data, 'note')}"
+    )
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "(a long text)"
+    if isinstance(value, list):
+        names = [entry["task"] if isinstance(entry, dict) else entry for entry in value]
+        return _safe(", ".join(map(str, names)) or "none")
+    return _safe(value)
+
+
+def _handed_in(data: dict[str, Any]) -> str:
+    commit = f" at {_safe(data['commit'])[:12]}" if data.get("commit") else ""
+    where = {"done": "which is done", "review": "for review"}.get(data.get("to", ""), "for the merge queue")
+    return f"{{who}} handed in {{it}}{commit}, {where}"
+
+
+def _released(data: dict[str, Any]) -> str:
+    holder = _safe(data["session"])
+    return f"{{who}} gave {{it}} back{_because(data, 'what')} (held by {holder})"
+
+
+def _done(data: dict[str, Any]) -> str:
+    if data.get("how") == "children":
+        return "{it} is done, because its children are"
+    commit = f" in {_safe(data['commit'])[:12]}" if data.get("commit") else ""
+    return f"{{it}} is done: it landed{commit}"
+
+
+def _taken(data: dict[str, Any]) -> str:
+    how = "shared" if data.get("shared") else "alone"
+    task = f" for {_safe(data['task'])}" if data.get("task") else ""
+    return f"{{who}} took {{it}} on {_safe(', '.join(data['resources']))}, {how}{task}"
+
+
+def _sent(data: dict[str, Any]) -> str:
+    about = data.get("subject") or (data["text"] if isinstance(data.get("text"), str) else "")
+    return f"{{who}} wrote to {_safe(data['to'])}: {_safe(about)} ({{it}})"
+
+
+_TELL: dict[str, Any] = {
+    "task.added": lambda data: f"{{who}} added {{it}}: {_safe(data['title'])}",
+    "task.edited": _edited,
+    "task.claimed": lambda data: f"{{who}} claimed {{it}} with fence {data['fence']}",
+    "task.handed_in": _handed_in,
+    "task.approved": "{who} approved {it}",
+    "task.released": _released,
+    "task.rejected": lambda data: f"{{who}} sent {{it}} back to {_safe(data['session'])}{_because(data, 'what')}",
+    "task.blocked": lambda data: f"{{who}} blocked {{it}}{_because(data, 'reason')}",
+    "task.dropped": lambda data: f"{{who}} dropped {{it}}{_because(data, 'reason')}",
+    "task.ready": lambda data: f"{{it}} is ready, now that {_safe(data['after'])} has ended",
+    "task.done": _done,
+    "session.registered": "session {it} is known",
+    "session.changed": lambda data: f"session {{it}} is {_safe(data['state'])}{_because(data, 'evidence')}",
+    "session.removed": "{who} removed session {it}",
+    "session.token_minted": "{who} made a token for {it}",
+    "lease.taken": _taken,
+    "lease.given": "{who} gave {it} back",
+    "lease.expired": lambda data: f"{{it}} ended{_because(data, 'why')}",
+    "mail.sent": _sent,
+    "mail.read": "{who} read {it}",
+    "mail.acked": "{who} acknowledged {it}",
+    "merge.queued": lambda data: f"{{who}} brought {_safe(data['task'])} as {{it}}, on {_safe(data['branch'])}",
+    "merge.approved": "{who} approved {it}",
+    "merge.tested": "the gate began on {it}",
+    "merge.landed": lambda data: f"{{it}} landed in {_safe(data['commit'])[:12]}",
+    "merge.rejected": lambda data: f"{{who}} rejected {{it}}{_because(data, 'reason')}",
+    "merge.withdrawn": lambda data: f"{{it}} left the queue{_because(data, 'reason')}",
+    "merge.reverted": lambda data: f"{{it}} was taken out of main in {_safe(data['commit'])[:12]}",
+    "alert.raised": lambda data: f"alert: {_safe(data['message'])}",
+    "log.begun": lambda data: f"the log of {_safe(data.get('project') or 'this project')} began",
+    "log.pruned": lambda data: f"{data['blobs']} old long texts were removed ({data['size']} bytes)",
+    "log.rebuilt": lambda data: (
+        f"the rows were made anew from {data['events']} events ({data['differences']} differed)"
+    ),
+    "log.imported": lambda data: f"{data['events']} events of log {_safe(data['log'])[:8]} were taken in",
+    "daemon.started": lambda data: f"the daemon started (covey {_safe(data['version'])})",
+    "daemon.stopped": "the daemon stopped",
+}
+KNOWN = frozenset(_TELL)
+"""The kinds of events that have a sentence of their own; a test holds this against the catalogue."""
