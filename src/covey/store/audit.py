@@ -287,16 +287,26 @@ def _differing(one: Any, other: Any) -> tuple[str, str]:
 
 def rebuild(tx: Tx, progress: Progress = quiet) -> Rebuilt:
     """Make every row anew from the log alone, if its chain is sound, and say so in the log."""
+    return _rebuild(tx, _read_sound_log(tx.db, progress), progress)
+
+
+def _read_sound_log(db: Db, progress: Progress) -> tuple[State, int]:
     report = Report()
-    state = read_log(tx.db, report, progress)
+    state = read_log(db, report, progress)
     if not report.sound:
         raise Refused(
             f"The log itself is damaged, so no rows can be made from it: {report.problems[0]}",
             hint="covey log verify shows all of it; restore a backup, or adopt an export.",
         )
-    compare(tx.db, state, report, progress)
-    event = Rebuilt(report.events, report.count)
+    return state, report.events
+
+
+def _rebuild(tx: Tx, story: tuple[State, int], progress: Progress) -> Rebuilt:
+    state, events = story
+    differences = Report()
+    compare(tx.db, state, differences, progress)
     _replace_rows(tx, state, progress)
+    event = Rebuilt(events, differences.count)
     tx.append(COVEY, "log", event)
     return event
 
@@ -312,30 +322,43 @@ def _replace_rows(tx: Tx, state: State, progress: Progress) -> None:
 
 def adopt(tx: Tx, log: str, texts: Iterable[str], progress: Progress = quiet) -> Rebuilt:
     """Make an imported log this project's own, which has nothing but its beginning, with its long texts and rows."""
-    origin = tx.db.rows("SELECT seq, hash FROM origins WHERE log = ?", (log,))
-    if not origin:
-        raise NotFound(f"There is no imported log {log!r}.", hint="covey log import takes it in first.")
-    own = tx.db.rows("SELECT kind FROM events WHERE kind NOT LIKE 'log.%' AND kind NOT LIKE 'daemon.%' LIMIT 1")
-    if own:
-        raise Refused(
-            f"This project has a log of its own already: {own[0][0]} is in it.", hint="Adopt in a fresh clone."
-        )
-    if tx.db.rows("SELECT 1 FROM origin_events WHERE log = ? AND withheld = 1 LIMIT 1", (log,)):
-        raise Refused(
-            f"Something was left out of {log} when it was exported, so no rows can be made from it.",
-            hint="Only an export --with mail --with prompts can be adopted.",
-        )
+    _check_adoption(tx, log)
+    seq, hash = tx.db.rows("SELECT seq, hash FROM origins WHERE log = ?", (log,))[0]
     columns = ", ".join(_EVENT)
     tx.db.run("DELETE FROM events")
     tx.db.run("DELETE FROM log")
     tx.db.run(f"INSERT INTO events ({columns}) SELECT {columns} FROM origin_events WHERE log = ? ORDER BY seq", (log,))
-    tx.db.run("INSERT INTO log (id, seq, hash) VALUES (?, ?, ?)", (log, *origin[0]))
+    tx.db.run("INSERT INTO log (id, seq, hash) VALUES (?, ?, ?)", (log, seq, hash))
     tx.db.run("DELETE FROM origin_events WHERE log = ?", (log,))
     tx.db.run("DELETE FROM origins WHERE log = ?", (log,))
-    tx.head = Head(log, *origin[0])
+    tx.head = Head(log, seq, hash)
     for text in texts:
         tx.keep(text)
-    return rebuild(tx, progress)
+    state, events = _read_sound_log(tx.db, progress)
+    report = Report()
+    _check_blobs(tx.db, state, report)
+    if not report.sound:
+        raise Refused(
+            f"The export of {log} is not whole: {report.problems[0]}", hint="Fetch it again, or ask its origin."
+        )
+    return _rebuild(tx, (state, events), progress)
+
+
+def _check_adoption(tx: Tx, log: str) -> None:
+    if log == tx.head.log:
+        raise Refused(f"{log} is this project's own log already.")
+    if not tx.db.rows("SELECT 1 FROM origins WHERE log = ?", (log,)):
+        raise NotFound(f"There is no imported log {log[:80]!r}.", hint="covey log import takes it in first.")
+    own = tx.db.rows("SELECT kind FROM events WHERE kind NOT LIKE 'log.%' AND kind NOT LIKE 'daemon.%' LIMIT 1")
+    if own:
+        raise Refused(
+            f"This project has a history of its own already, with {own[0][0]} in it.", hint="Adopt in a fresh clone."
+        )
+    if tx.db.rows("SELECT 1 FROM origin_events WHERE log = ? AND withheld = 1 LIMIT 1", (log,)):
+        raise Refused(
+            f"Something was left out of the log {log} when it was exported, so no rows can be made from it.",
+            hint="Only what was exported with --with mail --with prompts can be adopted.",
+        )
 
 
 # Prune

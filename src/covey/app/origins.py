@@ -1,0 +1,120 @@
+"""The verbs of the log's care that have to go through the one writer: take in another origin, prune long texts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from covey.app import shapes
+from covey.app.shapes import Asked
+from covey.app.verbs import Call, verb
+from covey.core.events import FIRST, Event, Imported
+from covey.core.origins import Line, follow
+from covey.errors import Invalid, Refused
+from covey.store import audit
+from covey.store.tx import Tx
+
+Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+LogId = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}$")]
+_Word = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+_INSERT = (
+    "INSERT INTO origin_events (log, seq, time, actor, kind, subject, data, key, prev, hash, withheld)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_data = msgspec.json.Decoder(dict[str, object])
+_imported = msgspec.json.Decoder(Imported)
+
+
+class OriginEvent(Asked, frozen=True, kw_only=True):
+    """An event of another origin: `data` as the text that it is, and `withheld` if something of it was left out."""
+
+    seq: Annotated[int, Meta(ge=1, le=2**53)]
+    time: Annotated[float, Meta(ge=0, le=1e11)]
+    actor: _Word
+    kind: Annotated[str, Meta(max_length=64, pattern=r"^[a-z_]+\.[a-z_]+$")]
+    subject: _Word
+    data: Annotated[str, Meta(min_length=2, max_length=1_000_000)]
+    key: _Word | None
+    prev: Hash
+    hash: Hash
+    withheld: bool = False
+
+
+class ImportOrigin(Asked, frozen=True, kw_only=True):
+    """A part of another origin's log, from where ours of it ends; `more` says that further parts follow."""
+
+    log: LogId
+    events: Annotated[list[OriginEvent], Meta(max_length=2000)]
+    more: bool = False
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """An imported log: its last event, that event's hash, and how many events are new by this import."""
+
+    log: str
+    seq: int
+    hash: str
+    events: int
+
+
+class PruneAnswer(Struct, frozen=True):
+    """How many long texts were removed, and their size in bytes; none says that nothing is left to remove."""
+
+    blobs: int
+    size: int
+
+
+@verb("log.import", "POST /api/log/import", ImportOrigin, Origin, owner=True, long=True)
+def import_origin(call: Call, asked: ImportOrigin) -> Origin:
+    """Take events of another origin in, beside this log and never mixed with it."""
+    tx = call.tx
+    if asked.log == tx.head.log:
+        raise Refused(f"{asked.log} is this project's own log.")
+    found = tx.db.rows("SELECT seq, hash FROM origins WHERE log = ?", (asked.log,))
+    if not found and not asked.events:
+        raise Invalid("An import of a log that is not known here begins with its events.")
+    seq, link = found[0] if found else (0, FIRST)
+    for given in asked.events:
+        line = _line(given)
+        follow(asked.log, line, seq, link)
+        tx.db.run(_INSERT, (asked.log, *line.event.__dict__.values(), line.hash, int(given.withheld)))
+        seq, link = line.event.seq, line.hash
+    if asked.events:
+        tx.db.run(
+            "INSERT INTO origins (log, seq, hash, at) VALUES (?, ?, ?, ?) ON CONFLICT (log)"
+            " DO UPDATE SET seq = excluded.seq, hash = excluded.hash, at = excluded.at",
+            (asked.log, seq, link, tx.now),
+        )
+        tx.wrote = True
+    news = seq - _told(tx, asked.log)
+    if news > 0 and not asked.more:
+        tx.append(call.actor(None), asked.log, Imported(asked.log, news))
+    return Origin(log=asked.log, seq=seq, hash=link.hex(), events=max(news, 0))
+
+
+def _line(given: OriginEvent) -> Line:
+    try:
+        _data.decode(given.data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Invalid(f"The data of event {given.seq} is no JSON object: {error}.") from None
+    event = Event(
+        given.seq, given.time, given.actor, given.kind, given.subject, given.data, given.key, bytes.fromhex(given.prev)
+    )
+    return Line(event, bytes.fromhex(given.hash), ("something",) if given.withheld else ())
+
+
+def _told(tx: Tx, log: str) -> int:
+    """Return how many events of an origin this log says that were imported: an import that broke off said nothing."""
+    found = tx.db.rows("SELECT data FROM events WHERE subject = ? AND kind = 'log.imported'", (log,))
+    return sum(_imported.decode(data).events for (data,) in found)
+
+
+@verb("log.prune", "POST /api/log/prune", shapes.Nothing, PruneAnswer, owner=True, long=True)
+def prune(call: Call, asked: shapes.Nothing) -> PruneAnswer:
+    """Remove long texts of ended tasks and old mail whose time is over; ask until none is left."""
+    keep = call.house.config.log
+    pruned = audit.prune(call.tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
+    return PruneAnswer(0, 0) if pruned is None else PruneAnswer(pruned.blobs, pruned.size)
