@@ -31,18 +31,18 @@ class Board:
         """Return every task that was ever added with its key, in the order of adding."""
         if self._added is None:
             self._added = {}
-            after, page = 0, [{}] * PAGE
-            while len(page) == PAGE:
+            after: int | None = 0
+            while after is not None:
                 fields = {"kind": "task.added", "limit": PAGE, "after": after}
                 page = self._client.ask("log.list", fields=fields).value
                 self._added |= {event["subject"]: event["data"].get("key") for event in page}
-                after = page[-1]["seq"] if page else 0
+                after = page[-1]["seq"] if len(page) == PAGE else None
             self._ids = {key: task for task, key in self._added.items() if key is not None}
         return self._added
 
     def id_of(self, key: str) -> str | None:
         """Return the task that was imported under a key."""
-        return self._ids.get(key) if self.added is not None else None
+        return self._ids.get(key) if self.added else None
 
     def task(self, task: str) -> dict[str, Any] | None:
         """Return a task whole, or None if there is none."""

@@ -1,6 +1,6 @@
 """Ask a verb: of the daemon if there is one, else of the store itself, behind the same lock.
 
-A run's token (COVEY_TOKEN) speaks only over HTTP. Everyone else is the owner, who proves it by reading the state folder.
+A run's token (COVEY_TOKEN) speaks only over HTTP. Everyone else is the owner, who can read the state folder.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from covey.errors import CoveyError, Denied, Invalid, Unavailable
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any
 
     from covey.cli.alone import Alone
@@ -181,9 +180,7 @@ class Client:
         self._held += 1
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._held -= 1
         if not self._held:
             self.let_go()

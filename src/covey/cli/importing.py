@@ -17,6 +17,7 @@ from covey.cli.wishes import ENDED, Wish
 from covey.core.ids import is_task_id
 from covey.errors import CoveyError, Invalid
 
+FORMATS = {".md": "md", ".markdown": "md", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 MOST_TASKS = 500
 MOST_BYTES = 700 * 1024
 
@@ -46,13 +47,9 @@ def _read(args: Namespace, path: Path, client: Client) -> tuple[str, str, str]:
         text = decode(path.read_bytes(), args.file)
     except OSError as error:
         raise Invalid(f"{args.file} cannot be read: {error.strerror}.") from None
-    kind = args.format or {".md": "md", ".markdown": "md", ".jsonl": "jsonl", ".ndjson": "jsonl"}.get(
-        path.suffix.lower()
-    )
+    kind = args.format or FORMATS.get(path.suffix.lower())
     if kind is None:
-        raise Invalid(
-            f"What is in {args.file} cannot be told from its name.", hint="Say --format md or --format jsonl."
-        )
+        raise Invalid(f"The name of {args.file} does not tell what is in it.", hint="Say --format md or jsonl.")
     return text, name_of(path, client), kind
 
 
@@ -184,9 +181,7 @@ def _send(client: Client, tasks: list[dict[str, Any]], first: int) -> dict[str, 
             said = client.ask("task.import", fields={"tasks": part}).value
         except CoveyError as error:
             if count:
-                error.hint = (
-                    f"{count:,} tasks before these are on the board; mend the file and import it again. {error.hint}"
-                )
+                error.hint = f"{count:,} tasks before these are on the board; import the file again. {error.hint}"
             raise
         for what in ("added", "updated", "unchanged"):
             answer[what] |= {key: task for key, task in said[what].items() if key not in answer["added"]}

@@ -110,11 +110,10 @@ def first_line(text: str, limit: int = 100) -> str:
 
 def card(task: dict[str, Any]) -> str:
     """Return a task whole, as its worker needs it."""
+    waits = task["status"] in ("todo", "backlog") and not task["ready"]
+    needs = [f"{need} (or dropped)" if need in task["needs_any"] else need for need in task["needs"]]
     facts = [
-        (
-            "status",
-            paint(task["status"]) + ("" if task["ready"] or task["status"] not in ("todo", "backlog") else ", waits"),
-        ),
+        ("status", paint(task["status"]) + (", waits" if waits else "")),
         ("held by", f"{task['session']}, fence {task['fence']}" if task["session"] else None),
         ("until", f"{clock(task['until'])} unless renewed" if task["until"] else None),
         ("kind", task["kind"] if task["kind"] != "change" else None),
@@ -122,10 +121,7 @@ def card(task: dict[str, Any]) -> str:
         ("role", task["role"]),
         ("priority", str(task["priority"]) if task["priority"] else None),
         ("parent", task["parent"]),
-        (
-            "needs",
-            ", ".join(f"{need} (any end)" if need in task["needs_any"] else need for need in task["needs"]) or None,
-        ),
+        ("needs", ", ".join(needs) or None),
         ("scope", "  ".join(map(plain, task["scope"])) or None),
         ("not to touch", "  ".join(map(plain, task["do_not_touch"])) or None),
         ("budget", f"{task['budget']:g}" if task["budget"] is not None else None),

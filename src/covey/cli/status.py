@@ -28,16 +28,14 @@ def _nothing(parser: Parser) -> None:
 
 def status(args: Namespace, client: Client) -> None:
     """Show counts, the tree of open tasks, sessions, leases, mail, merges and fresh commits."""
-    with client:
-        answer = client.ask("status")
-        if not args.json:
-            pages = [client.ask("task.list", fields={"status": name, "limit": MOST_TASKS}) for name in OPEN]
-            leases = client.ask("lease.list").value
-            merges = client.ask("merge.list", fields={"limit": 1000}).value
     if args.json:
-        as_json(answer)
+        as_json(client.ask("status"))
         return
-    value = answer.value
+    with client:
+        value = client.ask("status").value
+        pages = [client.ask("task.list", fields={"status": name, "limit": MOST_TASKS}) for name in OPEN]
+        leases = client.ask("lease.list").value
+        merges = client.ask("merge.list", fields={"limit": 1000}).value
     print(f"{value['project']}  {_daemon(client)}, log at {value['seq']:,}")
     counts = [f"{paint(name)} {count:,}" for name, count in value["counts"].items() if count]
     print(f"  {'  '.join(counts) or 'no tasks yet'}")

@@ -270,7 +270,7 @@ def deps(args: Namespace, client: Client) -> None:
 
 
 def _edge(edge: dict[str, Any]) -> str:
-    return edge["title"] + (" (goes on if it is dropped)" if edge["policy"] == "any" else "")
+    return f"{edge['title']} (goes on if it is dropped)" if edge["policy"] == "any" else str(edge["title"])
 
 
 def import_file(args: Namespace, client: Client) -> None:
@@ -313,22 +313,17 @@ def _board(tasks: list[dict[str, Any]]) -> str:
 
 def _title(task: dict[str, Any]) -> str:
     waits = task["status"] in ("todo", "backlog") and not task["ready"]
-    why = (
-        f" (needs {', '.join(task['needs'])})"
-        if waits and task["needs"]
-        else " (waits for its children)"
-        if waits
-        else ""
-    )
-    return f"{task['title']}{why}"
+    if not waits:
+        return str(task["title"])
+    return f"{task['title']} ({'needs ' + ', '.join(task['needs']) if task['needs'] else 'waits for its children'})"
 
 
 COMMANDS = {
     "add": Command("put a task onto the board", _add_arguments, add,
-                   example='covey task add "Limit the login rate" --assignee auth-fix --scope "src/auth/**" --needs AF-1'),
+                   example='covey task add "Limit the login rate" --assignee auth-fix --scope "src/**" --needs AF-1'),
     "list": Command("list the board, the most urgent first", _list_arguments, list_tasks,
                     example="covey task list --status todo --limit 20"),
-    "show": Command("show a task whole, and the trail of what happened to it", _id, show, example="covey task show AF-1"),
+    "show": Command("show a task whole, and what happened to it", _id, show, example="covey task show AF-1"),
     "edit": Command("change some fields of a task", _edit_arguments, edit,
                     example="covey task edit AF-1 --priority 5 --clear assignee\n"
                             "covey task edit AF-1 --body - < notes.md"),

@@ -34,18 +34,13 @@ def _because(data: dict[str, Any], name: str) -> str:
 
 
 def _edited(data: dict[str, Any]) -> str:
-    parts = [
-        f"{name} {_value(value)}"
-        for name, value in data.items()
-        if name not in ("note", "cleared") and value is not None
-    ]
+    changed = {name: value for name, value in data.items() if name not in ("note", "cleared") and value is not None}
+    parts = [f"{name} {_value(value)}" for name, value in changed.items()]
     parts += [f"no {name}" for name in data.get("cleared") or ()]
-    note = f" and noted: {_safe(data['note'])}" if data.get("note") else ""
-    return (
-        f"{{who}} changed {{it}}: {', '.join(parts)}{note}"
-        if parts
-        else f"{{who}} noted on {{it}}{_because(data, 'note')}"
-    )
+    note = _because(data, "note")
+    if not parts:
+        return f"{{who}} noted on {{it}}{note}"
+    return f"{{who}} changed {{it}}: {', '.join(parts)}" + (f" and noted{note}" if note else "")
 
 
 def _value(value: Any) -> str:

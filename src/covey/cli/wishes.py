@@ -86,7 +86,9 @@ def _object(line: str, where: str) -> dict[str, Any]:
 
 def _wish(values: dict[str, Any], number: int, where: str) -> Wish:
     """Return what one line asks for, with its names and texts of the right types."""
-    own = {name: values.pop(name) for name in ("key", "id", "board", "status", "parent") if name in values}
+    own: dict[str, Any] = {
+        name: values.pop(name) for name in ("key", "id", "board", "status", "parent") if name in values
+    }
     for name, value in own.items():
         if not isinstance(value, str) and not (value is None and name != "status"):
             raise Invalid(f"{where}: {name}: expected str, got {type(value).__name__}.")
