@@ -21,6 +21,8 @@ from covey.store.rows import Value
 from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
 
+__all__ = ["OWNER", "ManualClock", "Principal", "World"]
+
 T = TypeVar("T")
 OWNER = Principal()
 

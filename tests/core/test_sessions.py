@@ -27,7 +27,7 @@ def test_a_name_in_use_stays_with_its_session() -> None:
 def test_the_name_of_a_removed_session_is_free_and_its_next_bearer_begins_anew() -> None:
     gone = Session(name="ada", role="quality", state=State.DEAD, evidence="killed", created=1.0, removed=True)
     event = sessions.register(gone, Kind.OUTSIDE, None, None)
-    assert sessions.apply(gone, event, 9.0) == Session(name="ada", created=9.0, updated=9.0)
+    assert sessions.first("ada", 7, event, 9.0) == Session(name="ada", ordinal=7, created=9.0, updated=9.0)
 
 
 @pytest.mark.parametrize("wip", [0, -1])
@@ -118,9 +118,9 @@ class AnyOrder(RuleBasedStateMachine):
         self.session = self.after(self.session, event, float(len(self.log)))
 
     def after(self, session: Session | None, event: sessions.Event, at: float) -> Session:
-        if session is None:
-            assert isinstance(event, sessions.Registered)
-            return sessions.first("ada", event, at)
+        if isinstance(event, sessions.Registered):
+            return sessions.first("ada", int(at), event, at)
+        assert session is not None
         return sessions.apply(session, event, at)
 
     @rule(kind=st.sampled_from(Kind), role=st.none() | st.just("quality"), wip=st.none() | st.integers(min_value=-1))

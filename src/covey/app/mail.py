@@ -70,12 +70,12 @@ def letters(call: Call, reader: str, *, unread: bool, after: int = 0, limit: int
     """Return the messages to a reader; those to many only from the time when it became known."""
     session = call.tx.session(reader)
     names = mail.addresses(reader, session.role if session else None)
-    since = session.created if session and reader != OWNER else 0.0
+    since = session.ordinal if session and reader != OWNER else 0
     marks = ", ".join("?" * len(names))
     unread_only = "AND id NOT IN (SELECT message FROM readings WHERE reader = ?) " if unread else ""
     return call.tx.find(
         rows.MESSAGES,
-        f'WHERE "to" IN ({marks}) AND sender <> ? AND ("to" = ? OR sent >= ?) AND ordinal > ? {unread_only}'
+        f'WHERE "to" IN ({marks}) AND sender <> ? AND ("to" = ? OR ordinal > ?) AND ordinal > ? {unread_only}'
         "ORDER BY ordinal LIMIT ?",
         (*names, reader, reader, since, after, *([reader] if unread else []), limit),
     )

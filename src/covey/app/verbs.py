@@ -88,7 +88,7 @@ class Call:
         kind = sessions.Kind.PERSON if name == OWNER else sessions.Kind.OUTSIDE
         if name in RESERVED and name != OWNER:
             raise Invalid(f"{name} is a name that no session can have.")
-        return sessions.first(name, sessions.Registered(kind=kind), self.tx.now)
+        return sessions.first(name, self.tx.next_seq, sessions.Registered(kind=kind), self.tx.now)
 
     def worker(self, name: str) -> sessions.Session:
         """Return a session that acts, registering a name that is new and waking one that was taken for dead."""
@@ -114,12 +114,14 @@ class Call:
         self, before: sessions.Session | None, name: str, event: sessions.Event, *, by: str | None = None
     ) -> sessions.Session:
         """Write a session as it is after an event, and the event."""
+        if isinstance(event, sessions.Registered):
+            after = sessions.first(name, self.tx.next_seq, event, self.tx.now)
+        else:
+            assert before is not None
+            after = sessions.apply(before, event, self.tx.now)
         if before is None:
-            assert isinstance(event, sessions.Registered)
-            after = sessions.first(name, event, self.tx.now)
             self.tx.insert(rows.SESSIONS, after)
         else:
-            after = sessions.apply(before, event, self.tx.now)
             self.tx.update(rows.SESSIONS, before, after)
         self._known[name] = after
         self.tx.append(by or self.who.session or OWNER, name, event, after)

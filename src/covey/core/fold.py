@@ -78,7 +78,7 @@ class State:
             case "task":
                 self._task(subject, seq, payload, at, actor)
             case "session":
-                self._session(subject, payload, at)
+                self._session(subject, seq, payload, at)
             case "lease":
                 self._lease(subject, seq, payload, at)
             case "mail":
@@ -96,9 +96,9 @@ class State:
         elif isinstance(payload, tasks.Event):
             self.tasks[task] = tasks.apply(self.tasks[task], payload, at, actor)
 
-    def _session(self, name: str, payload: Payload, at: float) -> None:
+    def _session(self, name: str, seq: int, payload: Payload, at: float) -> None:
         if isinstance(payload, sessions.Registered):
-            self.sessions[name] = sessions.first(name, payload, at)
+            self.sessions[name] = sessions.first(name, seq, payload, at)
         elif isinstance(payload, sessions.Event):
             self.sessions[name] = sessions.apply(self.sessions[name], payload, at)
 

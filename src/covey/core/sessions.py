@@ -56,6 +56,7 @@ class Session:
     """A named worker on the project."""
 
     name: str
+    ordinal: int = 0
     kind: Kind = Kind.OUTSIDE
     role: str | None = None
     wip: int | None = None
@@ -128,16 +129,16 @@ def may_take(session: Session, holding: int) -> None:
         )
 
 
-def first(name: str, event: Registered, at: float) -> Session:
+def first(name: str, seq: int, event: Registered, at: float) -> Session:
     """Return the session that a Registered event begins."""
-    return Session(name=name, kind=event.kind, role=event.role, wip=event.wip, created=at, updated=at)
+    return Session(name=name, ordinal=seq, kind=event.kind, role=event.role, wip=event.wip, created=at, updated=at)
 
 
 def apply(session: Session, event: Event, at: float) -> Session:
     """Return the session as it is after `event`. Never refuses."""
     match event:
         case Registered():
-            return first(session.name, event, at)
+            return first(session.name, session.ordinal, event, at)
         case Changed(state, evidence):
             return replace(session, state=state, evidence=evidence, updated=at)
         case Removed():

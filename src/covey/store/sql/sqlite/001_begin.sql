@@ -75,6 +75,7 @@ CREATE INDEX needs_need ON needs (need);
 
 CREATE TABLE sessions (
     name     TEXT PRIMARY KEY,
+    ordinal  INTEGER NOT NULL,
     kind     TEXT NOT NULL,
     role     TEXT,
     wip      INTEGER,
