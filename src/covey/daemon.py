@@ -26,7 +26,7 @@ from covey.app.app import App
 from covey.app.clock import SystemClock
 from covey.core.events import Started, Stopped
 from covey.core.sessions import COVEY
-from covey.errors import CoveyError, Invalid, Refused
+from covey.errors import CoveyError, Invalid, Refused, Unavailable
 from covey.git import project as projects
 from covey.git.project import Project
 from covey.loops.janitor import LOOK_EVERY, Janitor
@@ -37,6 +37,8 @@ from covey.web.http import Http
 from covey.web.server import Doors, Web
 
 COUNTS_EVERY = 0.25
+PATIENCE = 5.0
+"""Seconds for which a command without a daemon may hold the lock while we start."""
 GRACE = 3
 """Seconds that requests under way have to end when the daemon stops."""
 
@@ -67,11 +69,7 @@ class Daemon:
     def __init__(self, project: Project, port: int | None, bind: Bind | None) -> None:
         self.project = project
         self._lock = WriterLock(project.lock)
-        if not self._lock.try_take():
-            raise Refused(
-                "A daemon or another covey command holds this project's lock.",
-                hint="covey status tells which.",
-            )
+        self._lock_up()
         self._clock = SystemClock()
         self._store = SqliteStore(project.database, clock=lambda: self._clock.now().wall, project=project.name)
         self._app = App(self._store, config.load(project.root), self._clock, project.name, daemon=True)
@@ -94,6 +92,13 @@ class Daemon:
         self._web = Web(self._app, project.owner_token.read_text().strip(), Doors(names, ports))
         self._servers = [self._server(i) for i in range(len(self._sockets))]
         self._stop = asyncio.Event()
+
+    def _lock_up(self) -> None:
+        """Become the only writer; a command that writes at this moment is done in a moment."""
+        try:
+            self._lock.take(PATIENCE)
+        except Unavailable:
+            raise Refused("This project has a daemon already.", hint="covey status tells where it answers.") from None
 
     def _server(self, number: int) -> _Server:
         tls = self._bind if number else None

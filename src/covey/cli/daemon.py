@@ -61,9 +61,11 @@ def _up(argv: list[str], folder: Path) -> int:
     command = _command(project, words)
     if words.service:
         return _service(project, command, as_json=words.json)
-    if words.foreground:
-        os.execv(command[0], [*command, "--foreground"])
     said = answering(project)
+    if words.foreground:
+        if said is not None:
+            raise Refused(f"The daemon is running already, as process {said['pid']}.", hint="covey down stops it.")
+        os.execv(command[0], [*command, "--foreground"])
     if said is None:
         said = _start(project, command)
     elif words.bind or words.port:
