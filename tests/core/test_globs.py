@@ -59,10 +59,7 @@ def in_class(body: str, character: str) -> bool:
 
 
 PATHS = [
-    path
-    for length in range(1, 7)
-    for path in map("".join, product("abc/", repeat=length))
-    if all(path.split("/"))
+    path for length in range(1, 7) for path in map("".join, product("abc/", repeat=length)) if all(path.split("/"))
 ]
 
 
