@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 import types
@@ -126,6 +125,8 @@ def _value(hint: Any, value: Any, path: tuple[str, ...], text: str) -> Any:
 
 
 def _unknown(name: str, known: set[str], path: tuple[str, ...], text: str) -> Invalid:
+    import difflib  # only a typo needs it, and every command reads the settings
+
     near = difflib.get_close_matches(name, known, 1, 0.5)
     what = f"[{name}]" if not path else f"{name} in [{'.'.join(path)}]"
     hint = f"Did you mean {near[0]}?" if near else f"Known here: {', '.join(sorted(known))}."

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
 
 from covey.app.pulses import Pulses, of_session
-from covey.app.shapes import Asked, Nothing
+from covey.app.shapes import Asked
 from covey.config import Config
 from covey.core import sessions
 from covey.core.sessions import COVEY, OWNER, RESERVED
 from covey.core.texts import Text, line, prose
-from covey.errors import Denied, Invalid, NotFound, Refused
+from covey.errors import Denied, Invalid, NotFound
 from covey.store import rows
 from covey.store.tx import Tx
 
@@ -158,7 +159,11 @@ class Verb:
     owner: bool = False
     long: bool = False
     summary: str = ""
-    decoder: msgspec.json.Decoder[Any] = field(default_factory=lambda: msgspec.json.Decoder(Nothing))
+
+    @cached_property
+    def decoder(self) -> msgspec.json.Decoder[Any]:
+        """Return what reads a body of this verb; made when it is first needed, since a command needs one of forty."""
+        return msgspec.json.Decoder(self.asked)
 
     @property
     def changes(self) -> bool:
@@ -195,7 +200,7 @@ def verb(
     def enter(function: F) -> F:
         summary = (function.__doc__ or "").strip().splitlines()[0]
         VERBS[name] = Verb(
-            name, method, path, asked, answers, function, status, owner, long, summary, msgspec.json.Decoder(asked)
+            name, method, path, asked, answers, function, status, owner, long, summary
         )
         return function
 
@@ -246,8 +251,3 @@ def explain(message: str) -> str:
 def missing(what: str, name: str) -> NotFound:
     """Return the error for a thing that is not there."""
     return NotFound(f"There is no {what} {name[:80]!r}.")
-
-
-def unchanged(what: str) -> Refused:
-    """Return the error for a request that would change nothing."""
-    return Refused(f"Nothing of {what} would change.")

@@ -22,10 +22,11 @@ Run = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
 class Janitor:
     """Looks once a second; writes only when there is something to do."""
 
-    def __init__(self, app: App, read: Run, write: Run) -> None:
+    def __init__(self, app: App, read: Run, write: Run, write_long: Run) -> None:
         self._app = app
         self._read = read
         self._write = write
+        self._write_long = write_long
         now = app.house.pulses.watch.last.awake
         self._noted = self._forgot = self._pruned = now
 
@@ -44,8 +45,8 @@ class Janitor:
             await self._write(app.forget)
         if now - self._pruned >= PRUNE_EVERY:
             self._pruned = now
-            await self._write(self._prune)
+            await self._write_long(self._prune)
 
     def _prune(self, tx: Tx) -> None:
         keep = self._app.house.config.log
-        prune(tx, tx.now, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
+        prune(tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)

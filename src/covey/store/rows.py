@@ -33,11 +33,15 @@ def _codec(hint: Any) -> tuple[Encode | None, Decode | None]:
     (arm,) = plain if len(plain) == 1 else (None,)
     if isinstance(arm, type) and issubclass(arm, enum.StrEnum):
         return str.__str__, arm._value2member_map_.__getitem__
-    decoder = msgspec.json.Decoder(hint)
     seen: dict[str, Any] = {'""': "", "[]": (), "null": None}
+    made: list[msgspec.json.Decoder[Any]] = []
 
     def decode(text: str) -> Any:
-        return seen[text] if text in seen else decoder.decode(text)
+        if text in seen:
+            return seen[text]
+        if not made:
+            made.append(msgspec.json.Decoder(hint))
+        return made[0].decode(text)
 
     return _encode_json, decode
 
@@ -162,7 +166,7 @@ SCRATCH = ("pulses", "requests", "tokens", "blobs", "origins", "origin_events")
 _DEFAULTS: dict[type, list[tuple[str, Any]]] = {
     cls: [(f.name, f.default) for f in fields(cls)] for cls in KINDS.values()
 }
-_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
+_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {}
 
 
 def encode_payload(payload: Payload) -> str:
@@ -178,7 +182,10 @@ def encode_payload(payload: Payload) -> str:
 
 def decode_payload(kind: str, data: str | bytes) -> Payload:
     """Return the payload of an event; a field that it lacks has its default value."""
-    return _DECODERS[kind].decode(data)
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        decoder = _DECODERS[kind] = msgspec.json.Decoder(KINDS[kind])
+    return decoder.decode(data)
 
 
 @dataclass(frozen=True)
