@@ -42,6 +42,7 @@ from covey.store.tx import Db, Head, Tx, read_head
 SLOW = 2.0
 """Seconds after which we say how far we are."""
 LOCK_PATIENCE = 3.0
+"""Seconds to wait for another command; a daemon does not go away by waiting."""
 CHUNK = 2000
 CHUNK_BYTES = 400 * 1024
 """Events and bytes of one request of an import: the daemon takes bodies of up to 1 MiB."""
@@ -88,7 +89,7 @@ def alone(project: Project) -> Iterator[SqliteStore]:
     """Open the store behind the writer's lock, or say who stands in the way."""
     lock = WriterLock(project.lock)
     try:
-        lock.take(LOCK_PATIENCE)
+        lock.take(0.3 if project.daemon_file.exists() else LOCK_PATIENCE)
     except Unavailable:
         raise Refused("The daemon, or another command, is writing.", hint="covey down stops the daemon.") from None
     try:

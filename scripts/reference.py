@@ -1,0 +1,188 @@
+"""Write docs/reference from the code, or with --check say which page is out of date.
+
+A page is a function that returns its text, entered in PAGES under its path. Add yours there.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from covey import config
+from covey.core.events import KINDS, noun
+from covey.core.origins import PRIVATE
+from covey.core.texts import INLINE, Blob
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTE = "<!-- Made by scripts/reference.py from the code; `make docs` writes it again. -->"
+PLAIN = {str: "text", int: "integer", float: "number", bool: "true or false", types.NoneType: "null"}
+
+
+# Any page
+
+
+def page(title: str, about: str, parts: list[str]) -> str:
+    """Return a page with its title, what it is about, and its parts."""
+    return "\n\n".join([f"# {title}", NOTE, about, *parts]) + "\n"
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    """Return a table."""
+    lines = [[cell.replace("|", r"\|") for cell in line] for line in (heads, ["---"] * len(heads), *rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def sentence(cls: type[Any]) -> str:
+    """Return what a class says of itself, in one paragraph."""
+    return " ".join((cls.__doc__ or "").split())
+
+
+def arms(hint: Any) -> list[Any]:
+    """Return the types that a hint allows."""
+    is_union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    return list(typing.get_args(hint)) if is_union else [hint]
+
+
+def type_name(hint: Any) -> str:
+    """Return a type in words; one of ours links to where it is described."""
+    return " or ".join(_arm_name(arm) for arm in arms(hint))
+
+
+def _arm_name(arm: Any) -> str:
+    if typing.get_origin(arm) is tuple:
+        return f"list of {type_name(typing.get_args(arm)[0])}"
+    if arm in PLAIN:
+        return PLAIN[arm]
+    return f"[{arm.__name__}](#{anchor(arm)})"
+
+
+def anchor(cls: type[Any]) -> str:
+    """Return the place at which a type is described."""
+    return f"{cls.__module__.rpartition('.')[2]}-{cls.__name__}".lower()
+
+
+def default(one: Field[Any]) -> str:
+    """Return the default of a field as it would be written."""
+    if one.default is MISSING:
+        return "" if one.default_factory is MISSING else "{}"
+    return f"`{msgspec.json.encode(one.default).decode()}`"
+
+
+# docs/reference/events.md
+
+
+def events() -> str:
+    """Return the catalogue of the kinds of events."""
+    about = (
+        "Every change of a project is one event of its log. An event has `seq`, `time` (seconds since 1970), `actor`, "
+        "`kind`, `subject` (what it is about), `data`, `key` (the idempotency key of the request) and `prev` (the hash "
+        "of the event before). This page lists the kinds with the fields of their `data`; a field that has its default "
+        f"value is left out, and one that an old event lacks has its default value. A text of more than {INLINE:,} "
+        "bytes stands as its hash and size, and is kept aside. Events are never migrated."
+    )
+    by_noun: dict[str, list[str]] = {}
+    for kind in KINDS:
+        by_noun.setdefault(noun(kind), []).append(kind)
+    parts = [part for name, kinds in by_noun.items() for part in (f"## {name}", *map(_event, kinds))]
+    return page("Events", about, [*parts, "## Shapes", *map(_shape, _shapes())])
+
+
+def _event(kind: str) -> str:
+    cls = KINDS[kind]
+    parts = [f"### {kind}", sentence(cls)]
+    if kind in PRIVATE:
+        what, names = PRIVATE[kind]
+        private = " and ".join(f"`{name}`" for name in names)
+        parts.append(f"An export leaves {private} out unless it is made `--with {what}`.")
+    hints = typing.get_type_hints(cls)
+    rows = [[f"`{f.name}`", type_name(hints[f.name]), default(f) or "must be there"] for f in fields(cls)]
+    return "\n\n".join([*parts, table(["field", "type", "default"], rows)] if rows else parts)
+
+
+def _shapes() -> list[type[Any]]:
+    """Return every type of ours that the events mention, in the order in which it is met."""
+    found: dict[type[Any], None] = {}
+
+    def meet(hint: Any) -> None:
+        for arm in arms(hint):
+            if typing.get_origin(arm) is tuple:
+                meet(typing.get_args(arm)[0])
+            elif arm not in PLAIN and arm not in found:
+                found[arm] = None
+                if is_dataclass(arm):
+                    for inner in typing.get_type_hints(arm).values():
+                        meet(inner)
+
+    for cls in KINDS.values():
+        for hint in typing.get_type_hints(cls).values():
+            meet(hint)
+    return list(found)
+
+
+def _shape(cls: type[Any]) -> str:
+    head = f'### <a id="{anchor(cls)}"></a>{cls.__name__}'
+    if issubclass(cls, enum.Enum):
+        return f"{head}\n\n{sentence(cls)} One of {', '.join(f'`{member.value}`' for member in cls)}."
+    hints = typing.get_type_hints(cls)
+    rows = [[f"`{f.name}`", type_name(hints[f.name]), default(f) or "must be there"] for f in fields(cls)]
+    note = " `covey task show` prints the text itself." if cls is Blob else ""
+    return f"{head}\n\n{sentence(cls)}{note}\n\n{table(['field', 'type', 'default'], rows)}"
+
+
+# docs/reference/config.md
+
+
+def settings() -> str:
+    """Return the settings of covey.toml."""
+    about = (
+        f"`{config.FILE}` stands at the root of the repository. Everything has a default, so an empty file is fine; a "
+        "name that is not listed here is an error that names the line and the nearest one."
+    )
+    hints = typing.get_type_hints(config.Config)
+    parts = [_table_of_settings(one.name, hints[one.name]) for one in fields(config.Config)]
+    whole = "\n\n".join(_toml(one.name, hints[one.name]) for one in fields(config.Config))
+    return page("Settings", about, [*parts, "## All of them with their defaults", f"```toml\n{whole}\n```"])
+
+
+def _table_of_settings(name: str, cls: type[Any]) -> str:
+    hints = typing.get_type_hints(cls)
+    rows = [[f"`{f.name}`", type_name(hints[f.name]), default(f)] for f in fields(cls)]
+    return f"## [{name}]\n\n{sentence(cls)}\n\n{table(['setting', 'type', 'default'], rows)}"
+
+
+def _toml(name: str, cls: type[Any]) -> str:
+    lines = [f"{f.name} = {default(f).strip('`')}" for f in fields(cls)]
+    return "\n".join([f"[{name}]", *lines])
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/reference/events.md": events,
+    "docs/reference/config.md": settings,
+}
+
+
+def main(words: list[str]) -> int:
+    """Write every page, or with --check only say which is out of date."""
+    stale: list[str] = []
+    for path, make in PAGES.items():
+        file, text = ROOT / path, make()
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            stale.append(path)
+            if "--check" not in words:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+    for path in stale:
+        print(f"{path} is out of date; make docs writes it again." if "--check" in words else f"{path} was written.")
+    return 1 if stale and "--check" in words else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
