@@ -12,16 +12,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from covey.app.app import App
+from covey.app.clock import Clock
+from covey.config import Config
 from covey.git import project as projects
 from covey.git.project import Project
 from covey.store import audit
 from covey.store.sqlite import SqliteStore
+from covey.web.server import Doors, Web
 
 PATIENCE = 60.0
 """Seconds after which a condition that never comes true is a failure."""
@@ -217,6 +221,22 @@ def serving(folder: Path, *words: str, settings: str = "") -> Iterator[Daemon]:
         yield daemon.start()
     finally:
         daemon.stop()
+
+
+@contextlib.asynccontextmanager
+async def in_process(project: Project, settings: Config, clock: Clock) -> AsyncIterator[tuple[App, Web]]:
+    """Yield the daemon's insides in this process, under a clock of the test's own."""
+    store = SqliteStore(project.database, clock=lambda: clock.now().wall)
+    app = App(store, settings, clock, project.name, daemon=True)
+    web = Web(app, project.owner_token.read_text(), Doors({"localhost"}, {1: "http"}))
+    web.begin(store)
+    try:
+        yield app, web
+    finally:
+        assert web.writer is not None
+        await web.writer.stop()
+        web.close()
+        store.close()
 
 
 # What the disk says

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -181,7 +182,8 @@ class Daemon:
         log.info("serving at %s", self.url)
 
     async def _look(self) -> None:
-        janitor = Janitor(self._app, self._web.read, self._web.write)
+        web = self._web
+        janitor = Janitor(self._app, web.read, web.write, partial(web.write, long=True))
         while True:
             await asyncio.sleep(LOOK_EVERY)
             try:

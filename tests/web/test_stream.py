@@ -14,12 +14,9 @@ from typing import Any
 
 import pytest
 
-from covey.app.app import App
 from covey.app.clock import SystemClock
 from covey.config import Config
 from covey.git.project import Project
-from covey.store.sqlite import SqliteStore
-from covey.web.server import Doors, Web
 from tests.serving import (
     PATIENCE,
     Client,
@@ -28,6 +25,7 @@ from tests.serving import (
     Frame,
     Gone,
     all_events,
+    in_process,
     make_repository,
     serving,
     wait_until,
@@ -344,9 +342,6 @@ def test_a_client_that_reads_nothing_slows_nobody_grows_nothing_and_is_cut(daemo
 
 async def follow_and_hang_up(project: Project) -> None:
     """Follow in this process, hang up, and see that the daemon's list of subscribers is empty again."""
-    store = SqliteStore(project.database)
-    web = Web(App(store, Config(), SystemClock(), "repo", daemon=True), "secret", Doors({"localhost"}, {1: "http"}))
-    web.begin(store)
     here, gone = asyncio.Event(), asyncio.Event()
 
     async def receive() -> dict[str, Any]:
@@ -356,18 +351,16 @@ async def follow_and_hang_up(project: Project) -> None:
     async def send(message: Any) -> None:
         here.set()
 
-    headers = [(b"host", b"localhost:1"), (b"authorization", b"Bearer secret")]
+    token = f"Bearer {project.owner_token.read_text()}".encode()
+    headers = [(b"host", b"localhost:1"), (b"authorization", token)]
     scope = {"type": "http", "method": "GET", "path": "/api/events", "headers": headers, "scheme": "http"}
-    following = asyncio.create_task(web(scope, receive, send))
-    await asyncio.wait_for(here.wait(), PATIENCE)
-    assert len(web.hub) == 1
-    gone.set()
-    await asyncio.wait_for(following, PATIENCE)
-    assert len(web.hub) == 0
-    assert web.writer is not None
-    await web.writer.stop()
-    web.close()
-    store.close()
+    async with in_process(project, Config(), SystemClock()) as (_, web):
+        following = asyncio.create_task(web(scope, receive, send))
+        await asyncio.wait_for(here.wait(), PATIENCE)
+        assert len(web.hub) == 1
+        gone.set()
+        await asyncio.wait_for(following, PATIENCE)
+        assert len(web.hub) == 0
 
 
 def test_a_client_that_hung_up_is_forgotten_although_nothing_changes(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""What the janitor clears away, with the clock turned by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+import apsw
+
+from covey import config
+from covey.app.app import VERBS, App, Principal
+from covey.app.verbs import fingerprint, read_body
+from covey.git.project import Project
+from covey.loops.janitor import Janitor
+from covey.web.server import Web
+from tests.app.world import ManualClock
+from tests.serving import check_database, in_process, make_repository
+
+
+async def ask(web: Web, app: App, name: str, body: bytes, task: str = "", key: str | None = None) -> None:
+    """Ask one verb as the owner would."""
+    verb = VERBS[name]
+    params = dict.fromkeys(verb.params, task)
+    request = fingerprint(verb.method, verb.path, body)
+    await web.write(app.job(verb, Principal(), read_body(verb, body), params, key=key, request=request))
+
+
+def rows_of(project: Project, table: str) -> int:
+    """Return how many rows a table has on disk."""
+    db = apsw.Connection(str(project.database), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return len(db.execute(f"SELECT 1 FROM {table}").fetchall())
+    finally:
+        db.close()
+
+
+async def live_for_a_day(project: Project) -> tuple[list[int], list[int]]:
+    """Keep an answer and a long text, and let a day pass; return what stood on disk before and after."""
+    clock = ManualClock()
+    settings = config.Config(log=config.Log(keep_megabytes=0.0))
+    async with in_process(project, settings, clock) as (app, web):
+        janitor = Janitor(app, web.read, web.write, partial(web.write, long=True))
+        long = b'{"title": "Long", "body": "' + b"b" * 20_000 + b'"}'
+        await ask(web, app, "task.add", long, key="k")
+        await ask(web, app, "task.drop", b'{"reason": "too long"}', "T-1")
+        await janitor.tick()
+        before = [rows_of(project, "requests"), rows_of(project, "blobs")]
+        clock.run(25 * 3600)
+        await janitor.tick()
+        return before, [rows_of(project, "requests"), rows_of(project, "blobs")]
+
+
+def test_answers_are_forgotten_after_a_day_and_long_texts_when_their_time_is_over(tmp_path: Path) -> None:
+    project = make_repository(tmp_path / "repo")
+    before, after = asyncio.run(live_for_a_day(project))
+    assert before == [1, 1]
+    assert after == [0, 0]
+    check_database(project)

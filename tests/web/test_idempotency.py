@@ -1,0 +1,388 @@
+"""Exactly once for the caller: every operation of the OpenAPI document that changes something, asked twice."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from covey.core.events import FIRST, Event, digest
+from tests.serving import Client, Daemon, Reply, check_database, serving
+
+COMMIT = "c" * 40
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A request that is good now, and another one that its key does not fit."""
+
+    method: str
+    path: str
+    body: dict[str, Any]
+    other: tuple[str, dict[str, Any] | bytes] | None = None
+
+    def send(self, client: Client, key: str | None) -> Reply:
+        """Ask."""
+        return client.ask(self.method, self.path, self.body, key=key)
+
+    def send_other(self, client: Client, key: str) -> Reply:
+        """Ask for something else under the same key."""
+        path, body = self.other or (self.path, self.body | {"reason": "another one"})
+        return client.ask(self.method, path, body, key=key)
+
+
+Recipe = Callable[[Client, str], Wish]
+"""Prepares, as the owner, what a request of a session needs, and returns that request."""
+RECIPES: dict[str, Recipe] = {}
+
+
+def recipe(operation: str) -> Callable[[Recipe], Recipe]:
+    """Enter a recipe for an operation."""
+
+    def enter(function: Recipe) -> Recipe:
+        RECIPES[operation] = function
+        return function
+
+    return enter
+
+
+def fresh(word: str) -> str:
+    """Return a name that was not used before."""
+    return f"{word}-{next(_numbers)}"
+
+
+def held(owner: Client, session: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    """Return the path of a task that the session holds, and what it says to prove that."""
+    task = owner.post("/api/board", {"title": fresh("work")} | more)["id"]
+    fence = owner.post(f"/api/board/{task}/claim", {"session": session})["fence"]
+    return f"/api/board/{task}", {"session": session, "fence": fence}
+
+
+def merge(owner: Client, session: str) -> str:
+    """Return the path of a merge that waits in the queue."""
+    path, own = held(owner, session)
+    owner.post(f"{path}/handin", own)
+    return f"/api/merges/{owner.get('/api/merges?limit=1000')[-1]['id']}"
+
+
+def lease(owner: Client, session: str) -> tuple[str, dict[str, Any]]:
+    """Return the path of a lease that the session holds, and what it says to prove that."""
+    taken = owner.post("/api/leases", {"session": session, "resources": [f"{fresh('path')}/**"]})
+    return f"/api/leases/{taken['id']}", {"session": session, "fence": taken["fence"]}
+
+
+def message(owner: Client, session: str) -> str:
+    """Return the path of a message to the session."""
+    return f"/api/mail/{owner.post('/api/mail', {'to': session, 'text': fresh('hello')})['id']}"
+
+
+@recipe("task.add")
+def _(owner: Client, session: str) -> Wish:
+    return Wish("POST", "/api/board", {"title": fresh("task")}, ("/api/board", {"title": fresh("task")}))
+
+
+@recipe("task.import")
+def _(owner: Client, session: str) -> Wish:
+    tasks, others = [{"key": fresh("k"), "title": "A"}], [{"key": fresh("k"), "title": "B"}]
+    return Wish("POST", "/api/board/import", {"tasks": tasks}, ("/api/board/import", {"tasks": others}))
+
+
+@recipe("task.edit")
+def _(owner: Client, session: str) -> Wish:
+    task = owner.post("/api/board", {"title": fresh("edit")})["id"]
+    return Wish("PATCH", f"/api/board/{task}", {"title": fresh("new")}, (f"/api/board/{task}", {"priority": 3}))
+
+
+@recipe("task.claim")
+def _(owner: Client, session: str) -> Wish:
+    one, two = (owner.post("/api/board", {"title": fresh("claim")})["id"] for _ in range(2))
+    return Wish("POST", f"/api/board/{one}/claim", {"session": session}, (f"/api/board/{two}/claim", {}))
+
+
+@recipe("task.next")
+def _(owner: Client, session: str) -> Wish:
+    for _ in range(2):
+        owner.post("/api/board", {"title": fresh("next")})
+    return Wish("POST", "/api/claim", {"session": session}, ("/api/claim", {"session": session, "overlap": True}))
+
+
+@recipe("task.renew")
+def _(owner: Client, session: str) -> Wish:
+    path, own = held(owner, session)
+    return Wish("POST", f"{path}/renew", own, (f"{path}/renew", {"session": session}))
+
+
+@recipe("task.handin")
+def _(owner: Client, session: str) -> Wish:
+    path, own = held(owner, session)
+    return Wish("POST", f"{path}/handin", own | {"commit": COMMIT}, (f"{path}/handin", own))
+
+
+@recipe("task.release")
+def _(owner: Client, session: str) -> Wish:
+    path, own = held(owner, session)
+    return Wish("POST", f"{path}/release", own)
+
+
+@recipe("task.block")
+def _(owner: Client, session: str) -> Wish:
+    path, own = held(owner, session)
+    return Wish("POST", f"{path}/block", own | {"reason": "which one?"})
+
+
+@recipe("task.drop")
+def _(owner: Client, session: str) -> Wish:
+    task = owner.post("/api/board", {"title": fresh("drop")})["id"]
+    return Wish("POST", f"/api/board/{task}/drop", {"reason": "not needed"})
+
+
+@recipe("session.new")
+def _(owner: Client, session: str) -> Wish:
+    name = fresh("session")
+    return Wish("POST", "/api/sessions", {"name": name}, ("/api/sessions", {"name": name, "wip": 2}))
+
+
+@recipe("session.token")
+def _(owner: Client, session: str) -> Wish:
+    one, two = (owner.post("/api/sessions", {"name": fresh("speaker")})["name"] for _ in range(2))
+    return Wish("POST", f"/api/sessions/{one}/token", {}, (f"/api/sessions/{two}/token", {}))
+
+
+@recipe("lease.take")
+def _(owner: Client, session: str) -> Wish:
+    own = {"session": session, "resources": [f"{fresh('src')}/**"]}
+    return Wish("POST", "/api/leases", own, ("/api/leases", own | {"shared": True}))
+
+
+@recipe("lease.renew")
+def _(owner: Client, session: str) -> Wish:
+    path, own = lease(owner, session)
+    return Wish("POST", f"{path}/renew", own, (f"{path}/renew", {"session": session}))
+
+
+@recipe("lease.give")
+def _(owner: Client, session: str) -> Wish:
+    path, own = lease(owner, session)
+    return Wish("POST", f"{path}/give", own, (f"{path}/give", {"session": session}))
+
+
+@recipe("mail.send")
+def _(owner: Client, session: str) -> Wish:
+    letter = {"session": session, "to": "everyone", "text": fresh("hello")}
+    return Wish("POST", "/api/mail", letter, ("/api/mail", letter | {"text": "something else"}))
+
+
+@recipe("mail.read")
+def _(owner: Client, session: str) -> Wish:
+    one, two = message(owner, session), message(owner, session)
+    return Wish("POST", f"{one}/read", {"session": session}, (f"{two}/read", {"session": session}))
+
+
+@recipe("mail.ack")
+def _(owner: Client, session: str) -> Wish:
+    one, two = message(owner, session), message(owner, session)
+    return Wish("POST", f"{one}/ack", {"session": session}, (f"{two}/ack", {"session": session}))
+
+
+@recipe("merge.approve")
+def _(owner: Client, session: str) -> Wish:
+    one, two = merge(owner, session), merge(owner, session)
+    return Wish("POST", f"{one}/approve", {}, (f"{two}/approve", {}))
+
+
+@recipe("merge.land")
+def _(owner: Client, session: str) -> Wish:
+    path = merge(owner, session)
+    return Wish("POST", f"{path}/land", {"commit": COMMIT}, (f"{path}/land", {"commit": "d" * 40}))
+
+
+@recipe("merge.reject")
+def _(owner: Client, session: str) -> Wish:
+    return Wish("POST", f"{merge(owner, session)}/reject", {"reason": "red"})
+
+
+@recipe("log.prune")
+def _(owner: Client, session: str) -> Wish:
+    task = owner.post("/api/board", {"title": fresh("long"), "body": fresh("b") * 5000})["id"]
+    owner.post(f"/api/board/{task}/drop", {"reason": "too long"})
+    return Wish("POST", "/api/log/prune", {}, ("/api/log/prune", b"{ }"))
+
+
+@recipe("log.import")
+def _(owner: Client, session: str) -> Wish:
+    one, two = foreign_log(), foreign_log()
+    return Wish("POST", "/api/log/import", one, ("/api/log/import", two))
+
+
+def foreign_log() -> dict[str, Any]:
+    """Return the beginning of another project's log."""
+    log = uuid.uuid4().hex
+    event = Event(1, 1.5, "covey", "log.begun", "log", json.dumps({"log": log, "project": "other"}), None, FIRST)
+    told = event.__dict__ | {"prev": event.prev.hex(), "hash": digest(event).hex()}
+    return {"log": log, "events": [told]}
+
+
+# The walk
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """Serve a project in which work is reviewed, and with two sessions."""
+    with serving(tmp_path / "repo", settings="[merge]\nreview = true\n[log]\nkeep_megabytes = 0\n") as served:
+        with served.client() as client:
+            for name in ("ada", "bob"):
+                client.post("/api/sessions", {"name": name})
+        yield served
+
+
+def operations(client: Client) -> dict[str, dict[str, Any]]:
+    """Return every operation of the OpenAPI document that changes something; each must have a recipe."""
+    paths = client.get("/api/openapi.json")["paths"]
+    found = {
+        operation["operationId"]: operation
+        for methods in paths.values()
+        for method, operation in methods.items()
+        if method != "get"
+    }
+    assert set(found) == set(RECIPES), "an operation has no recipe, or a recipe no operation"
+    return found
+
+
+def landed_by_review(owner: Client, operation: str, wish: Wish) -> None:
+    """Let what has to be landed through its review first."""
+    if operation == "merge.land":
+        owner.post(wish.path.removesuffix("/land") + "/approve")
+
+
+def wishes(owner: Client, session: str, names: list[str]) -> dict[str, Wish]:
+    """Return a good request for each of these operations."""
+    made: dict[str, Wish] = {}
+    for name in names:
+        made[name] = RECIPES[name](owner, session)
+        landed_by_review(owner, name, made[name])
+    return made
+
+
+def test_every_change_asked_twice_with_one_key_happens_once_and_is_answered_the_same(daemon: Daemon) -> None:
+    with daemon.client() as owner:
+        for name in operations(owner):
+            wish = wishes(owner, "ada", [name])[name]
+            before = daemon.seq()
+            first = wish.send(owner, f"key of {name}")
+            after = daemon.seq()
+            assert first.status in (200, 201), (name, first)
+            assert after > before or name.endswith(".renew"), f"{name} left no trace in the log"
+            again = wish.send(owner, f"key of {name}")
+            assert (again.status, again.body) == (first.status, first.body), name
+            assert daemon.seq() == after, f"{name} happened twice"
+
+
+def test_a_key_that_was_used_for_another_request_is_refused(daemon: Daemon) -> None:
+    with daemon.client() as owner:
+        for name in operations(owner):
+            wish = wishes(owner, "ada", [name])[name]
+            assert wish.send(owner, f"key of {name}").status in (200, 201), name
+            before = daemon.seq()
+            other = wish.send_other(owner, f"key of {name}")
+            assert other.status == 422, (name, other)
+            assert set(other.json) == {"error", "hint"}
+            assert daemon.seq() == before, name
+
+
+def test_the_same_answer_is_given_after_a_kill(daemon: Daemon) -> None:
+    with daemon.client() as owner:
+        made = wishes(owner, "ada", sorted(operations(owner)))
+        made.pop("task.next")
+        made |= wishes(owner, "ada", ["task.next"])
+        first = {name: wish.send(owner, f"key of {name}") for name, wish in made.items()}
+        assert all(reply.status in (200, 201) for reply in first.values()), first
+        log = daemon.seq()
+    daemon.kill()
+    check_database(daemon.project)
+    daemon.start()
+    with daemon.client() as owner:
+        for name, wish in made.items():
+            again = wish.send(owner, f"key of {name}")
+            assert (again.status, again.body) == (first[name].status, first[name].body), name
+        assert daemon.seq() == log + 1, "more than the daemon's start was written"
+
+
+def test_the_same_key_of_another_principal_is_another_key(daemon: Daemon) -> None:
+    with daemon.client() as owner:
+        token = owner.post("/api/sessions/bob/token")["token"]
+        with daemon.client(token) as bob:
+            for name, operation in operations(owner).items():
+                if "Only with the owner's token." in operation.get("description", ""):
+                    continue
+                made = wishes(owner, "ada", [name])[name]
+                assert made.send(owner, "one key").status in (200, 201), name
+                own = RECIPES[name](owner, "bob")
+                before = daemon.seq()
+                first = own.send(bob, "one key")
+                assert first.status in (200, 201), (name, first)
+                assert daemon.seq() > before or name.endswith(".renew"), name
+                again = own.send(bob, "one key")
+                assert (again.status, again.body) == (first.status, first.body), name
+                forget(daemon)
+
+
+def forget(daemon: Daemon) -> None:
+    """Free the key for the next operation, as its 24 hours would."""
+    db = apsw.Connection(str(daemon.project.database))
+    db.set_busy_timeout(10_000)
+    db.execute("DELETE FROM requests")
+    db.close()
+
+
+def test_a_key_belongs_to_the_session_and_not_to_its_token(daemon: Daemon) -> None:
+    with daemon.client() as owner:
+        old = owner.post("/api/sessions/bob/token")["token"]
+        with daemon.client(old) as bob:
+            first = bob.ask("POST", "/api/board", {"title": "once"}, key="k")
+        new = owner.post("/api/sessions/bob/token")["token"]
+        with daemon.client(new) as bob:
+            again = bob.ask("POST", "/api/board", {"title": "once"}, key="k")
+        assert (again.status, again.body) == (first.status, first.body) and first.status == 201
+
+
+def test_a_refused_request_does_not_use_its_key_up(daemon: Daemon) -> None:
+    with daemon.client() as owner:
+        for name in operations(owner):
+            wish = wishes(owner, "ada", [name])[name]
+            body = wish.body | {"colour": "red"}
+            assert owner.ask(wish.method, wish.path, body, key=f"key of {name}").status == 400, name
+            assert wish.send(owner, f"key of {name}").status in (200, 201), name
+        task = owner.post("/api/board", {"title": "wanted"})["id"]
+        fence = owner.post(f"/api/board/{task}/claim", {"session": "bob"})["fence"]
+        claim = Wish("POST", f"/api/board/{task}/claim", {"session": "ada"})
+        assert claim.send(owner, "claim").status == 409
+        owner.post(f"/api/board/{task}/release", {"session": "bob", "fence": fence})
+        assert claim.send(owner, "claim").good()["session"] == "ada"
+
+
+def test_an_empty_board_does_not_use_a_key_up(daemon: Daemon) -> None:
+    with daemon.client() as owner:
+        claim = Wish("POST", "/api/claim", {"session": "ada"})
+        assert claim.send(owner, "k").status == 204
+        assert claim.send(owner, "k").status == 204
+        task = owner.post("/api/board", {"title": "at last"})["id"]
+        owner.post("/api/board", {"title": "and another"})
+        assert [claim.send(owner, "k").good()["id"] for _ in range(3)] == [task] * 3
+
+
+def test_the_holder_who_claims_again_without_a_key_gets_the_same_fence(daemon: Daemon) -> None:
+    with daemon.client() as owner:
+        owner.post("/api/board", {"title": "mine"})
+        first = owner.post("/api/board/T-1/claim", {"session": "ada"})
+        before = daemon.seq()
+        again = owner.post("/api/board/T-1/claim", {"session": "ada"})
+        assert (again["fence"], again["session"]) == (first["fence"], "ada")
+        assert daemon.seq() == before
