@@ -21,6 +21,8 @@ from covey.store.lock import WriterLock
 from covey.store.sqlite import SqliteStore
 
 CLIENTS = 50
+TASKS = (3_000, 12_000)
+"""Tasks to claim through HTTP: for a quick look, and for a measurement."""
 PROCESSES = 16
 PEER = "140/s (amux)"
 PEER_P99 = "1,150 ms (amux, 30 clients)"
@@ -28,7 +30,7 @@ PEER_P99 = "1,150 ms (amux, 30 clients)"
 
 def through_http(*, quick: bool) -> Report:
     """Let 50 clients claim a board dry through the daemon; every claim is on disk before it is answered."""
-    tasks = 3_000 if quick else 12_000
+    tasks = TASKS[0] if quick else TASKS[1]
     report = Report("claims", f"Durable claims through HTTP, {CLIENTS} clients, {tasks:,} tasks")
     with sample(tasks) as project:
         with daemon(project) as running:
@@ -38,13 +40,26 @@ def through_http(*, quick: bool) -> Report:
         by_client: list[list[str]] = told["tasks"]
         claimed = [task for mine in by_client for task in mine]
         held = _held(project)
+        look = _look(project)
     report.add("claims", len(claimed) / told["seconds"], "/s", at_least=5_000, peer=PEER)
     report.add_times("claim", told["times"], p50=None, p99=50)
     fair = min(len(mine) for mine in by_client) / (len(claimed) / CLIENTS)
     report.add("least served client against the mean", fair, "x", at_least=0.5)
     report.add("processor time of the daemon for one claim", 1e6 * used / len(claimed), "us")
+    report.add(f"the janitor's look every second, {tasks:,} tasks at work", 1000 * look, "ms")
     _check(report, by_client, held, tasks)
     return report
+
+
+def _look(project: Project) -> float:
+    """Return how long the daemon looks, every second, for what silence has ended."""
+    took: list[float] = []
+    with opened(project) as (store, app):
+        for _ in range(11):
+            began = time.perf_counter()
+            store.read(app.is_anything_silent)
+            took.append(time.perf_counter() - began)
+    return median(took)
 
 
 def _held(project: Project) -> dict[str, str]:
@@ -65,7 +80,7 @@ def _check(report: Report, by_client: list[list[str]], held: dict[str, str], tas
 def without_daemon(*, quick: bool) -> Report:
     """Let 16 processes claim a board dry without a daemon: each claim takes the lock and writes itself."""
     report = Report("processes", f"Claims by {PROCESSES} processes without a daemon")
-    tasks = 100 if quick else 300
+    tasks = 32 if quick else 128
     _race(report, "by covey task next", tasks, [*covey("task", "next", "--json", "--as")])
     _race(report, "in processes that stay", 4 * tasks, None)
     return report

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.figures import Report, median
-from bench.project import Job, add_job, claim_job, fill, opened, run, sample
-from covey.app.app import App
-from covey.core.sessions import Changed, Registered, State, first
-from covey.store import rows
+from bench.project import OWNER, Job, add_job, claim_job, fill, opened, run, sample
+from covey.app import shapes
+from covey.app.app import VERBS, App
+from covey.core.sessions import Changed, State
 from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
 
@@ -37,7 +37,7 @@ def growth(*, quick: bool) -> Report:
         fill(*one, 1_000)
         fill(*other, many, batch=5_000)
         base, big = _cost(*one), _cost(*other)
-        _lengthen(other[0], long)
+        _lengthen(*other, long)
         base_again, longest = _cost(*one), _cost(*other)
     for name in ("claim", "append", "tail"):
         small_cost = min(getattr(base, name), getattr(base_again, name))
@@ -65,17 +65,11 @@ def _tail(store: SqliteStore) -> float:
     return median(took)
 
 
-def _lengthen(store: SqliteStore, events: int) -> None:
+def _lengthen(store: SqliteStore, app: App, events: int) -> None:
     """Append events of sessions that go to work and back, until the log has this many."""
-
-    def register(tx: Tx) -> None:
-        for number in range(SESSIONS):
-            name, event = f"long{number}", Registered()
-            session = first(name, event, tx.now)
-            tx.insert(rows.SESSIONS, session)
-            tx.append(name, name, event, session)
-
-    store.write(register)
+    named = (shapes.NewSession(name=f"long{number}") for number in range(SESSIONS))
+    verb = VERBS["session.new"]
+    run(store, (app.job(verb, OWNER, asked, {}, key=None, request=b"") for asked in named), SESSIONS)
     run(store, _turns((events - store.head.seq) // 100), 50)
 
 

@@ -38,7 +38,7 @@ Try it in a repository of your own:
   covey status                           see who does what
   covey up                               start the daemon: REST, events, many clients
 
-Every command works without the daemon too, and takes --json."""
+All but up and down works without the daemon too, and takes --json."""
 
 
 class Wrong(Exception):
@@ -288,7 +288,7 @@ def _report(scene: Scene, events: list[Row]) -> str:
     waiting = counts["merging"] + counts["review"]
     ended = f"{one(counts['done'], 'task')} done, {waiting} handed in and waiting to land"
     by = f"{one(_number(events, 'lease.taken'), 'lease')}, {one(_number(events, 'mail.sent'), 'message')}"
-    head = f"The board is dry after {scene.seconds:.1f} s: {ended}."
+    head = f"The board is dry after {scene.story[-1][0]:.1f} s: {ended}."
     return f"{head}\n{by}; no task was ever held by two.\n\n{table(rows)}\n"
 
 
@@ -299,4 +299,6 @@ def _number(events: list[Row], kind: str) -> int:
 def _verify(root: Path) -> str:
     """Let covey fold the log again and compare it with every row."""
     said: dict[str, Any] = json.loads(_covey(root, "log", "verify", "--json"))
-    return f"covey log verify: {json.dumps(said)}"
+    if not said["sound"]:
+        raise Wrong(f"covey log verify found {one(said['count'], 'problem')}: {said['problems'][0]}")
+    return f"covey log verify: {one(said['events'], 'event')} and {one(said['rows'], 'row')}, all sound."

@@ -1,0 +1,51 @@
+"""The bench runs, tells what it found, and fails only for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import BENCHMARKS, main
+from bench.figures import Report, number, percentile, table
+
+
+def test_a_percentile_is_a_value_that_was_measured() -> None:
+    values = [float(value) for value in range(1, 101)]
+    assert percentile(values, 50) == 50
+    assert percentile(values, 99) == 99
+    assert percentile([7.0], 99) == 7
+
+
+def test_a_number_is_shown_with_the_digits_that_mean_something() -> None:
+    assert [number(value, "ms") for value in (0.1234, 12.34, 1234.5, 5.0)] == ["0.12 ms", "12.3 ms", "1,234 ms", "5 ms"]
+
+
+def test_a_missed_target_is_shown_and_is_no_error() -> None:
+    report = Report("x", "Something")
+    report.add("slow", 10, "ms", at_most=5, peer="7 ms")
+    assert "NO" in table([report])
+    assert not report.wrong
+
+
+def test_a_double_claim_is_an_error() -> None:
+    report = Report("x", "Something")
+    report.must_be_zero("claimed twice", 1)
+    assert report.wrong
+    assert "WRONG" in table([report])
+
+
+def test_claims_are_measured_and_written_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.claims.TASKS", (200, 200))
+    path = tmp_path / "latest.json"
+    assert main(["claims", "--quick", "--out", str(path)]) == 0
+    told = json.loads(path.read_text())
+    (report,) = told["reports"]
+    figures = {figure["label"]: figure for figure in report["figures"]}
+    assert figures["claims"]["value"] > 0
+    assert figures["claimed twice"]["met"] is True
+    assert "140/s" in capsys.readouterr().out
+    assert report["name"] in BENCHMARKS
