@@ -9,6 +9,7 @@ import json
 import logging
 import logging.handlers
 import os
+import random
 import signal
 import socket
 import ssl
@@ -42,6 +43,10 @@ PATIENCE = 5.0
 """Seconds for which a command without a daemon may hold the lock while we start."""
 GRACE = 3
 """Seconds that requests under way have to end when the daemon stops."""
+
+PORTS = range(20_000, 32_768)
+STUCK = 60
+"""Seconds for which a client may take nothing of what it was sent."""
 
 log = logging.getLogger("covey.daemon")
 
@@ -88,7 +93,7 @@ class Daemon:
             socket.gethostname().lower(),
         }
         if bind is not None:
-            names.add(bind.host.lower())
+            names.add(f"[{bind.host}]" if ":" in bind.host else bind.host.lower())
         self.url = f"http://127.0.0.1:{own}"
         self._web = Web(self._app, project.owner_token.read_text().strip(), Doors(names, ports))
         self._servers = [self._server(i) for i in range(len(self._sockets))]
@@ -100,6 +105,7 @@ class Daemon:
             self._lock.take(PATIENCE)
         except Unavailable:
             raise Refused("This project has a daemon already.", hint="covey status tells where it answers.") from None
+        self.project.daemon_file.unlink(missing_ok=True)  # what a killed daemon said names a process that is gone
 
     def _server(self, number: int) -> _Server:
         tls = self._bind if number else None
@@ -210,17 +216,32 @@ def host_name(project: Project, log_id: str) -> str:
 def _loopback(project: Project, port: int | None) -> socket.socket:
     """Listen on the port that the project had before, or on one that is free and stays the project's."""
     kept = project.state / "port"
-    if port is None and kept.exists():
-        port = int(kept.read_text())
-    listening = _listen("127.0.0.1", port or 0)
-    kept.write_text(str(listening.getsockname()[1]))
+    text = kept.read_text().strip() if kept.exists() else ""
+    known = int(text) if text.isdigit() else 0
+    wanted = port or known
+    listening = _listen("127.0.0.1", wanted) if wanted else _listen_anywhere()
+    own = listening.getsockname()[1]
+    if own != known:
+        part = kept.with_suffix(".part")
+        part.write_text(str(own))
+        part.rename(kept)
     return listening
+
+
+def _listen_anywhere() -> socket.socket:
+    """Listen on a free port that the kernel gives to no outgoing connection, so that it is free after a restart too."""
+    for port in random.sample(PORTS, 50):
+        with contextlib.suppress(Refused):
+            return _listen("127.0.0.1", port)
+    return _listen("127.0.0.1", 0)
 
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # the kernel hangs up on a client that takes nothing, whatever is buffered
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK * 1000)
     try:
         listening.bind((host, port))
     except OSError as error:

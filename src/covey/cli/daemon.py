@@ -36,7 +36,11 @@ def answering(project: Project) -> dict[str, Any] | None:
         connection = http.client.HTTPConnection("127.0.0.1", int(said["port"]), timeout=10)
         token = project.owner_token.read_text().strip()
         connection.request("GET", "/api/status", headers={"Authorization": f"Bearer {token}"})
-        return said if connection.getresponse().status == 200 else None
+        if connection.getresponse().status != 200:
+            return None
+        # Read again: what a killed daemon had said is gone before another one answers at its port.
+        said = json.loads(project.daemon_file.read_text())
+        return said
     except (OSError, ValueError, KeyError, http.client.HTTPException):
         return None
 
