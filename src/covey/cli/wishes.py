@@ -97,6 +97,10 @@ def _wish(values: dict[str, Any], number: int, where: str) -> Wish:
         raise Invalid(f"{where}: there is no status {own['status'][:40]!r}.", hint=f"There are {known}.")
     if not isinstance(values.get("title"), str):
         raise Invalid(f"{where}: the title is missing." if "title" not in values else f"{where}: title: expected str.")
+    unknown = next((name for name in values if name not in {*_FIELDS, "needs", "needs_any"}), None)
+    if unknown is not None:
+        known = ", ".join(sorted({*_FIELDS, "key", "needs", "needs_any", "parent", "status"}))
+        raise Invalid(f"{where}: there is no field {unknown[:80]!r}.", hint=f"There are {known}.")
     names = {name: values.pop(name, []) for name in ("needs", "needs_any")}
     for name, value in names.items():
         if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
@@ -130,12 +134,8 @@ def _checked(wishes: list[Wish], file: str) -> list[Wish]:
 
 
 def _check(wish: Wish, where: str) -> None:
-    unknown = next((name for name in wish.fields if name not in _FIELDS), None)
-    if unknown is not None:
-        known = ", ".join(sorted({*_FIELDS, "key", "needs", "needs_any", "parent", "status"}))
-        raise Invalid(f"{where}: there is no field {unknown[:80]!r}.", hint=f"There are {known}.")
     try:
-        task = msgspec.convert({**wish.fields, "title": wish.title, "key": wish.key}, ImportedTask)
+        task = msgspec.convert({**wish.fields, "title": wish.title, "key": wish.key[:500]}, ImportedTask)
         texts.line(task.title, "The title", texts.TITLE)
         texts.prose(task.body, "The body")
         if task.note is not None:

@@ -1,0 +1,65 @@
+"""Completion in the shells: commands, options and what is on the board."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.shell import Shell
+
+
+def _offers(shell: Shell, *words: str) -> list[str]:
+    return shell.ok("__complete", *words).split()
+
+
+def test_words_options_and_tasks_are_completed(shell: Shell) -> None:
+    shell.ok("task", "add", "One", "--assignee", "ada")
+    shell.ok("task", "add", "Two")
+    shell.ok("task", "claim", "ADA-1", "--as", "ada")
+    assert _offers(shell, "ta") == ["task"]
+    assert {"task", "lease", "mail", "merge", "session", "status", "log", "init", "up", "down"} <= set(
+        _offers(shell, "")
+    )
+    assert _offers(shell, "task", "cl") == ["claim"]
+    assert _offers(shell, "task", "claim", "") == ["ADA-1", "T-1"]
+    assert _offers(shell, "task", "claim", "T") == ["T-1"]
+    assert _offers(shell, "task", "claim", "T-1", "") == []
+    assert _offers(shell, "task", "claim", "T-1", "--a") == ["--as"]
+    assert _offers(shell, "task", "claim", "--as", "a") == ["ada"]
+    assert _offers(shell, "task", "list", "--status", "b") == ["backlog", "blocked"]
+    assert _offers(shell, "task", "edit", "T-1", "--clear", "nee") == ["needs", "needs_any"]
+    assert _offers(shell, "log", "ver") == ["verify"]
+    assert _offers(shell, "completion", "") == ["bash", "fish", "zsh"]
+    assert _offers(shell, "-C", str(shell.folder), "task", "show", "A") == ["ADA-1"]
+
+
+def test_where_nothing_can_be_known_nothing_is_offered_and_nothing_said(bare_shell: Shell) -> None:
+    done = bare_shell.run("__complete", "task", "claim", "")
+    assert (done.stdout, done.stderr) == ("", "")
+    assert bare_shell.run("__complete", "nonsense", "").stderr == ""
+
+
+def test_the_script_for_bash_completes(shell: Shell) -> None:
+    shell.ok("task", "add", "One")
+    (shell.folder / "rc").write_text(shell.ok("completion", "bash"))
+    (shell.folder / "bin").mkdir()
+    (shell.folder / "bin" / "covey").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m covey "$@"\n')
+    (shell.folder / "bin" / "covey").chmod(0o755)
+    typed = "source ./rc; COMP_WORDS=(covey task claim T); COMP_CWORD=3; _covey; printf '%s ' \"${COMPREPLY[@]}\""
+    env = shell.env | {"PATH": f"{shell.folder / 'bin'}{os.pathsep}{shell.env['PATH']}"}
+    done = subprocess.run(["bash", "-c", typed], cwd=shell.folder, env=env, capture_output=True, text=True, check=False)
+    assert (done.stdout.split(), done.stderr) == (["T-1"], "")
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_each_script_is_accepted_by_its_shell(shell: Shell, name: str) -> None:
+    script = shell.ok("completion", name)
+    assert shell.json("completion", name) == {"shell": name, "script": script}
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    done = subprocess.run([name, "-n", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,136 @@
+"""covey init, and where covey finds its project."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from covey import config
+from tests.cli.shell import Shell
+
+
+def _snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mode, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_init_makes_settings_state_board_and_token(bare_shell: Shell) -> None:
+    said = bare_shell.ok("init")
+    assert said.count("\n") == 4
+    assert "covey task add" in said
+    assert bare_shell.state.stat().st_mode & 0o777 == 0o700
+    token = bare_shell.state / "owner.token"
+    assert token.stat().st_mode & 0o777 == 0o600
+    assert len(token.read_text().strip()) >= 40
+    settings = config.load(bare_shell.folder)
+    assert settings == replace(config.Config(), project=config.Project(main="trunk"))
+
+
+def test_the_settings_name_every_default(bare_shell: Shell) -> None:
+    bare_shell.ok("init")
+    text = (bare_shell.folder / "covey.toml").read_text()
+    every = "\n".join(line.removeprefix("# ") if " = " in line else line for line in text.splitlines())
+    assert config.parse(every) == replace(config.Config(), project=config.Project(main="trunk"))
+
+
+def test_a_second_init_changes_nothing_and_says_so(shell: Shell) -> None:
+    shell.ok("task", "add", "Keep me")
+    (shell.folder / "covey.toml").write_text("[board]\nclaim_ttl = 7\n")
+    before = _snapshot(shell.folder)
+    assert "nothing was changed" in shell.ok("init")
+    assert json.loads(shell.ok("init", "--json"))["made"] == []
+    after = _snapshot(shell.folder)
+    assert before == after
+
+
+def test_ten_inits_at_once_make_one_board(bare_shell: Shell) -> None:
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "covey", "init", "--json"],
+            cwd=bare_shell.folder,
+            env=bare_shell.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(10)
+    ]
+    said = [process.communicate(timeout=120) for process in started]
+    assert [process.returncode for process in started] == [0] * 10, said
+    made = [what for out, _ in said for what in json.loads(out)["made"]]
+    assert sorted(made) == ["covey.toml", "the board", "the owner's token"]
+    assert [event["kind"] for event in bare_shell.json("log")] == ["log.begun"]
+
+
+def test_a_folder_that_is_no_repository_is_refused_in_one_sentence(bare_shell: Shell, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for words in (("init",), ("task", "list"), ("status",), ("up",)):
+        assert "is in no git repository." in bare_shell.at(elsewhere).fails(2, *words)
+
+
+def test_a_repository_without_covey_says_how_to_begin(bare_shell: Shell) -> None:
+    assert "covey init" in bare_shell.fails(5, "task", "list")
+    assert not bare_shell.state.exists()
+
+
+def test_every_worktree_and_subfolder_has_the_same_board(shell: Shell, tmp_path: Path) -> None:
+    shell.ok("task", "add", "Shared")
+    deep = shell.folder / "a" / "b"
+    deep.mkdir(parents=True)
+    linked = tmp_path / "linked"
+    shell.git("worktree", "add", "-q", str(linked))
+    inner = linked / "c"
+    inner.mkdir()
+    for folder in (deep, linked, inner, shell.folder / ".git", shell.state):
+        assert [task["title"] for task in shell.at(folder).json("task", "list")] == ["Shared"], folder
+    assert "nothing was changed" in shell.at(linked).ok("init")
+    assert not (linked / "covey.toml").exists()
+    assert shell.at(tmp_path).json("-C", str(linked), "task", "list") == shell.json("task", "list")
+    assert shell.at(tmp_path).json("task", "list", "-C", str(deep)) == shell.json("task", "list")
+
+
+def test_a_bare_repository_has_a_board(bare_shell: Shell, tmp_path: Path) -> None:
+    folder = tmp_path / "store.git"
+    bare_shell.git("clone", "-q", "--bare", str(bare_shell.folder), str(folder))
+    bare = bare_shell.at(folder)
+    assert bare.json("init")["project"] == "store"
+    bare.ok("task", "add", "In the bare one")
+    assert [task["title"] for task in bare.json("task", "list")] == ["In the bare one"]
+    assert config.load(folder).project.main == "trunk"
+
+
+def test_a_submodule_has_a_board_of_its_own(shell: Shell, tmp_path: Path) -> None:
+    library = shell.at(tmp_path / "library")
+    library.folder.mkdir()
+    library.git("init", "-q", "-b", "main")
+    library.git("commit", "-q", "--allow-empty", "-m", "begin")
+    shell.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.folder), "lib")
+    inside = shell.at(shell.folder / "lib")
+    assert "covey init" in inside.fails(5, "task", "list")
+    inside.ok("init")
+    inside.ok("task", "add", "Of the library")
+    shell.ok("task", "add", "Of the shop")
+    assert [task["title"] for task in inside.json("task", "list")] == ["Of the library"]
+    assert [task["title"] for task in shell.json("task", "list")] == ["Of the shop"]
+
+
+def test_two_repositories_do_not_meet(shell: Shell, tmp_path: Path) -> None:
+    other = shell.at(tmp_path / "other")
+    other.folder.mkdir()
+    other.git("init", "-q")
+    other.ok("init")
+    shell.ok("task", "add", "Here")
+    assert other.json("task", "list") == []
+
+
+def test_a_typo_in_the_settings_names_its_line(shell: Shell) -> None:
+    (shell.folder / "covey.toml").write_text("[board]\nclaim_tll = 7\n")
+    said = shell.fails(2, "task", "list")
+    assert "covey.toml line 2" in said
+    assert "claim_ttl" in said
