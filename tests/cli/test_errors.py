@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -132,8 +133,6 @@ def test_nothing_is_coloured_outside_a_terminal(shell: Shell) -> None:
 
 
 def test_colours_are_for_terminals_and_respect_no_color(shell: Shell) -> None:
-    import pty
-
     shell.ok("task", "add", "There is one")
     shell.ok("task", "claim", "T-1")
 

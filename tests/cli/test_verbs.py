@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -238,9 +240,6 @@ def test_status_of_many_tasks_is_cut(shell: Shell) -> None:
 
 @pytest.mark.parametrize("shape", ["plain", "json"])
 def test_following_the_log_shows_what_happens(shell: Shell, shape: str) -> None:
-    import subprocess
-    import sys
-
     follower = subprocess.Popen(
         [sys.executable, "-m", "covey", "log", "--follow", *(["--json"] if shape == "json" else [])],
         cwd=shell.folder, env=shell.env, stdout=subprocess.PIPE, text=True,

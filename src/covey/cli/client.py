@@ -11,7 +11,7 @@ import time
 
 from covey.cli.addresses import ADDRESSES, OWNER_ONLY
 from covey.cli.wire import Lost, Wire
-from covey.errors import CoveyError, Denied, Invalid, Unavailable
+from covey.errors import CoveyError, Denied, Invalid, NotFound, Unavailable
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ NOT_THERE = 2.0
 LOCK_TAKEN = 30.0
 """Seconds to wait while somebody else writes."""
 PAUSE = 0.005
+_NOUNS = {"task": "task", "lease": "lease", "mail": "message", "merge": "merge", "session": "session"}
 
 
 class Answer:
@@ -63,6 +64,10 @@ class Client:
         fields = fields or {}
         if self.token is not None:
             refuse_in_run(verb, fields)
+        for value in (params or {}).values():
+            if not value or "/" in value:
+                # No address can hold such a name, so neither way of asking is given it.
+                raise NotFound(f"There is no {_NOUNS[verb.partition('.')[0]]} {value[:80]!r}.")
         key, body, query = None, b"", ""
         if method == "GET":
             query = encode_query(fields)
@@ -217,8 +222,6 @@ class Question:
 
 
 def _by_http(wire: Wire, question: Question) -> Answer:
-    if any(not value for value in question.params.values()):
-        raise Invalid("An empty name stands for nothing.")
     target = question.target(quoted=True)
     status, headers, body = wire.ask(question.method, target, question.body, question.key)
     if status >= 400 or status < 200:

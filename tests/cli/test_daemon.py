@@ -1,0 +1,265 @@
+"""The same with and without a daemon, and nothing lost between the two."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from covey import PROTOCOL
+from tests.cli.shell import Shell
+
+SCRIPT = [
+    ["task", "add", "First", "--assignee", "ada", "--body", "ünïcödé", "--scope", "src/**"],
+    ["task", "add", "Second", "--needs", "ADA-1", "--priority", "3"],
+    ["task", "add", "Third", "--parent", "T-1"],
+    ["task", "add", "A title that is too long " + "x" * 500],
+    ["task", "import", "TODO.md"],
+    ["task", "import", "TODO.md"],
+    ["task", "import", "bad.jsonl"],
+    ["task", "claim", "ADA-1", "--as", "ada"],
+    ["task", "claim", "ADA-1", "--as", "bob"],
+    ["task", "claim", "T-1", "--as", "bob"],
+    ["task", "next", "--as", "bob"],
+    ["task", "renew", "ADA-1", "--as", "ada", "--fence", "1"],
+    ["task", "renew", "ADA-1", "--as", "ada", "--fence", "2"],
+    ["task", "edit", "T-1", "--note", "Look", "--clear", "needs"],
+    ["task", "edit", "T-1", "--needs", "T-1"],
+    ["task", "handin", "ADA-1", "--as", "ada", "--fence", "1", "--commit", "HEAD"],
+    ["task", "release", "T-2", "--as", "bob", "--reason", "no time"],
+    ["task", "block", "T-2", "Which one?"],
+    ["task", "deps", "T-1"],
+    ["task", "drop", "T-3", "no use"],
+    ["task", "show", "T-9"],
+    ["task", "show", "no / such?id=%20"],
+    ["task", "list", "--status", "todo"],
+    ["task", "list", "--all"],
+    ["merge", "list"],
+    ["merge", "reject", "merge-99", "why"],
+    ["lease", "take", "docs/**", "port:1", "--as", "ada"],
+    ["lease", "take", "docs/a", "--as", "bob"],
+    ["lease", "take", "bad name:", "--as", "bob"],
+    ["lease", "list"],
+    ["session", "new", "eve", "--role", "quality", "--wip", "1"],
+    ["session", "new", "eve"],
+    ["session", "list"],
+    ["mail", "send", "eve", "Hello"],
+    ["mail", "send", "nobody", "Hello"],
+    ["mail", "inbox", "--as", "eve"],
+    ["mail", "inbox"],
+    ["task", "next", "--as", "eve"],
+    ["task", "next", "--as", "eve"],
+    ["task", "export", "--format", "jsonl"],
+    ["task", "export", "TODO.md"],
+    ["log", "--kind", "task", "--actor", "ada"],
+    ["status"],
+]
+
+
+def _told(shell: Shell) -> list[Any]:
+    (shell.folder / "TODO.md").write_text("- [ ] Fourth\n  - [ ] Fifth\n")
+    (shell.folder / "bad.jsonl").write_text('{"title": "Fine"}\n{"titel": "typo"}\n')
+    told = []
+    for words in SCRIPT:
+        done = shell.run(*words, "--json")
+        told.append((words[:2], done.returncode, _timeless(done.stdout), _timeless(done.stderr)))
+    return told
+
+
+def _timeless(text: str) -> str:
+    """Return what was printed without times, log numbers, random ids and hashes."""
+    text = re.sub(r"\d{9,}\.\d+", "TIME", text)
+    text = re.sub(r'"(seq|fence)":\d+', r'"\1":N', text)
+    text = re.sub(r"\b(merge|lease|mail|alert)-\d+", r"\1-N", text)
+    return re.sub(r"\b[0-9a-f]{32,}\b(-\d+)?", "HEX", text)
+
+
+@pytest.mark.xdist_group("busy")
+def test_every_command_says_the_same_with_and_without_a_daemon(shell: Shell, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "shop"
+    shutil.copytree(shell.folder, other)
+    served = shell.at(other)
+    url = served.json("up")["url"]
+    try:
+        assert f"daemon up at {url}" in served.ok("status")
+        for alone, with_daemon in zip(_told(shell), _told(served), strict=True):
+            assert with_daemon == alone
+        kinds = [event["kind"] for event in served.json("log") if not event["kind"].startswith("daemon.")]
+        assert kinds == [event["kind"] for event in shell.json("log")]
+    finally:
+        served.run("down")
+
+
+def test_a_run_works_with_its_own_token_and_nothing_else(served: Shell) -> None:
+    url = served.json("up")["url"]
+    served.ok("task", "add", "One")
+    served.ok("session", "new", "ada")
+    run = {"COVEY_TOKEN": served.json("session", "token", "ada")["token"], "COVEY_URL": url}
+    claimed = json.loads(served.ok("task", "next", "--json", env=run))
+    assert (claimed["session"], claimed["fence"]) == ("ada", 1)
+    assert "fence of the claim is missing" in served.fails(2, "task", "renew", "T-1", env=run)
+    served.ok("task", "renew", "T-1", env=run | {"COVEY_FENCE": "1"})
+    assert "ada" in served.ok("status", env=run)
+    served.ok("mail", "send", "owner", "Hello", env=run)
+    assert served.json("mail", "inbox")[0]["sender"] == "ada"
+    assert "not known" in served.fails(6, "task", "next", env=run | {"COVEY_TOKEN": "wrong"})
+
+
+def test_a_daemon_that_died_leaves_everything_to_the_command(served: Shell) -> None:
+    served.ok("task", "add", "Before")
+    pid = served.json("up")["pid"]
+    os.kill(pid, signal.SIGKILL)
+    served.ok("task", "add", "After")
+    assert [task["title"] for task in served.json("task", "list")] == ["Before", "After"]
+    assert (served.state / "daemon.json").exists()
+    assert "no daemon" in served.ok("status")
+
+
+def test_kills_and_restarts_lose_no_command_and_repeat_none(shell: Shell) -> None:
+    stop = threading.Event()
+
+    def trouble() -> None:
+        while not stop.is_set():
+            done = shell.run("up", "--json")
+            if done.returncode == 0:
+                os.kill(json.loads(done.stdout)["pid"], signal.SIGKILL)
+
+    with ThreadPoolExecutor(4) as pool:
+        troubled = pool.submit(trouble)
+        results = list(pool.map(lambda n: shell.run("task", "add", f"Task {n}", "--json"), range(24)))
+        stop.set()
+        troubled.result(120)
+    failed = [done.stderr for done in results if done.returncode != 0]
+    assert failed == []
+    titles = sorted(task["title"] for task in shell.json("task", "list"))
+    assert titles == sorted(f"Task {n}" for n in range(24))
+
+
+@contextmanager
+def _between(served: Shell, after: Callable[[int], bool]) -> Iterator[list[int]]:
+    """Stand between command and daemon; `after` says of each request whether its answer is passed on."""
+    told = json.loads((served.state / "daemon.json").read_text())
+    listening = socket.create_server(("127.0.0.1", 0))
+    seen: list[int] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                client, _ = listening.accept()
+            except OSError:
+                return
+            with client, socket.create_connection(("127.0.0.1", told["port"])) as daemon:
+                request = client.recv(65536)
+                host = f"Host: 127.0.0.1:{listening.getsockname()[1]}".encode()
+                daemon.sendall(request.replace(host, f"Host: 127.0.0.1:{told['port']}".encode()))
+                answer = daemon.recv(65536)
+                seen.append(len(answer))
+                if after(len(seen)):
+                    client.sendall(answer)
+
+    worker = threading.Thread(target=serve, daemon=True)
+    worker.start()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    (served.state / "daemon.json").write_text(json.dumps(told | {"url": url}))
+    try:
+        yield seen
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        worker.join(60)
+
+
+def test_an_answer_that_was_lost_is_asked_for_again_and_done_once(served: Shell) -> None:
+    with _between(served, lambda count: count > 2) as seen:
+        assert served.json("task", "add", "Once")["id"] == "T-1"
+    assert len(seen) == 3
+    (served.state / "daemon.json").unlink()
+    served.run("down")
+
+
+def test_a_daemon_killed_before_its_answer_was_read_has_done_it_once(served: Shell) -> None:
+    served.ok("task", "add", "Only one")
+    pid = served.json("up")["pid"]
+
+    def kill(count: int) -> bool:
+        os.kill(pid, signal.SIGKILL)
+        return False
+
+    with _between(served, kill) as seen:
+        claimed = served.json("task", "next", "--as", "ada")
+    assert len(seen) == 1
+    assert (claimed["id"], claimed["fence"]) == ("T-1", 1)
+    assert len(served.json("log", "--kind", "task.claimed")) == 1
+
+
+def test_another_protocol_is_refused_with_what_to_do(served: Shell) -> None:
+    code = (
+        f"import covey; covey.PROTOCOL = {PROTOCOL + '0'!r}; from covey.cli.main import main; raise SystemExit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "task", "list"],
+        cwd=served.folder, env=served.env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 5
+    assert "another version" in done.stderr and "covey down" in done.stderr
+
+
+def test_two_daemons_of_two_repositories_do_not_meet(served: Shell, tmp_path: Path) -> None:
+    other = served.at(tmp_path / "other")
+    other.folder.mkdir()
+    other.git("init", "-q")
+    other.ok("init")
+    other.ok("up")
+    try:
+        other.ok("task", "add", "There")
+        served.ok("task", "add", "Here")
+        assert [task["title"] for task in other.json("task", "list")] == ["There"]
+        assert [task["title"] for task in served.json("task", "list")] == ["Here"]
+    finally:
+        other.run("down")
+
+
+HEAVY = {
+    "msgspec",
+    "apsw",
+    "asyncio",
+    "dataclasses",
+    "typing",
+    "inspect",
+    "http.client",
+    "subprocess",
+    "pathlib",
+    "uuid",
+}
+
+
+def _imported(shell: Shell, *words: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "from covey.cli.main import main; raise SystemExit(main())", *words],
+        cwd=shell.folder, env=shell.env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-500:]
+    return {line.split("|")[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+
+
+def test_commands_of_agents_import_next_to_nothing_while_a_daemon_runs(served: Shell) -> None:
+    served.ok("task", "add", "One")
+    already = _imported(served, "--version")
+    for words in (["task", "claim", "T-1", "--as", "ada"], ["task", "list"], ["mail", "inbox"], ["lease", "list"]):
+        fresh = _imported(served, *words) - already
+        assert not fresh & HEAVY, words
+        assert not [name for name in fresh if name.startswith(("covey.core", "covey.app", "covey.store"))], words
+    assert len(_imported(served, "--help") - already) == 0
