@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import resource
 import shutil
 import threading
 import time
@@ -268,10 +269,11 @@ def test_a_flipped_byte_anywhere_in_the_file_never_makes_a_traceback(told: Path,
 # Long texts
 
 
-def test_a_long_text_that_was_altered_is_found(store: Path) -> None:
-    alter(store, "UPDATE blobs SET text = text || '!' WHERE rowid = 1")
-    (problem,) = audit.verify(store).problems
-    assert "does not have this hash and size" in problem
+@pytest.mark.parametrize("change", ["text = text || '!'", "size = size + 1", "sha256 = sha256 || '0'"])
+def test_a_long_text_that_was_altered_is_found(store: Path, change: str) -> None:
+    alter(store, f"UPDATE blobs SET {change} WHERE rowid = 1")
+    problems = audit.verify(store).problems
+    assert [problem for problem in problems if "does not have this hash and size" in problem]
 
 
 def test_a_long_text_of_an_open_task_that_is_gone_is_found(tmp_path: Path) -> None:
@@ -530,7 +532,8 @@ def _at_size(folder: Path, tasks: int, events: int, patience: float) -> None:
     start = time.monotonic()
     project.store.write(audit.rebuild)
     rebuilt = time.monotonic() - start
-    print(f"{report.events} events, {report.rows} rows: verify {verified:.1f} s, rebuild {rebuilt:.1f} s")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(f"{report.events} events, {report.rows} rows: verify {verified:.1f} s, rebuild {rebuilt:.1f} s, {memory} MiB")
     project.close()
     assert every_row(project.path) == live
     assert audit.verify(project.path).sound
