@@ -41,10 +41,13 @@ def main(argv: list[str] | None = None) -> int:
     unknown = set(words.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+    load = os.getloadavg()[0]
     reports = [_run(name, quick=words.quick) for name in words.names or BENCHMARKS]
+    about = _about(quick=words.quick)
+    print(f"covey {__version__}, {about['processors']} processors, load {load:.1f} at the start\n")
     print(figures.table(reports))
     print("\nThe best peer was measured elsewhere, on a similar machine. Read ratios rather than numbers.")
-    figures.write(words.out, reports, _about(quick=words.quick))
+    figures.write(words.out, reports, about | {"load": load})
     print(f"Written to {os.path.relpath(words.out)}.")
     return 1 if any(report.wrong for report in reports) else 0
 
@@ -64,7 +67,6 @@ def _about(*, quick: bool) -> dict[str, object]:
         "python": platform.python_version(),
         "sqlite": apsw.sqlite_lib_version(),
         "processors": os.cpu_count(),
-        "load": os.getloadavg()[0],
         "time": round(time.time()),
         "quick": quick,
     }

@@ -57,11 +57,17 @@ class Report:
         self.figures.append(Figure(label, value, unit, target, at_least is not None, peer, note))
 
     def add_times(
-        self, label: str, times: Sequence[float], *, p50: float | None = None, p99: float | None = None
+        self,
+        label: str,
+        times: Sequence[float],
+        *,
+        p50: float | None = None,
+        p99: float | None = None,
+        peer: str = "",
     ) -> None:
         """Enter median and 99th percentile of some times in seconds, as milliseconds."""
         self.add(f"{label} p50", 1000 * percentile(times, 50), "ms", at_most=p50)
-        self.add(f"{label} p99", 1000 * percentile(times, 99), "ms", at_most=p99)
+        self.add(f"{label} p99", 1000 * percentile(times, 99), "ms", at_most=p99, peer=peer)
 
     def must_be_zero(self, label: str, number: int) -> None:
         """Enter a number of which anything but zero is an error, whatever the stopwatch says."""

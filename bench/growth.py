@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from bench.figures import Report, median
+from bench.figures import Report, percentile
 from bench.project import OWNER, Job, add_job, claim_job, fill, opened, run, sample
 from covey.app import shapes
 from covey.app.app import VERBS, App
@@ -48,10 +48,13 @@ def growth(*, quick: bool) -> Report:
 
 
 def _cost(store: SqliteStore, app: App) -> Cost:
-    """Return what one claim, one append and one event read cost, each from the median commit or page."""
-    claims = run(store, (claim_job(app, f"worker{i % BATCH}") for i in range(400)), BATCH)
-    appends = run(store, (add_job(app, i) for i in range(400)), BATCH)
-    return Cost(1e6 * median(claims) / BATCH, 1e6 * median(appends) / BATCH, _tail(store))
+    """Return what one claim, one append and one event read cost, each from a good commit or page.
+
+    The quickest fifth and not the median: what else the machine does must not look like growth.
+    """
+    claims = run(store, (claim_job(app, f"worker{i % BATCH}") for i in range(500)), BATCH)
+    appends = run(store, (add_job(app, i) for i in range(500)), BATCH)
+    return Cost(1e6 * percentile(claims, 20) / BATCH, 1e6 * percentile(appends, 20) / BATCH, _tail(store))
 
 
 def _tail(store: SqliteStore) -> float:
@@ -62,7 +65,7 @@ def _tail(store: SqliteStore) -> float:
         began = time.perf_counter()
         page = store.read(partial(Tx.events, after=last, limit=500))
         took.append(1e6 * (time.perf_counter() - began) / len(page))
-    return median(took)
+    return percentile(took, 20)
 
 
 def _lengthen(store: SqliteStore, app: App, events: int) -> None:

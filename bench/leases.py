@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bench.claims import SHARE
 from bench.figures import Report
 from bench.project import daemon, load, sample
 
@@ -26,5 +27,6 @@ def take(*, quick: bool) -> Report:
     )
     report.add_times("take", told["times"], p99=50)
     report.add("processor time of the daemon for one lease", 1e6 * used / wanted, "us")
+    report.add("share of a processor that the daemon got", used / told["seconds"], "x", note=SHARE)
     report.must_be_zero("not granted", wanted - told["statuses"].get("201", 0))
     return report
