@@ -18,8 +18,8 @@ from covey.core.fold import State
 from covey.core.sessions import Kind
 from covey.store import rows
 from covey.store.rows import Value
-from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
+from tests.store.stores import Open, sqlite
 
 __all__ = ["OWNER", "ManualClock", "Principal", "World"]
 
@@ -60,10 +60,12 @@ class ManualClock:
 class World:
     """One project: a store on disk, an App before it, and who asks."""
 
-    def __init__(self, folder: Path, config: Config | None = None, *, daemon: bool = True) -> None:
+    def __init__(
+        self, folder: Path, config: Config | None = None, *, daemon: bool = True, open_store: Open = sqlite
+    ) -> None:
         self.clock = ManualClock()
         self.config = config or Config()
-        self.store = SqliteStore(folder / "board.db", clock=lambda: self.clock.now().wall)
+        self.store = open_store(folder, lambda: self.clock.now().wall)
         self.app = self.start(daemon=daemon)
 
     def start(self, *, daemon: bool) -> App:

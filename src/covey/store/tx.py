@@ -287,9 +287,9 @@ class Tx:
         for resource in resources:
             text = leases.index(resource)
             if leases.is_path(resource) or resource == leases.REPO:
-                starts = [text[:end] for end in range(1, len(text))]
+                starts = [text[:end] for end in range(1, len(text) + 1)]
                 where = f"found IN ({', '.join('?' * len(starts))}) OR (found >= ? AND found < ?)"
-                values: list[str] = [*starts, text, text + "\U0010ffff"]
+                values: list[str] = [*starts, text, _beyond(text)]
             else:
                 where, values = "found = ?", [text]
             clause = f"WHERE id IN (SELECT lease FROM lease_resources WHERE {where})"
@@ -393,6 +393,13 @@ def read_head(db: Db) -> Head:
     """Return the end of the log as it is on disk."""
     found = db.rows("SELECT id, seq, hash FROM log")
     return Head(*found[0]) if found else Head("", 0, FIRST)
+
+
+def _beyond(start: str) -> str:
+    """Return the text that comes, by code points, right after all that begin with `start`."""
+    head = start.rstrip("\U0010ffff")
+    code = ord(head[-1]) + 1
+    return head[:-1] + chr(0xE000 if code == 0xD800 else code)
 
 
 def _parts(values: Sequence[str]) -> Iterator[tuple[Sequence[str], str]]:
