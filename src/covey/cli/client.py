@@ -5,11 +5,13 @@ A run's token (COVEY_TOKEN) speaks only over HTTP. Everyone else is the owner, w
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import time
 
 from covey.cli.addresses import ADDRESSES, OWNER_ONLY
+from covey.cli.place import quick_common, quick_place
 from covey.cli.wire import Lost, Wire
 from covey.errors import CoveyError, Denied, Invalid, NotFound, Unavailable
 
@@ -111,8 +113,10 @@ class Client:
 
     def _ask_owner_again(self, question: Question) -> Answer:
         """Take the writer's lock and answer ourselves, or find the daemon that holds it."""
+        gc.disable()  # Importing the rules makes much and throws nothing away.
         from covey.cli.alone import Alone
 
+        gc.enable()
         project = self.project()
         deadline = time.monotonic() + LOCK_TAKEN
         alone = Alone(project)
@@ -139,9 +143,13 @@ class Client:
         if self._project is None:
             from pathlib import Path
 
-            from covey.git.project import find
+            from covey.git.project import Project, find
 
-            self._project = find(Path(self.folder))
+            quick = quick_place(self.folder)
+            if quick is None:
+                self._project = find(Path(self.folder))
+            else:
+                self._project = Project(root=Path(quick[0]), common=Path(quick[1]), bare=False)
         return self._project.must_be_begun()
 
     def _run_wire(self) -> Wire:
@@ -159,10 +167,9 @@ class Client:
         """Return the way to the daemon if one holds the lock and says where it answers."""
         if self._wire is not None:
             return self._wire
-        from covey.cli.place import quick_state
-
-        state = quick_state(self.folder)
-        if state is None or not os.path.exists(os.path.join(state, "daemon.json")):
+        found = quick_common(self.folder)
+        state = "" if found is None else os.path.join(found[1], "covey")
+        if not state or not os.path.exists(os.path.join(state, "daemon.json")):
             state = str(self.project().state)
         return self._daemon(state) if is_locked(os.path.join(state, "lock")) else None
 

@@ -1,4 +1,4 @@
-"""The quick way to the state folder: by reading a few files, where git would have to be started.
+"""The quick way to the project: by reading a few files, where git would have to be started.
 
 It answers only for the plain shapes of a repository. Whatever is unusual is left to git.
 """
@@ -10,22 +10,41 @@ import os
 _UNUSUAL = (
     "GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM",
 )  # fmt: skip
+_SETTINGS = ("worktree", "bare = true", "include")
+"""What a repository's own settings may hold that makes its place unusual."""
 
 
-def quick_state(folder: str) -> str | None:
-    """Return the state folder of the project around a folder, or None if only git can tell."""
+def quick_common(folder: str) -> tuple[str, str] | None:
+    """Return the checkout around a folder and the repository's own folder, or None if only git can tell."""
     if any(name in os.environ for name in _UNUSUAL):
         return None
     while True:
-        common = _common(os.path.join(folder, ".git"))
+        entry = os.path.join(folder, ".git")
+        common = _common(entry)
         if common is not None:
-            return os.path.join(common, "covey")
-        if os.path.exists(os.path.join(folder, "HEAD")) or os.path.lexists(os.path.join(folder, ".git")):
+            return folder, common
+        if os.path.exists(os.path.join(folder, "HEAD")) or os.path.lexists(entry):
             return None
         parent = os.path.dirname(folder)
         if parent == folder:
             return None
         folder = parent
+
+
+def quick_place(folder: str) -> tuple[str, str] | None:
+    """Return the first checkout of the project around a folder and its own folder, or None if only git can tell."""
+    found = quick_common(os.path.realpath(folder))
+    if found is None:
+        return None
+    common = found[1]
+    try:
+        with open(os.path.join(common, "config"), encoding="utf-8") as file:
+            settings = file.read().lower()
+    except (OSError, UnicodeDecodeError):
+        return None
+    if any(word in settings for word in _SETTINGS) or os.path.basename(common) != ".git":
+        return None
+    return os.path.dirname(common), common
 
 
 def _common(entry: str) -> str | None:
