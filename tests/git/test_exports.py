@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from covey.app.app import VERBS, Principal
 from covey.app.verbs import read_query
 from covey.cli.log_care import run
+from covey.core.events import digest
 from covey.core.origins import Line
 from covey.errors import CoveyError, Invalid, NotFound, Refused, ToolFailed
 from covey.git import exports
@@ -472,6 +474,17 @@ def test_an_import_that_broke_off_is_told_whole_when_it_is_finished(project: Pro
         import_part(other, lines, log=log_of(other))
     with pytest.raises(Invalid, match="begins with its events"):
         import_part(other, [], log="0" * 32)
+
+
+def test_a_fork_with_hashes_of_its_own_is_refused(project: Project, other: Project, ask: Ask) -> None:
+    made = ask(project, "export", *ALL)
+    log = log_of(project)
+    lines = list(exports.read_lines(project, log, made["commit"], 0))
+    import_part(other, lines[:10], log=log)
+    event = replace(lines[10].event, prev=bytes(32))
+    with pytest.raises(Refused, match="is a fork: its event 11 does not follow the event 10"):
+        import_part(other, [Line(event, digest(event))], log=log)
+    assert len(table(other, "origin_events")) == 10
 
 
 # Adopt
