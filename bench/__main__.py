@@ -55,7 +55,10 @@ def main(argv: list[str] | None = None) -> int:
 def _run(name: str, *, quick: bool) -> Report:
     print(f"measuring {name} ...", end="", file=sys.stderr, flush=True)
     began = time.perf_counter()
-    report = BENCHMARKS[name](quick=quick)
+    try:
+        report = BENCHMARKS[name](quick=quick)
+    except Exception as error:  # noqa: BLE001 - one that fails must not hide the others' figures
+        report = Report(name, name, wrong=[f"{type(error).__name__}: {error}"])
     report.seconds = round(time.perf_counter() - began, 1)
     print(f" {report.seconds:g} s", file=sys.stderr)
     return report

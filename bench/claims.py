@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from bench.figures import Report, median
 from bench.project import OWNER, covey, daemon, load, opened, sample
@@ -89,17 +90,7 @@ def without_daemon(*, quick: bool) -> Report:
 
 def _race(report: Report, label: str, tasks: int, command: list[str] | None) -> None:
     with sample(tasks) as project:
-        words = [sys.executable, "-m", "bench.claims", str(project.root)]
-        began = time.perf_counter()
-        racers = [
-            subprocess.Popen(
-                [*words, f"worker{i}", *(command or ())],
-                stdout=subprocess.PIPE,
-                cwd=Path(__file__).parent.parent,
-            )
-            for i in range(PROCESSES)
-        ]
-        told = [json.loads(racer.communicate(timeout=120)[0]) for racer in racers]
+        told = _racers(project.root, command or [])
         began = min(one["began"] for one in told)
         seconds = max(one["ended"] for one in told) - began
         held = _held(project)
@@ -110,6 +101,34 @@ def _race(report: Report, label: str, tasks: int, command: list[str] | None) -> 
     fair = min(map(len, by_client)) / (tasks / PROCESSES)
     report.add("least served process against the mean", fair, "x", at_least=0.5)
     _check(report, by_client, held, tasks)
+
+
+def _racers(root: Path, command: list[str]) -> list[dict[str, Any]]:
+    """Let the processes race from one start, and return what each of them says; none is left, whatever happens."""
+    words = [sys.executable, "-m", "bench.claims", str(root)]
+    folder = Path(__file__).parent.parent
+    pipe = subprocess.PIPE
+    racers = [
+        subprocess.Popen([*words, f"worker{number}", *command], stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder)
+        for number in range(PROCESSES)
+    ]
+    try:
+        for racer in racers:
+            assert racer.stdout is not None
+            racer.stdout.readline()
+        for racer in racers:
+            assert racer.stdin is not None
+            racer.stdin.write(b"go\n")
+            racer.stdin.flush()
+        printed = [racer.communicate(timeout=120) for racer in racers]
+    finally:
+        for racer in racers:
+            racer.kill()
+            racer.wait()
+    for racer, (_, complaint) in zip(racers, printed, strict=True):
+        if racer.returncode:
+            raise RuntimeError(complaint.decode().strip().splitlines()[0])
+    return [json.loads(said) for said, _ in printed]
 
 
 def _claim(project: Project, session: str) -> str | None:
@@ -137,6 +156,8 @@ def main() -> None:
     project = projects.find(Path(root))
     claimed: list[str] = []
     times: list[float] = []
+    print("ready", flush=True)
+    sys.stdin.readline()
     began = time.monotonic()
     while True:
         start = time.perf_counter()
