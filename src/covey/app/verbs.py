@@ -233,6 +233,8 @@ def read_query(verb: Verb, pairs: list[tuple[str, str]]) -> Asked:
     values = dict(pairs)
     if len(values) != len(pairs):
         raise Invalid("A parameter stands twice in the query.")
+    if any(value.lower() == "null" for value in values.values()):  # msgspec would take it for one that is left out
+        raise Invalid("null is no value in a query.", hint="Leave the parameter out.")
     try:
         return msgspec.convert(values, verb.asked, strict=False)
     except msgspec.ValidationError as error:

@@ -39,8 +39,8 @@ def answering(project: Project) -> dict[str, Any] | None:
         if connection.getresponse().status != 200:
             return None
         # Read again: what a killed daemon had said is gone before another one answers at its port.
-        said = json.loads(project.daemon_file.read_text())
-        return said
+        again: dict[str, Any] = json.loads(project.daemon_file.read_text())
+        return again
     except (OSError, ValueError, KeyError, http.client.HTTPException):
         return None
 

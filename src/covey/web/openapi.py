@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from covey import __version__
+from covey.app.app import VERBS, Verb
 from covey.app.shapes import Problem
-from covey.app.verbs import VERBS, Verb
 
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {
@@ -34,7 +34,7 @@ def document() -> dict[str, Any]:
             verb, schemas[i], schemas[len(verbs) + i], components
         )
     paths["/api/events"] = {"get": _events()}
-    return {
+    described = {
         "openapi": "3.1.0",
         "info": {"title": "covey", "version": __version__, "description": "Many agents, nothing ever lost."},
         "security": [{"token": []}],
@@ -44,6 +44,14 @@ def document() -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+    return _in_common_speech(described)
+
+
+def _in_common_speech(described: dict[str, Any]) -> dict[str, Any]:
+    """Return the description without Python's own way to say the end of a text, or the place of a type."""
+    text = msgspec.json.encode(described).decode()
+    document: dict[str, Any] = msgspec.json.decode(text.replace(r'\\Z"', '$"').replace("covey.core.", ""))
+    return document
 
 
 def _operation(verb: Verb, asked: dict[str, Any], answer: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +72,7 @@ def _operation(verb: Verb, asked: dict[str, Any], answer: dict[str, Any], compon
                 "name": "Idempotency-Key",
                 "in": "header",
                 "required": False,
-                "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
+                "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"},
             }
         )
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": asked}}}
