@@ -5,21 +5,28 @@ A page is a function that returns its text, entered in PAGES under its path. Add
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import io
+import json
+import os
 import sys
 import types
 import typing
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from covey import config
+from covey import config, errors
+from covey.cli import main as main_module
 from covey.core.events import KINDS, noun
 from covey.core.origins import PRIVATE
 from covey.core.texts import INLINE, Blob
+from covey.web import openapi
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "<!-- Made by scripts/reference.py from the code; `make docs` writes it again. -->"
@@ -163,9 +170,119 @@ def _toml(name: str, cls: type[Any]) -> str:
     return "\n".join([f"[{name}]", *lines])
 
 
+# docs/reference/rest.md
+
+
+def rest() -> str:
+    """Return every verb as it is asked over HTTP."""
+    about = (
+        "Send `Authorization: Bearer TOKEN` always, `Idempotency-Key` with whatever changes something, and a JSON body "
+        "where one is asked for. `GET /api/openapi.json` serves the same as OpenAPI. An error is `{error, hint}` with "
+        "its status: 400 what was asked makes no sense, 401 no token or a wrong one, 403 not with this token or from "
+        "there, 404 there is no such thing, 405 wrong method, 408 the body did not arrive, 409 the rules say no, 413 "
+        "more than 1 MiB, 421 a foreign host, 422 the key belongs to another request, 426 another version, 503 it "
+        "cannot be done at the moment and nothing was changed."
+    )
+    document = openapi.document()
+    parts = [
+        _operation(method, path, operation, document["components"]["schemas"])
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    ]
+    schemas = document["components"]["schemas"]
+    shapes = [_schema(name, schemas[name]) for name in sorted(schemas)]
+    return page("REST", about, ["## Verbs", *parts, "## Shapes", *shapes])
+
+
+def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> str:
+    parts = [f"### {method.upper()} {path}", f"**{operation['operationId']}**: {operation['summary']}"]
+    if "description" in operation:
+        parts.append(operation["description"])
+    query = [one for one in operation.get("parameters", ()) if one["in"] == "query"]
+    if query:
+        parts.append(table(["query", "type"], [[f"`{one['name']}`", schema_words(one["schema"])] for one in query]))
+    if "requestBody" in operation:
+        asked = operation["requestBody"]["content"]["application/json"]["schema"]
+        parts.append(f"Takes {schema_words(asked)}.")
+    for status, answer in operation["responses"].items():
+        if status.startswith("2"):
+            content: dict[str, Any] = answer.get("content", {})
+            shape = next((one["schema"] for one in content.values()), None)
+            parts.append(f"Answers {status}: {schema_words(shape) if shape else answer['description']}.")
+    return "\n\n".join(parts)
+
+
+def _schema(name: str, schema: dict[str, Any]) -> str:
+    head = f'### <a id="{name.lower()}"></a>{name}\n\n{schema.get("description", "")}'
+    if "enum" in schema:
+        return f"{head} One of {', '.join(f'`{value}`' for value in schema['enum'])}."
+    needed = schema.get("required", ())
+    rows = [
+        [f"`{field}`", schema_words(one), "must be there" if field in needed else _default_words(one)]
+        for field, one in schema.get("properties", {}).items()
+    ]
+    return f"{head}\n\n{table(['field', 'type', 'default'], rows)}" if rows else head
+
+
+def _default_words(schema: dict[str, Any]) -> str:
+    return f"`{json.dumps(schema['default'])}`" if "default" in schema else ""
+
+
+def schema_words(schema: dict[str, Any]) -> str:
+    """Return what a JSON schema allows, in words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(schema_words(arm) for arm in schema["anyOf"])
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {schema_words(schema.get('items', {}))}"
+    limits = [f"{word} {schema[key]}" for key, word in LIMITS.items() if key in schema]
+    kind = {"string": "text", "boolean": "true or false", "object": "object"}.get(
+        schema.get("type", ""), schema.get("type")
+    )
+    return f"{kind or 'anything'}{', ' + ', '.join(limits) if limits else ''}"
+
+
+LIMITS = {"minLength": "at least", "maxLength": "at most", "minimum": "from", "maximum": "to", "pattern": "like"}
+
+
+# docs/reference/cli.md
+
+
+def commands() -> str:
+    """Return the help of every command."""
+    about = "What `--help` prints, of every command. Each takes `--json`, which prints exactly what REST answers."
+    os.environ["COLUMNS"] = "100"
+    words = [[], *([name] for name in main_module.SINGLE), *([name] for name in main_module.GROUPS)]
+    words += [["log", name] for name in main_module.CARE]
+    words += [[group, name] for group in main_module.GROUPS for name in import_module(f"covey.cli.{group}").COMMANDS]
+    parts = [f"## covey {' '.join(word)}".rstrip() + f"\n\n```text\n{help_text(word)}\n```" for word in sorted(words)]
+    codes = sorted({(error.exit_code, error.__name__) for error in _errors(errors.CoveyError)})
+    rows = [[str(code), name] for code, name in codes if name != "CoveyError"]
+    other = [["0", "done"], ["3", "`task next`: nothing waits"], ["70", "a bug in covey"], ["130", "interrupted"]]
+    return page("Commands", about, [*parts, "## Exit codes", table(["code", "means"], other + rows)])
+
+
+def _errors(cls: type[errors.CoveyError]) -> list[type[errors.CoveyError]]:
+    return [cls, *(found for child in cls.__subclasses__() for found in _errors(child))]
+
+
+def help_text(words: list[str]) -> str:
+    """Return what a command prints when it is asked for help."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        main_module.main([*words, "--help"])
+    return printed.getvalue().rstrip()
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/events.md": events,
     "docs/reference/config.md": settings,
+    "docs/reference/rest.md": rest,
+    "docs/reference/cli.md": commands,
 }
 
 

@@ -15,8 +15,7 @@ from covey.core.needs import Policy
 
 def _form(pattern: str, *, min_length: int | None = None, max_length: int | None = None) -> Meta:
     """Return what a text has to look like from end to end; `$` would let a line break stand at its end."""
-    shown = {"pattern": f"^{pattern}$"}
-    return Meta(pattern=rf"^{pattern}\Z", min_length=min_length, max_length=max_length, extra_json_schema=shown)
+    return Meta(pattern=rf"^{pattern}\Z", min_length=min_length, max_length=max_length)
 
 
 Name = Annotated[str, _form(r"[A-Za-z0-9][A-Za-z0-9_-]*", min_length=1, max_length=64)]
@@ -433,7 +432,7 @@ class AlertRow(Struct, frozen=True, kw_only=True):
         return AlertRow(**{name: value for name, value in alert.__dict__.items() if name != "ordinal"})
 
 
-class Status(Struct, frozen=True, kw_only=True):
+class ProjectStatus(Struct, frozen=True, kw_only=True):
     """The project at a glance."""
 
     version: str

@@ -10,11 +10,11 @@ from covey.app.verbs import Call, verb
 from covey.core.sessions import OWNER
 
 
-@verb("status", "GET /api/status", shapes.Nothing, shapes.Status)
-def status(call: Call, asked: shapes.Nothing) -> shapes.Status:
+@verb("status", "GET /api/status", shapes.Nothing, shapes.ProjectStatus)
+def status(call: Call, asked: shapes.Nothing) -> shapes.ProjectStatus:
     """Show the project at a glance: counts, sessions, leases, mail and the end of the log."""
     tx = call.tx
-    return shapes.Status(
+    return shapes.ProjectStatus(
         version=__version__,
         project=call.house.project,
         log=tx.head.log,
