@@ -520,18 +520,19 @@ def test_a_million_events_are_verified_and_rebuilt(tmp_path: Path) -> None:
 
 
 def _at_size(folder: Path, tasks: int, events: int, patience: float) -> None:
+    """Verify and rebuild so much; `patience` is in seconds of the processor, whatever else the machine does."""
     project = Project(folder / "covey.db")
     lives(project, tasks)
     live = every_row(project.path)
     assert project.store.head.seq >= events
-    start = time.monotonic()
+    start = time.process_time()
     report = audit.verify(project.path)
-    verified = time.monotonic() - start
+    verified = time.process_time() - start
     assert report.problems == []
     assert report.events == project.store.head.seq
-    start = time.monotonic()
+    start = time.process_time()
     project.store.write(audit.rebuild)
-    rebuilt = time.monotonic() - start
+    rebuilt = time.process_time() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(f"{report.events} events, {report.rows} rows: verify {verified:.1f} s, rebuild {rebuilt:.1f} s, {memory} MiB")
     project.close()
