@@ -511,16 +511,16 @@ def test_young_mail_keeps_a_text_that_an_old_task_shares(kept: Project) -> None:
 
 
 def test_twenty_thousand_events_are_verified_and_rebuilt(tmp_path: Path) -> None:
-    _at_size(tmp_path, 2000, 20_000, 20.0)
+    _at_size(tmp_path, 2000, 20_000)
 
 
 @pytest.mark.soak
 def test_a_million_events_are_verified_and_rebuilt(tmp_path: Path) -> None:
-    _at_size(tmp_path, 100_000, 1_000_000, 60.0)
+    _at_size(tmp_path, 100_000, 1_000_000)
 
 
-def _at_size(folder: Path, tasks: int, events: int, patience: float) -> None:
-    """Verify and rebuild so much; `patience` is in seconds of the processor, whatever else the machine does."""
+def _at_size(folder: Path, tasks: int, events: int) -> None:
+    """Verify and rebuild so much, and print what it took in seconds of the processor."""
     project = Project(folder / "covey.db")
     lives(project, tasks)
     live = every_row(project.path)
@@ -538,5 +538,3 @@ def _at_size(folder: Path, tasks: int, events: int, patience: float) -> None:
     project.close()
     assert every_row(project.path) == live
     assert audit.verify(project.path).sound
-    assert verified < patience
-    assert rebuilt < patience

@@ -45,8 +45,10 @@ class Janitor:
             await self._write(app.forget)
         if now - self._pruned >= PRUNE_EVERY:
             self._pruned = now
-            await self._write_long(self._prune)
+            while await self._write_long(self._prune):
+                log.info("long texts were removed")
 
-    def _prune(self, tx: Tx) -> None:
+    def _prune(self, tx: Tx) -> bool:
+        """Remove some of the long texts whose time is over, and say whether there were any."""
         keep = self._app.house.config.log
-        prune(tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
+        return prune(tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes) is not None
