@@ -23,6 +23,9 @@ CHECKS = [
     "ignored_auth",
 ]
 SETTINGS = """
+[checks.negative_data_rejection]
+expected-statuses = [400, 401, 403, 404, 405, 409, 413, 422]
+
 [dictionaries]
 tasks = { values = ["T-1", "T-2", "T-3", "T-4", "T-5"] }
 others = { values = [IDS] }

@@ -64,8 +64,13 @@ def check_told(frames: list[Frame], events: list[dict[str, Any]]) -> None:
     ids = [frame.id for frame in frames if frame.id is not None]
     assert all(one < other for one, other in pairwise(ids)), ids
     assert told_rows(frames) == expected_rows(events)
-    sessions = [event["subject"] for event in events if event["kind"].startswith("session.")]
-    assert [row["name"] for frame in frames if frame.event == "sessions" for row in frame.data] == sessions
+    sessions = [
+        (event["subject"], event["data"].get("state", "idle"), event["time"])
+        for event in events
+        if event["kind"] in ("session.registered", "session.changed")
+    ]
+    rows = [row for frame in frames if frame.event == "sessions" for row in frame.data]
+    assert [(row["name"], row["state"], row["updated"]) for row in rows] == sessions
     alerts = [event for event in events if event["kind"] == "alert.raised"]
     assert len([frame for frame in frames if frame.event == "alerts"]) == len(alerts)
 

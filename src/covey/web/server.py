@@ -33,6 +33,7 @@ from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
 from covey.store.writer import Writer
 from covey.web import openapi, stream
+from covey.web.missed import Missed
 
 T = TypeVar("T")
 Scope = MutableMapping[str, Any]
@@ -216,12 +217,11 @@ class Web:
                 await _push(send, stream.frame("invalidate", {"type": "board"}))
             await _push(send, page)
             return head
-        reached, done = after, False
-        while not done:
-            data, reached, done = await self.read(partial(stream.missed, after=reached))
-            if data:
+        missed = Missed(after)
+        while not missed.done:
+            if data := await self.read(missed.page):
                 await _push(send, data)
-        return reached
+        return missed.reached
 
     async def tell_counts(self) -> None:
         """Send the counters to everyone who follows, if they have changed."""

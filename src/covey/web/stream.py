@@ -5,32 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import msgspec
 
 from covey.app import board, sessions
 from covey.core import alerts, fold
-from covey.core.events import Event, noun
+from covey.core.events import noun
 from covey.core.sessions import Session
 from covey.core.tasks import Task
 from covey.store import rows
-from covey.store.rows import Change, decode_payload
+from covey.store.rows import Change
 from covey.store.tx import Tx
 
 QUEUE = 1024 * 1024
 """Bytes that may wait for one subscriber before it is cut; it then catches up from the log."""
 CHUNK = 64 * 1024
 """Bytes that are copied for one subscriber at once; what waits in its queue is shared with the others."""
-PAGE = 500
-"""Events that are read at once for a client that comes back."""
 FAR_BEHIND = 20_000
 """Events beyond which a client that comes back gets a fresh first page instead of each change."""
 HEARTBEAT = 15.0
 
 _encode = msgspec.json.Encoder().encode
-_TOPICS = {"task": "board", "session": "sessions", "alert": "alerts"}
+TOPICS = {"task": "board", "session": "sessions", "alert": "alerts"}
 _STALE = {"lease": "leases", "mail": "mail", "merge": "merges"}
 
 
@@ -53,7 +51,7 @@ def frames(changes: Iterable[Change]) -> list[Frame]:
     made: list[Frame] = []
     for kind, run in groupby(changes, key=lambda change: noun(change.kind)):
         part = list(run)
-        topic, last = _TOPICS.get(kind), part[-1].seq
+        topic, last = TOPICS.get(kind), part[-1].seq
         if topic == "board":
             data = frame("board", [board.row(change.row) for change in part if isinstance(change.row, Task)], last)
         elif topic == "sessions":
@@ -189,59 +187,6 @@ def first_page(tx: Tx) -> tuple[bytes, int]:
     return b"".join(parts), tx.head.seq
 
 
-def missed(tx: Tx, after: int) -> tuple[bytes, int, bool]:
-    """Return a part of what a client missed, how far it reaches, and whether that is the end of the log."""
-    events = tx.events(after=after, limit=PAGE)
-    changes = [Change(event.seq, event.kind, event.subject, None) for event in events]
-    past = _past_rows(tx, events, after)
-    made = frames(replace(change, row=past.get(change.seq)) for change in changes)
-    last = events[-1].seq if events else after
-    return b"".join(one.data for one in made), last, len(events) < PAGE
-
-
 def is_far_behind(tx: Tx, after: int) -> bool:
     """Say whether a client is too far behind, or ahead, to be told each change."""
     return after > tx.head.seq or tx.head.seq - after > FAR_BEHIND
-
-
-def _past_rows(tx: Tx, events: list[Event], after: int) -> dict[int, fold.Row]:
-    """Return the row as it was after each of these events, folded from the subject's own story."""
-    past: dict[int, fold.Row] = {}
-    last = events[-1].seq if events else 0
-    for subject in {event.subject for event in events if noun(event.kind) in _TOPICS}:
-        state = fold.State()
-        for event in tx.events(subject=subject, before=last + 1, limit=1_000_000):
-            payload = decode_payload(event.kind, event.data)
-            state.fold(
-                seq=event.seq,
-                at=event.time,
-                actor=event.actor,
-                kind=event.kind,
-                subject=subject,
-                payload=payload,
-            )
-            if event.seq > after:
-                row = _row_of(state, noun(event.kind), subject)
-                if row is not None:
-                    past[event.seq] = row
-        _count_as_now(tx, subject, past)
-    return past
-
-
-def _row_of(state: fold.State, kind: str, subject: str) -> fold.Row | None:
-    found: dict[str, fold.Row | None] = {
-        "task": state.tasks.get(subject),
-        "session": state.sessions.get(subject),
-        "alert": state.alerts.get(subject),
-    }
-    return found.get(kind)
-
-
-def _count_as_now(tx: Tx, subject: str, past: dict[int, fold.Row]) -> None:
-    """Counters are in no event: a row of the past shows what its task waits for now."""
-    now = tx.task(subject)
-    if now is None:
-        return
-    for seq, row in past.items():
-        if isinstance(row, Task) and row.id == subject:
-            past[seq] = replace(row, unmet=now.unmet, open_children=now.open_children)
