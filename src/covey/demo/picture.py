@@ -13,6 +13,7 @@ from covey.demo.board import WORKERS
 from covey.demo.scene import Row, Scene
 
 ORDER = ("todo", "doing", "review", "merging", "done", "blocked")
+ENDED = ("merging", "review", "done", "dropped")
 STATE = 8
 NAME = max(map(len, WORKERS))
 ROLE = max(len(role or "") for role in WORKERS.values())
@@ -55,7 +56,7 @@ def picture(scene: Scene, width: int, height: int) -> list[str]:
     """Return the scene as lines that fit; what there is no room for is left out, the story first."""
     head = [_fit(f"covey demo   {len(scene.tasks)} tasks, {len(WORKERS)} workers, {scene.seconds:.1f} s", width), ""]
     head += [*_workers(scene, width), "", _bar(scene, width), ""]
-    board = _board(scene, width)[: max(0, height - len(head))]
+    board = _board(scene, width, max(0, height - len(head)))
     room = height - len(head) - len(board) - 2
     told = [f"{at:5.1f} s  {_tell(scene, event)}" for at, event in scene.story[-room:]] if room > 0 else []
     return [*head, *board, *(["", *(_fit(line, width) for line in told)] if told else [])][:height]
@@ -94,15 +95,17 @@ def _bar(scene: Scene, width: int) -> str:
     length = min(30, width - len(plain) - 4)
     if length < 8:
         return text if len(plain) <= width else _fit(plain, width)
-    ended = len(scene.in_status("done", "merging", "review", "dropped"))
+    ended = len(scene.in_status(*ENDED))
     filled = round(length * ended / max(1, len(scene.tasks)))
     return f"{text}   {_mark('█', '#') * filled}{_mark('░', '.') * (length - filled)}"
 
 
-def _board(scene: Scene, width: int) -> list[str]:
-    """Return every task, in two columns where there is room."""
-    tasks = list(scene.tasks.values())
+def _board(scene: Scene, width: int, height: int) -> list[str]:
+    """Return the tasks, in two columns where there is room; those that have ended make way first."""
     columns = 2 if width >= 90 else 1
+    tasks = list(scene.tasks.values())
+    if len(tasks) > columns * height:
+        tasks = sorted(tasks, key=lambda task: task["status"] in ENDED)[: columns * height]
     part = (width - 3 * (columns - 1)) // columns
     half = -(-len(tasks) // columns)
     rows = zip_longest(*(tasks[i * half : (i + 1) * half] for i in range(columns)))

@@ -36,7 +36,7 @@ Try it in a repository of your own:
   covey task add "Fix the flaky test"    put a task on the board
   covey task next --as ada               claim the next one
   covey status                           see who does what
-  covey up                               start the daemon: REST, events, many clients
+  covey up                               start the daemon: REST and events
 
 All but up and down works without the daemon too, and takes --json."""
 
