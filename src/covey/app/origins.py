@@ -13,7 +13,6 @@ from covey.app.verbs import Call, verb
 from covey.core.events import FIRST, Event, Imported
 from covey.core.origins import Line, follow
 from covey.errors import Invalid, Refused
-from covey.store import audit
 from covey.store.tx import Tx
 
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
@@ -24,8 +23,6 @@ _INSERT = (
     "INSERT INTO origin_events (log, seq, time, actor, kind, subject, data, key, prev, hash, withheld)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_data = msgspec.json.Decoder(dict[str, object])
-_imported = msgspec.json.Decoder(Imported)
 
 
 class OriginEvent(Asked, frozen=True, kw_only=True):
@@ -97,7 +94,7 @@ def import_origin(call: Call, asked: ImportOrigin) -> Origin:
 
 def _line(given: OriginEvent) -> Line:
     try:
-        _data.decode(given.data)
+        msgspec.json.decode(given.data, type=dict[str, object])
     except (msgspec.MsgspecError, RecursionError) as error:
         raise Invalid(f"The data of event {given.seq} is no JSON object: {error}.") from None
     event = Event(
@@ -109,12 +106,14 @@ def _line(given: OriginEvent) -> Line:
 def _told(tx: Tx, log: str) -> int:
     """Return how many events of an origin this log says that were imported: an import that broke off said nothing."""
     found = tx.db.rows("SELECT data FROM events WHERE subject = ? AND kind = 'log.imported'", (log,))
-    return sum(_imported.decode(data).events for (data,) in found)
+    return sum(msgspec.json.decode(data, type=Imported).events for (data,) in found)
 
 
 @verb("log.prune", "POST /api/log/prune", shapes.Nothing, PruneAnswer, owner=True, long=True)
 def prune(call: Call, asked: shapes.Nothing) -> PruneAnswer:
     """Remove long texts of ended tasks and old mail whose time is over; ask until none is left."""
     keep = call.house.config.log
-    pruned = audit.prune(call.tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
+    from covey.store.audit import prune as prune_texts  # all commands start with this module, and one prunes
+
+    pruned = prune_texts(call.tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
     return PruneAnswer(0, 0) if pruned is None else PruneAnswer(pruned.blobs, pruned.size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 
 from covey.app import board, shapes
 from covey.app.leases import end
@@ -42,6 +41,8 @@ def token(call: Call, asked: shapes.Nothing, name: str) -> shapes.Token:
     session = call.tx.session(name)
     if session is None or session.removed:
         raise missing("session", name)
+    import secrets  # few commands mint a token, and all of them start with this module
+
     secret = secrets.token_urlsafe(32)
     call.tx.drop_tokens(name)
     call.tx.put_token(digest(secret), name)

@@ -199,9 +199,7 @@ def verb(
 
     def enter(function: F) -> F:
         summary = (function.__doc__ or "").strip().splitlines()[0]
-        VERBS[name] = Verb(
-            name, method, path, asked, answers, function, status, owner, long, summary
-        )
+        VERBS[name] = Verb(name, method, path, asked, answers, function, status, owner, long, summary)
         return function
 
     return enter

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import random
 import time
 from pathlib import Path
 from types import TracebackType
@@ -39,7 +38,7 @@ class WriterLock:
                     "Another covey command has held the board's lock for a long time.",
                     hint="Try again; covey status tells whether a daemon is running.",
                 )
-            time.sleep(random.uniform(0.001, 0.008))
+            time.sleep(0.001 + 0.007 * os.urandom(1)[0] / 255)
 
     def give(self) -> None:
         """Give the lock back; giving it twice is fine."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -98,7 +97,7 @@ class SqliteStore:
                 self._begin(project)
 
     def _begin(self, project: str) -> None:
-        self._head = Head(uuid.uuid4().hex, 0, FIRST)
+        self._head = Head(os.urandom(16).hex(), 0, FIRST)
 
         def first(tx: Tx) -> None:
             tx.db.run("INSERT INTO log (id, seq, hash) VALUES (?, 0, ?)", (tx.head.log, FIRST))
@@ -251,7 +250,7 @@ _FILE = re.compile(r"(\d{3})_(\w+)\.sql\Z")
 
 def migrations() -> list[tuple[int, str, str]]:
     """Return number, name and text of every migration, in order."""
-    folder = resources.files("covey.store") / "sql" / "sqlite"
+    folder = Path(__file__).parent / "sql" / "sqlite"
     found = ((_FILE.match(entry.name), entry) for entry in folder.iterdir())
     return sorted((int(m[1]), m[2], entry.read_text(encoding="utf-8")) for m, entry in found if m)
 
