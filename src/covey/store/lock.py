@@ -30,15 +30,14 @@ class WriterLock:
         return True
 
     def take(self, patience: float = 30.0) -> None:
-        """Take the lock, waiting for whoever holds it at the moment; the wait is random so that all get their turn."""
+        """Take the lock in turn: one waits at the door and the others behind it, so that nobody is passed over."""
         deadline = time.monotonic() + patience
-        while not self.try_take():
-            if time.monotonic() > deadline:
-                raise Unavailable(
-                    "Another covey command has held the board's lock for a long time.",
-                    hint="Try again; covey status tells whether a daemon is running.",
-                )
-            time.sleep(0.001 + 0.007 * os.urandom(1)[0] / 255)
+        turn = WriterLock(self.path.with_name(self.path.name + ".turn"))
+        _wait(turn, deadline, longest=0.008)
+        try:
+            _wait(self, deadline, longest=0.001)
+        finally:
+            turn.give()
 
     def give(self) -> None:
         """Give the lock back; giving it twice is fine."""
@@ -54,3 +53,14 @@ class WriterLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.give()
+
+
+def _wait(lock: WriterLock, deadline: float, *, longest: float) -> None:
+    """Try again and again, after pauses of random length, until the lock is ours."""
+    while not lock.try_take():
+        if time.monotonic() > deadline:
+            raise Unavailable(
+                "Another covey command has held the board's lock for a long time.",
+                hint="Try again; covey status tells whether a daemon is running.",
+            )
+        time.sleep(longest * (1 + os.urandom(1)[0]) / 256)

@@ -66,6 +66,8 @@ class _Connection:
         else:
             self.raw.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF")
             self.raw.execute("PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864")
+            # A savepoint copies the pages that it touches; in memory, not in a file of its own.
+            self.raw.execute("PRAGMA temp_store = MEMORY")
         self._execute = self.raw.execute
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

@@ -206,12 +206,10 @@ class Tx:
         """Return the tasks that a session is at work on."""
         return self.find(rows.TASKS, "WHERE session = ? AND status = 'doing' ORDER BY ordinal", (session,))
 
-    def holders(self) -> dict[str, str]:
-        """Return the sessions at work, each with one task that it holds."""
-        found = self.db.rows(
-            "SELECT session, min(id) FROM tasks WHERE session IS NOT NULL AND status = 'doing' GROUP BY session"
-        )
-        return dict(found)
+    def holders(self) -> list[str]:
+        """Return the sessions at work."""
+        found = self.db.rows("SELECT DISTINCT session FROM tasks WHERE session IS NOT NULL AND status = 'doing'")
+        return [name for (name,) in found]
 
     def in_front_of(self, session: str) -> list[tasks.Task]:
         """Return the tasks for which a session is first in line."""
