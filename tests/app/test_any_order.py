@@ -291,7 +291,7 @@ class Talk(Asking):
             assert not [other.id for other in live if leases.conflict(wish, other)]
 
 
-Board.TestCase.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+Board.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 Talk.TestCase.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
 TestBoard = Board.TestCase
 TestTalk = Talk.TestCase
