@@ -28,7 +28,7 @@ from covey.app.app import App
 from covey.app.clock import SystemClock
 from covey.core.events import Started, Stopped
 from covey.core.sessions import COVEY
-from covey.errors import CoveyError, Invalid, Refused, Unavailable
+from covey.errors import CoveyError, Invalid, Refused
 from covey.git import project as projects
 from covey.git.project import Project
 from covey.loops.janitor import LOOK_EVERY, Janitor
@@ -101,10 +101,11 @@ class Daemon:
 
     def _lock_up(self) -> None:
         """Become the only writer; a command that writes at this moment is done in a moment."""
-        try:
-            self._lock.take(PATIENCE)
-        except Unavailable:
-            raise Refused("This project has a daemon already.", hint="covey status tells where it answers.") from None
+        deadline = time.monotonic() + PATIENCE
+        while not self._lock.try_take():
+            if _has_spoken(self.project) or time.monotonic() > deadline:
+                raise Refused("This project has a daemon already.", hint="covey status tells where it answers.")
+            time.sleep(0.02)
         self.project.daemon_file.unlink(missing_ok=True)  # what a killed daemon said names a process that is gone
 
     def _server(self, number: int) -> _Server:
@@ -206,6 +207,15 @@ class Daemon:
                 await self._web.tell_counts()
             except CoveyError as error:
                 log.warning("the counters were not told: %s", error)
+
+
+def _has_spoken(project: Project) -> bool:
+    """Say whether a daemon that lives has said where it answers; nobody waits for such a one to end."""
+    try:
+        os.kill(int(json.loads(project.daemon_file.read_text())["pid"]), 0)
+    except (OSError, ValueError, KeyError):
+        return False
+    return True
 
 
 def host_name(project: Project, log_id: str) -> str:

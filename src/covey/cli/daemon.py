@@ -161,20 +161,25 @@ def _why(printed: Path) -> CoveyError:
 
 def _holder(project: Project) -> int | None:
     """Return the process that holds the project's lock as its daemon."""
-    if not _is_locked(project):
-        return None
     deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        try:
-            pid = int(json.loads(project.daemon_file.read_text())["pid"])
-        except (OSError, ValueError, KeyError):
-            pid = 0
-        if pid and _holds(project, pid):
+    while _is_locked(project):
+        pid = _announced(project)
+        if pid is not None and _holds(project, pid):
             return pid
-        if not _is_locked(project):
-            return None
+        unannounced = next((holder for holder in _holders(project) if _is_daemon(holder)), None)
+        if unannounced is not None:
+            return unannounced
+        if time.monotonic() > deadline:
+            raise Unavailable("Something holds this project's lock and does not say what it is.", hint="Try again.")
         time.sleep(0.02)
-    raise Unavailable("Something holds this project's lock and does not say what it is.", hint="Try again.")
+    return None
+
+
+def _announced(project: Project) -> int | None:
+    try:
+        return int(json.loads(project.daemon_file.read_text())["pid"])
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def _is_locked(project: Project) -> bool:
@@ -187,14 +192,26 @@ def _is_locked(project: Project) -> bool:
 
 
 def _holds(project: Project, pid: int) -> bool:
-    """Say whether the kernel names this process as the holder of the lock."""
+    """Say whether a process holds the lock, as far as the kernel tells; in a container it may not."""
+    holders = _holders(project)
+    return not holders or 0 in holders or pid in holders
+
+
+def _holders(project: Project) -> set[int]:
+    """Return the processes that the kernel names as holders of the lock."""
     inode = str(project.lock.stat().st_ino)
     try:
-        lines = Path("/proc/locks").read_text().splitlines()
+        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
     except OSError:
-        return True
-    held = (line.split() for line in lines)
-    return any(part[1] == "FLOCK" and part[-4] == str(pid) and part[-3].split(":")[-1] == inode for part in held)
+        return set()
+    return {int(part[-4]) for part in lines if part[1] == "FLOCK" and part[-3].split(":")[-1] == inode}
+
+
+def _is_daemon(pid: int) -> bool:
+    try:
+        return b"covey.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
 
 
 def _wait_until_free(project: Project, pid: int) -> None:
