@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from covey.app import board, leases, log, mail, merges, origins, sessions, status
+from covey.app import board, imports, leases, log, mail, merges, origins, sessions, status
 from covey.app.clock import Clock
 from covey.app.pulses import DAEMON, Pulses, of_session
 from covey.app.verbs import VERBS, Call, House, Page, Principal, Verb
@@ -26,6 +26,7 @@ __all__ = [
     "Principal",
     "Verb",
     "board",
+    "imports",
     "leases",
     "log",
     "mail",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from covey.app import shapes
-from covey.app.board import find
+from covey.app.changes import find
 from covey.app.pulses import of_lease, of_session
 from covey.app.shapes import LeaseFull
 from covey.app.verbs import Call, missing, verb

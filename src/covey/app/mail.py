@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from covey.app import shapes
-from covey.app.board import find
+from covey.app.changes import find
 from covey.app.shapes import MessageFull
 from covey.app.verbs import Call, missing, verb
 from covey.core import mail

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from covey.app import shapes
-from covey.app.board import change, find, step
+from covey.app.changes import change, find, step
 from covey.app.shapes import MergeRow
 from covey.app.verbs import Call, missing, verb
 from covey.core import merges, tasks

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from covey.app import board, shapes
+from covey.app import shapes
+from covey.app.changes import change
 from covey.app.leases import end
 from covey.app.log import event_row
 from covey.app.pulses import of_lease, of_session
@@ -116,10 +117,10 @@ def sweep(call: Call) -> int:
 def _let_go(call: Call, session: sessions.Session, why: str) -> int:
     held = call.tx.held_by(session.name)
     for task in held:
-        board.change(call, task, tasks.Released(session.name, why), COVEY)
+        change(call, task, tasks.Released(session.name, why), COVEY)
     fronts = call.tx.in_front_of(session.name)
     for task in fronts:
-        board.change(call, task, tasks.Edited(cleared=("front",)), COVEY)
+        change(call, task, tasks.Edited(cleared=("front",)), COVEY)
     own = call.tx.live_leases(session.name) if session.kind is Kind.RUN else []
     for lease in own:
         end(call, lease, leases.Expired(why), COVEY)

@@ -1,0 +1,143 @@
+"""What follows from a change of a task: its row and event, its dependants, its family, its merge."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from covey.app.verbs import Call, missing
+from covey.core import ids, merges, tasks
+from covey.core.needs import Need, is_met
+from covey.core.sessions import COVEY, State
+from covey.core.tasks import ENDED, WAITING, Status, Task
+from covey.store import rows
+from covey.store.tx import Tx
+
+Steps = Iterator[tuple[Task, Task]]
+"""Tasks that changed in the wake of another, each as it was and as it is."""
+
+
+def find(tx: Tx, task_id: str) -> Task:
+    """Return a task, or say that there is none."""
+    task = tx.task(task_id) if ids.is_task_id(task_id) else None
+    if task is None:
+        raise missing("task", task_id)
+    return task
+
+
+def change(call: Call, task: Task, event: tasks.Event, actor: str) -> Task:
+    """Write a task as it is after an event, the event, and all that follows from it."""
+    after = _write(call, task, task, event, actor)
+    settle(call, _follow(call, task, after))
+    return after
+
+
+def _write(call: Call, before: Task, counted: Task, event: tasks.Event, actor: str) -> Task:
+    """Write a task whose counters may have changed as it is after an event, and the event."""
+    tx = call.tx
+    after = tasks.apply(counted, event, tx.now, actor)
+    if (before.status is Status.DOING) is not (after.status is Status.DOING):
+        _set_to_work(call, before, after)
+    if after.needs != before.needs:
+        after = replace(after, unmet=count_unmet(tx, after.needs))
+        tx.put_needs(after.id, after.needs)
+    tx.put_task(before, after)
+    tx.append(actor, after.id, event, after)
+    return after
+
+
+def _set_to_work(call: Call, before: Task, after: Task) -> None:
+    """Show an outside session as working while it holds a task; a run's state is the watchdog's to tell."""
+    if after.status is Status.DOING and after.session is not None:
+        call.show_state(after.session, State.WORKING, f"claimed {after.id}")
+    elif before.session is not None and call.tx.holding(before.session) == 1:
+        call.show_state(before.session, State.IDLE, f"holds {before.id} no more")
+
+
+def settle(call: Call, steps: Steps) -> None:
+    """Follow every change to what it changes, one after another: families and chains may be deeper than our stack."""
+    pending = deque(steps)
+    while pending:
+        pending.extend(_follow(call, *pending.popleft()))
+
+
+def _follow(call: Call, before: Task, after: Task) -> Steps:
+    """Bring its parent, what needs it and its merge in step with a task that changed."""
+    was_open, is_open = before.status not in ENDED, after.status not in ENDED
+    if was_open is not is_open or before.parent != after.parent:
+        if was_open and before.parent:
+            yield from count_child(call, before.parent, -1, after.id)
+        if is_open and after.parent:
+            yield from count_child(call, after.parent, +1, after.id)
+    if was_open is not is_open:
+        yield from _tell_dependants(call, before, after)
+    if before.status in (Status.REVIEW, Status.MERGING) and after.status in (Status.BLOCKED, Status.DROPPED):
+        withdraw(call, after.id, f"{after.id} was {after.status}")
+
+
+def _tell_dependants(call: Call, before: Task, after: Task) -> Steps:
+    """Keep the counts of unmet needs, make ready what waited, and block what needed a dropped task."""
+    for edge in call.tx.edges("need", [after.id]):
+        was, now = is_met(before.status, edge.policy), is_met(after.status, edge.policy)
+        waiting = find(call.tx, edge.task)
+        if was is not now:
+            yield from _count(call, waiting, replace(waiting, unmet=waiting.unmet + (-1 if now else 1)), after.id)
+        elif after.status is Status.DROPPED and waiting.status in WAITING:
+            event = tasks.Blocked(f"It needs {after.id}, which was dropped: {after.reason}")
+            yield waiting, _write(call, waiting, waiting, event, COVEY)
+
+
+def count_child(call: Call, parent_id: str, by: int, child: str) -> Steps:
+    parent = find(call.tx, parent_id)
+    yield from _count(call, parent, replace(parent, open_children=parent.open_children + by), child)
+
+
+def _count(call: Call, before: Task, after: Task, cause: str) -> Steps:
+    """Write a task whose counters changed, and what becomes of it when it waits for nothing more."""
+    event = _freed(call, after, cause) if after.ready and not before.ready else None
+    if event is None:
+        call.tx.put_task(before, after)
+    else:
+        yield after, _write(call, before, after, event, COVEY)
+
+
+def _freed(call: Call, task: Task, cause: str) -> tasks.Event | None:
+    """Return what becomes of a task that waits for nothing more: a parent ends with its children."""
+    if task.status not in (*WAITING, Status.BLOCKED):
+        return None
+    children = call.tx.children(task.id)
+    if any(child.status is Status.DONE for child in children):
+        return tasks.Done("children")
+    if task.status is Status.BLOCKED:
+        return None
+    return tasks.Blocked("Every child of it was dropped.") if children else tasks.Ready(cause)
+
+
+def count_unmet(tx: Tx, needs: Iterable[Need]) -> int:
+    return sum(not is_met(find(tx, need.task).status, need.policy) for need in needs)
+
+
+def queue(call: Call, event: merges.Queued) -> merges.Merge:
+    """Enter work into the merge queue."""
+    seq = call.tx.next_seq
+    merge = merges.first(f"merge-{seq}", seq, event, call.tx.now)
+    call.tx.insert(rows.MERGES, merge)
+    call.tx.append(event.session, merge.id, event, merge)
+    return merge
+
+
+def step(call: Call, merge: merges.Merge, event: merges.Event, actor: str) -> merges.Merge:
+    """Write a merge as it is after an event, and the event."""
+    merges.step(merge, event)
+    after = merges.apply(merge, event, call.tx.now)
+    call.tx.update(rows.MERGES, merge, after)
+    call.tx.append(actor, merge.id, event, after)
+    return after
+
+
+def withdraw(call: Call, task: str, reason: str) -> None:
+    """Take a task's open merge out of the queue."""
+    where = "WHERE task = ? AND state IN ('review', 'queued', 'testing')"
+    for merge in call.tx.find(rows.MERGES, where, (task,)):
+        step(call, merge, merges.Withdrawn(reason), COVEY)

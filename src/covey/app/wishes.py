@@ -1,0 +1,176 @@
+"""What a request wishes for a task, made into an event, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from msgspec import UNSET
+
+from covey.app import shapes
+from covey.app.changes import find
+from covey.app.verbs import Call
+from covey.core import globs, scheduling, tasks
+from covey.core.needs import Need, Policy, find_cycle
+from covey.core.tasks import ENDED, WAITING, Status, Task
+from covey.core.texts import TITLE, line
+from covey.errors import Denied, Invalid, Refused
+from covey.store.tx import Tx
+
+
+def as_needs(needs: Iterable[str], needs_any: Iterable[str]) -> tuple[Need, ...]:
+    edges = dict.fromkeys(needs, Policy.BLOCK) | dict.fromkeys(needs_any, Policy.ANY)
+    return tuple(Need(task, policy) for task, policy in edges.items())
+
+
+def _globs(scope: list[str]) -> tuple[str, ...]:
+    """Return globs in their one spelling, each once, or refuse them."""
+    spelled = [
+        ("new:" if glob.startswith("new:") else "") + globs.compile(glob.removeprefix("new:")).pattern for glob in scope
+    ]
+    return tuple(dict.fromkeys(spelled))
+
+
+def as_added(call: Call, asked: shapes.AddTask, needs: tuple[Need, ...], key: str | None) -> tasks.Added:
+    return tasks.Added(
+        title=line(asked.title, "The title", TITLE),
+        body=call.prose(asked.body, "The body"),
+        kind=asked.kind,
+        status=Status(asked.status),
+        assignee=asked.assignee,
+        role=asked.role,
+        priority=asked.priority,
+        needs=needs,
+        parent=asked.parent,
+        scope=_globs(asked.scope),
+        do_not_touch=_globs(asked.do_not_touch),
+        overlap=asked.overlap,
+        done_when=tuple(asked.done_when),
+        budget=asked.budget,
+        key=key,
+        note=call.line(asked.note, "The note"),
+    )
+
+
+def limit_to_own(call: Call, event: tasks.Added) -> tasks.Added:
+    """Refuse a session a task with more rights than its own; what it leaves open it inherits."""
+    if call.who.session is None:
+        return event
+    if event.done_when:
+        raise Denied("A session may not add done-when checks; only the owner may.")
+    held = call.tx.held_by(call.who.session)
+    own = next((task for task in held if task.scope or task.budget is not None), None)
+    if own is None:
+        return event
+    scope = event.scope or own.scope
+    if own.scope and not globs.contains(scheduling.scope_paths(own.scope), scheduling.scope_paths(scope)):
+        raise Denied(f"The scope of the new task is larger than that of {own.id}, which {call.who.session} holds.")
+    budget = own.budget if event.budget is None else event.budget
+    if own.budget is not None and budget is not None and budget > own.budget:
+        raise Denied(f"The budget of the new task is larger than that of {own.id}, which is {own.budget}.")
+    do_not_touch = tuple(dict.fromkeys((*event.do_not_touch, *own.do_not_touch)))
+    return replace(event, scope=scope, budget=budget, do_not_touch=do_not_touch)
+
+
+def as_edited(call: Call, task: Task, asked: shapes.EditTask) -> tasks.Edited:
+    given = {name: value for name in asked.__struct_fields__ if (value := getattr(asked, name)) is not UNSET}
+    cleared = tuple(name for name in tasks.CLEARABLE if name in given and given[name] is None)
+    if "title" in given:
+        given["title"] = line(given["title"], "The title", TITLE)
+    if "body" in given:
+        given["body"] = call.prose(given["body"], "The body")
+    for name in ("scope", "do_not_touch"):
+        if name in given:
+            given[name] = _globs(given[name])
+    if "needs" in given or "needs_any" in given:
+        strict = [need.task for need in task.needs if need.policy is Policy.BLOCK]
+        loose = [need.task for need in task.needs if need.policy is Policy.ANY]
+        given["needs"] = as_needs(given.get("needs", strict), given.pop("needs_any", loose))
+    if "done_when" in given:
+        given["done_when"] = tuple(given["done_when"])
+    if "status" in given:
+        given["status"] = Status(given["status"])
+    if "note" in given:
+        given["note"] = line(given["note"], "The note", 2000)
+    return tasks.Edited(**given, cleared=cleared)
+
+
+def check_edit(call: Call, task: Task, wish: tasks.Edited) -> None:
+    if call.who.session is not None:
+        rights = (wish.scope, wish.do_not_touch, wish.overlap, wish.budget, wish.done_when)
+        if wish.cleared or any(right is not None for right in rights):
+            raise Denied("Only the owner may change scope, do-not-touch, overlap, budget or done-when checks.")
+        if task.assignee not in (None, call.who.session):
+            raise Denied(f"{task.id} is for {task.assignee}; only the owner may edit it.")
+    needs = task.needs if wish.needs is None else wish.needs
+    parent = None if "parent" in wish.cleared else wish.parent or task.parent
+    if wish.needs is not None:
+        check_needs(call.tx, task.id, needs)
+    if wish.parent is not None or (task.status is Status.DROPPED and wish.status is not None):
+        check_parent(call.tx, task.id, parent)
+    if wish.needs or wish.parent is not None:
+        check_circle(call.tx, task.id, needs, parent)
+    if wish.status is not None or (wish.needs is not None and task.status in WAITING):
+        dropped = _dropped_need(call.tx, needs)
+        if dropped:
+            raise Refused(
+                f"{task.id} needs {dropped}, which was dropped.",
+                hint=f"Edit the needs of {task.id}, or bring {dropped} back: covey task edit {dropped} --status todo.",
+            )
+
+
+def check_needs(tx: Tx, task_id: str, needs: Iterable[Need]) -> None:
+    names = [need.task for need in needs]
+    if task_id in names:
+        raise Invalid(f"{task_id} cannot need itself.")
+    for name in names:
+        if tx.task(name) is None:
+            raise Invalid(f"There is no task {name!r} to need.", hint="A need must be on the board first.")
+
+
+def check_circle(tx: Tx, task_id: str, needs: Iterable[Need], parent: str | None) -> None:
+    """Refuse needs or a parent with which a task would wait for itself; a parent waits for its children."""
+
+    def waits_of(names: list[str]) -> dict[str, list[str]]:
+        found = tx.needs_of(names)
+        for child, its_parent in tx.children_of(names):
+            if child != task_id:
+                found.setdefault(its_parent, []).append(child)
+        if parent in names:
+            found.setdefault(parent, []).append(task_id)
+        return found
+
+    own = [child for child, _ in tx.children_of([task_id])]
+    cycle = find_cycle(task_id, [*(need.task for need in needs), *own], waits_of)
+    if cycle:
+        raise Invalid(
+            f"These tasks would wait for each other in a circle: {' > '.join(cycle)}.",
+            hint="A task waits for its needs, and a parent for its children.",
+        )
+
+
+def check_parent(tx: Tx, task_id: str, parent: str | None) -> None:
+    seen = [task_id]
+    while parent is not None:
+        if parent in seen:
+            raise Invalid(f"A task cannot be its own ancestor: {' > '.join([*seen, parent])}.")
+        task = tx.task(parent)
+        if task is None:
+            raise Invalid(f"There is no task {parent!r} to be the parent.")
+        if len(seen) == 1 and task.status in ENDED:
+            raise Refused(f"{parent} is {task.status} and can have no more children.")
+        seen.append(parent)
+        parent = task.parent
+
+
+def _dropped_need(tx: Tx, needs: Iterable[Need]) -> str | None:
+    for need in needs:
+        if need.policy is Policy.BLOCK and find(tx, need.task).status is Status.DROPPED:
+            return need.task
+    return None
+
+
+def block_if_need_dropped(call: Call, task: Task) -> None:
+    dropped = _dropped_need(call.tx, task.needs)
+    if dropped:
+        raise Invalid(f"{dropped} was dropped, so a task that needs it could never begin.")
