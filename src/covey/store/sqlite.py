@@ -51,6 +51,10 @@ class Staged:
     wrote: bool
 
 
+class _Spoiled(Exception):
+    """A job was refused after it had written; its batch is run again with savepoints."""
+
+
 class _Connection:
     """apsw behind the narrow door that a transaction needs."""
 
@@ -124,16 +128,29 @@ class SqliteStore:
         return self.commit(self.stage(jobs))
 
     def stage(self, jobs: Sequence[Job[Any]]) -> Staged:
-        """Run jobs in one transaction, each in a savepoint, so that one refusal spoils no other."""
+        """Run jobs in one transaction so that one refusal spoils no other; nothing of a refused one is left."""
         with _unavailable(), self._undone_by_errors():
-            self._db.run("BEGIN IMMEDIATE")
-            before = self._db.raw.total_changes()
-            tx = Tx(self._db, self._head, now=round(self._clock(), 3))
-            outcomes = [self._one(tx, job) for job in jobs]
-            wrote = self._db.raw.total_changes() != before
-            if wrote:
-                tx.settle()
-        return Staged(outcomes, tx.head, wrote)
+            try:
+                return self._stage(jobs, self._simply)
+            except _Spoiled:
+                self._db.run("ROLLBACK")
+                return self._stage(jobs, self._in_savepoint)
+
+    def _stage(self, jobs: Sequence[Job[Any]], one: Callable[[Tx, Job[Any]], Outcome[Any]]) -> Staged:
+        self._db.run("BEGIN IMMEDIATE")
+        before = self._db.raw.total_changes()
+        batch = Tx(self._db, self._head, now=round(self._clock(), 3))
+        outcomes: list[Outcome[Any]] = []
+        for job in jobs:
+            tx = Tx(batch.db, batch.head, batch.now, moved=dict(batch.moved))
+            outcome = one(tx, job)
+            if outcome.error is None:
+                batch.head, batch.moved = tx.head, tx.moved
+            outcomes.append(outcome)
+        wrote = self._db.raw.total_changes() != before
+        if wrote:
+            batch.settle()
+        return Staged(outcomes, batch.head, wrote)
 
     def commit(self, staged: Staged) -> list[Outcome[Any]]:
         """Make what was staged last, and return its outcomes; if that fails, nothing of it happened."""
@@ -151,25 +168,32 @@ class SqliteStore:
                 self._db.run("ROLLBACK")
             raise
 
-    def _one(self, batch: Tx, job: Job[Any]) -> Outcome[Any]:
-        tx = Tx(batch.db, batch.head, batch.now, moved=dict(batch.moved))
+    def _simply(self, tx: Tx, job: Job[Any]) -> Outcome[Any]:
+        """Run a job without a savepoint, which costs a sixth of a claim: most refusals come before the first write."""
+        before = self._db.raw.total_changes()
+        outcome = self._attempt(tx, job)
+        if outcome.error is not None and self._db.raw.total_changes() != before:
+            raise _Spoiled
+        return outcome
+
+    def _in_savepoint(self, tx: Tx, job: Job[Any]) -> Outcome[Any]:
+        """Run a job so that what it wrote can be undone alone."""
         self._db.run("SAVEPOINT job")
+        outcome = self._attempt(tx, job)
+        if outcome.error is not None:
+            self._db.run("ROLLBACK TO job")
+        self._db.run("RELEASE job")
+        return outcome
+
+    def _attempt(self, tx: Tx, job: Job[Any]) -> Outcome[Any]:
         try:
-            value = job(tx)
+            return Outcome(job(tx), tuple(tx.changes))
         except apsw.Error as error:
             if isinstance(error, apsw.ConstraintError) and self._db.raw.in_transaction:
-                return self._undo(error)
+                return Outcome(None, error=error)
             raise
         except Exception as error:  # noqa: BLE001 - the bug of one job must not spoil the others of its batch
-            return self._undo(error)
-        self._db.run("RELEASE job")
-        batch.head, batch.moved = tx.head, tx.moved
-        return Outcome(value, tuple(tx.changes))
-
-    def _undo(self, error: Exception) -> Outcome[Any]:
-        self._db.run("ROLLBACK TO job")
-        self._db.run("RELEASE job")
-        return Outcome(None, error=error)
+            return Outcome(None, error=error)
 
     def read(self, job: Job[T]) -> T:
         """Run a job that only reads, on one snapshot, beside the writer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 import msgspec
@@ -13,10 +14,44 @@ HEAD = 64 * 1024
 """Bytes that the head of a request may have."""
 
 
+class Together:
+    """A transport whose writes of one moment go out as one: the head and the body of an answer in one packet."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, with all that is written before the loop goes round."""
+        if not self._parts:
+            self._loop.call_soon(self.flush)
+        self._parts.append(data)
+
+    def flush(self) -> None:
+        """Send what was written."""
+        if self._parts:
+            data, self._parts = b"".join(self._parts), []
+            if not self._transport.is_closing():
+                self._transport.write(data)
+
+    def close(self) -> None:
+        """Send what was written, then hang up."""
+        self.flush()
+        self._transport.close()
+
+
 class Http(HttpToolsProtocol):
     """One connection."""
 
     _head = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection; its answers go out in one piece each."""
+        super().connection_made(cast("asyncio.Transport", Together(transport, self.loop)))
 
     def data_received(self, data: bytes) -> None:
         """Take bytes in; a head that does not end is refused before it fills the memory."""
