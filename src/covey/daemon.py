@@ -78,7 +78,9 @@ class Daemon:
         self._lock_up()
         self._clock = SystemClock()
         self._store = SqliteStore(project.database, clock=lambda: self._clock.now().wall, project=project.name)
-        self._app = App(self._store, config.load(project.root), self._clock, project.name, daemon=True)
+        token = project.owner_token.read_text().strip()
+        settings = config.load(project.root)
+        self._app = App(self._store, settings, self._clock, project.name, daemon=True, secret=token.encode())
         self._sockets = [_loopback(project, port)]
         self._bind = bind
         if bind is not None:
@@ -95,7 +97,7 @@ class Daemon:
         if bind is not None:
             names.add(f"[{bind.host}]" if ":" in bind.host else bind.host.lower())
         self.url = f"http://127.0.0.1:{own}"
-        self._web = Web(self._app, project.owner_token.read_text().strip(), Doors(names, ports))
+        self._web = Web(self._app, token, Doors(names, ports))
         self._servers = [self._server(i) for i in range(len(self._sockets))]
         self._stop = asyncio.Event()
 

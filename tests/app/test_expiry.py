@@ -360,3 +360,29 @@ def test_a_session_may_read_without_a_daemon(alone: World) -> None:
     alone.ask("session.new", name="ada")
     alone.start(daemon=False)
     assert alone.ask("task.list", Principal("ada")) == []
+
+
+def test_without_a_daemon_what_was_never_watched_here_has_its_whole_time_before_it(alone: World) -> None:
+    task = alone.add()
+    alone.claim(task, "ada")
+    alone.ask("lease.take", session="ada", resources=["src/**"])
+    alone.store.write(lambda tx: tx.db.run("DELETE FROM pulses"))  # as after adopting a log of another machine
+    alone.clock.run(OUTSIDE * 2)
+    alone.start(daemon=False)
+    alone.add("Another")
+    assert alone.status(task) == "doing"
+    assert len(alone.ask("lease.list")) == 1
+    alone.clock.run(OUTSIDE)
+    alone.start(daemon=False)
+    alone.add("And another")
+    assert alone.status(task) == "todo"
+    assert alone.ask("lease.list") == []
+
+
+def test_the_answers_to_old_keys_are_forgotten_without_a_daemon_too(alone: World) -> None:
+    alone.ask("task.add", title="Once", key="k")
+    alone.clock.run(25 * 3600)
+    alone.start(daemon=False)
+    alone.add("Another")
+    kept = alone.store.read(lambda tx: tx.db.rows("SELECT count(*) FROM requests"))
+    assert kept == [(0,)]

@@ -45,6 +45,8 @@ _encode = msgspec.json.Encoder().encode
 class Store(Protocol):
     """Where rows and log live."""
 
+    @property
+    def place(self) -> str: ...
     def run(self, jobs: Sequence[Job[Any]]) -> list[Outcome[Any]]: ...
     def read(self, job: Callable[[Tx], T]) -> T: ...
 
@@ -65,10 +67,12 @@ class Answer:
 class App:
     """Every verb over one store; it knows nothing of who carries the question."""
 
-    def __init__(self, store: Store, config: Config, clock: Clock, project: str, *, daemon: bool) -> None:
+    def __init__(
+        self, store: Store, config: Config, clock: Clock, project: str, *, daemon: bool, secret: bytes = b""
+    ) -> None:
         self.store = store
         self.daemon = daemon
-        self.house = House(config, Pulses(clock), project)
+        self.house = House(config, Pulses(clock, store.place), project, secret)
         store.read(self.house.pulses.load)
         if not daemon:
             self.house.pulses.without_daemon()
@@ -103,11 +107,15 @@ class App:
             if key is not None:
                 kept = tx.answered(who.name, key)
                 if kept is not None:
-                    return _same(kept, digest)
+                    same = _same(kept, digest)
+                    if not verb.secret:
+                        return same
+                    tx.key = key
+                    return _answer(verb, verb.run(Call(tx, who, self.house, again=True), asked, **params))
             tx.key = key
             answer = _answer(verb, verb.run(Call(tx, who, self.house), asked, **params))
             if key is not None and tx.wrote:
-                tx.keep_answer(who.name, key, digest, answer.status, answer.body)
+                tx.keep_answer(who.name, key, digest, answer.status, b"" if verb.secret else answer.body)
             if verb.changes and not self.daemon:
                 self.house.pulses.note(tx)
             return answer
@@ -136,6 +144,8 @@ class App:
     def sweep(self, tx: Tx) -> int:
         """End what silence has ended."""
         self.house.pulses.look()
+        if not self.daemon:
+            self.forget(tx)
         return sessions.sweep(Call(tx, Principal(COVEY), self.house))
 
     def is_anything_silent(self, tx: Tx) -> bool:

@@ -11,25 +11,36 @@ NOTED_EVERY = 15.0
 """Seconds between two notes of the signs of life on disk."""
 
 
+_UNKNOWN = -1.0
+"""The awake time of a pulse that was noted on another clock, or in another file."""
+
+
 class Pulses:
     """The last signs of life, and since when somebody has watched for them."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, place: str = "") -> None:
         self.clock = clock
         self.watch = Watch.begin(clock.now())
+        self._boot = f"{clock.boot_id} {place}"
+        self._alone = False
         self._seen: dict[str, Pulse] = {}
         self._fresh: set[str] = set()
 
     def load(self, tx: Tx) -> None:
-        """Take up what is noted on disk; a pulse of another boot is as old as this boot."""
+        """Take up what is noted on disk; of what was noted before a boot or a restored backup, only when it was."""
         for subject, pulse in tx.pulses().items():
-            same = pulse.boot == self.clock.boot_id
-            self._seen[subject] = pulse if same else Pulse(pulse.seen, 0.0, self.clock.boot_id)
+            awake = pulse.awake if pulse.boot == self._boot else _UNKNOWN
+            self._seen[subject] = Pulse(pulse.seen, awake, self._boot)
 
     def without_daemon(self) -> None:
         """Watch since the daemon was last at work: from then on everybody could have renewed without it."""
         last = self._seen.get(DAEMON)
+        self._alone = True
         self.watch = Watch(last.awake + NOTED_EVERY if last else 0.0, self.watch.last)
+
+    def begin_anew(self) -> None:
+        """Watch from now on: we stood still, so nobody could reach us."""
+        self.watch = Watch.begin(self.clock.now())
 
     def look(self) -> Watch:
         """Look at the clocks again."""
@@ -39,7 +50,7 @@ class Pulses:
     def hear(self, subject: str) -> float:
         """Note a sign of life and return the time of it."""
         now = self.clock.now()
-        self._seen[subject] = Pulse(round(now.wall, 3), now.awake, self.clock.boot_id)
+        self._seen[subject] = Pulse(round(now.wall, 3), now.awake, self._boot)
         self._fresh.add(subject)
         return now.wall
 
@@ -51,7 +62,12 @@ class Pulses:
     def expired(self, ttl: float, *subjects: str) -> bool:
         """Say whether none of these was heard of for a whole `ttl` that was watched."""
         pulse = self.seen(*subjects)
-        return self.watch.expired(pulse.awake if pulse else None, ttl)
+        if pulse is not None and pulse.awake != _UNKNOWN:
+            return self.watch.expired(pulse.awake, ttl)
+        if self._alone:
+            self.hear(subjects[0])  # nobody has watched it here before: its time begins now, and is noted
+            return False
+        return self.watch.expired(None, ttl)
 
     def forget(self, subject: str) -> None:
         """Forget a subject that has ended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 
 from covey.app import shapes
 from covey.app.changes import change
@@ -36,19 +37,28 @@ def new(call: Call, asked: shapes.NewSession) -> SessionFull:
     return full(call, call.put_session(before, asked.name, event))
 
 
-@verb("session.token", "POST /api/sessions/{name}/token", shapes.Nothing, shapes.Token, owner=True)
+@verb("session.token", "POST /api/sessions/{name}/token", shapes.Nothing, shapes.Token, owner=True, secret=True)
 def token(call: Call, asked: shapes.Nothing, name: str) -> shapes.Token:
     """Mint a token with which a session speaks for itself; its older ones are worthless from then on."""
     session = call.tx.session(name)
     if session is None or session.removed:
         raise missing("session", name)
-    import secrets  # few commands mint a token, and all of them start with this module
-
-    secret = secrets.token_urlsafe(32)
-    call.tx.drop_tokens(name)
-    call.tx.put_token(digest(secret), name)
-    call.tx.append(call.actor(None), name, Minted(), session)
+    secret = _secret(call, name)
+    if not call.again:
+        call.tx.drop_tokens(name)
+        call.tx.put_token(digest(secret), name)
+        call.tx.append(call.actor(None), name, Minted(), session)
     return shapes.Token(name, secret)
+
+
+def _secret(call: Call, name: str) -> str:
+    """Return a token that nobody can guess; under an idempotency key always the same, so that it is kept nowhere."""
+    import base64  # few commands mint a token, and all of them start with this module
+    import hmac
+
+    seed = os.urandom(32) if call.tx.key is None or not call.house.secret else call.tx.key.encode()
+    made = hmac.digest(call.house.secret or seed, name.encode() + b" " + seed, "sha256")
+    return base64.urlsafe_b64encode(made).decode().rstrip("=")
 
 
 def digest(secret: str) -> bytes:

@@ -45,6 +45,7 @@ class House:
     config: Config
     pulses: Pulses
     project: str
+    secret: bytes = b""
 
 
 @dataclass
@@ -54,6 +55,7 @@ class Call:
     tx: Tx
     who: Principal
     house: House
+    again: bool = False
     _known: dict[str, sessions.Session] = field(default_factory=dict)
 
     def actor(self, asked: str | None) -> str:
@@ -158,6 +160,7 @@ class Verb:
     status: int = 200
     owner: bool = False
     long: bool = False
+    secret: bool = False
     summary: str = ""
 
     @cached_property
@@ -193,13 +196,18 @@ def verb(
     status: int = 200,
     owner: bool = False,
     long: bool = False,
+    secret: bool = False,
 ) -> Callable[[F], F]:
-    """Enter a function into the table of verbs; a `long` one may take its time, and holds up nobody but writers."""
+    """Enter a function into the table of verbs.
+
+    A `long` one may take its time, and holds up nobody but writers. The answer of a `secret` one is never kept: asked
+    again with the same idempotency key it has to find the same answer itself, and write nothing.
+    """
     method, path = address.split(" ")
 
     def enter(function: F) -> F:
         summary = (function.__doc__ or "").strip().splitlines()[0]
-        VERBS[name] = Verb(name, method, path, asked, answers, function, status, owner, long, summary)
+        VERBS[name] = Verb(name, method, path, asked, answers, function, status, owner, long, secret, summary)
         return function
 
     return enter

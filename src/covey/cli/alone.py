@@ -30,7 +30,8 @@ class Alone:
         try:
             self._store = SqliteStore(self._project.database, project=self._project.name)
             settings = config.load(self._project.root)
-            self._app = App(self._store, settings, SystemClock(), self._project.name, daemon=False)
+            secret = self._project.owner_token.read_bytes().strip()
+            self._app = App(self._store, settings, SystemClock(), self._project.name, daemon=False, secret=secret)
         except BaseException:
             self.close()
             raise

@@ -12,6 +12,8 @@ from covey.store.audit import prune
 from covey.store.tx import Tx
 
 LOOK_EVERY = 1.0
+STOOD_STILL = 30.0
+"""Seconds between two looks after which we must have been stopped ourselves."""
 FORGET_EVERY = 600.0
 PRUNE_EVERY = 6 * 3600.0
 
@@ -33,7 +35,10 @@ class Janitor:
     async def tick(self) -> None:
         """Look, judge, act."""
         app = self._app
+        before = app.house.pulses.watch.last.awake
         now = app.house.pulses.look().last.awake
+        if now - before > STOOD_STILL:
+            app.house.pulses.begin_anew()
         if await self._read(app.is_anything_silent):
             ended = await self._write(app.sweep)
             log.info("silence ended %d things", ended)

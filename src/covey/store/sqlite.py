@@ -114,6 +114,11 @@ class SqliteStore:
         self.write(first)
 
     @property
+    def place(self) -> str:
+        """Return what tells this file from another that is put in its place."""
+        return str(self.path.stat().st_ino)
+
+    @property
     def head(self) -> Head:
         """Return the end of the log as last committed by this writer."""
         return self._head
