@@ -171,7 +171,7 @@ class Daemon:
     def close(self) -> None:
         """Finish what was begun, and let the lock go last."""
         self._web.close()
-        self._store.close()
+        self._store.close(tidy=True)
         with contextlib.suppress(OSError):
             self.project.daemon_file.unlink()
         self._lock.give()

@@ -156,3 +156,24 @@ def test_status_counts_what_is_unread(world: World, people: dict[str, Principal]
     world.ask("mail.send", people["bob"], to="ada", text="hello")
     assert world.ask("status")["unread"] == 1
     assert world.ask("status", people["ada"])["unread"] == 1
+
+
+def test_the_log_shows_a_session_the_text_of_its_own_mail_only(world: World) -> None:
+    for name in ("ada", "bob", "eve"):
+        world.ask("session.new", name=name)
+    world.ask("mail.send", session="ada", to="bob", subject="Hush", text="between us")
+    world.ask("mail.send", session="ada", to="everyone", text="for all")
+
+    def texts(who: Principal) -> list[object]:
+        return [event["data"].get("text") for event in world.ask("log.list", who, kind="mail.sent")]
+
+    assert texts(Principal("eve")) == [None, "for all"]
+    assert texts(Principal("ada")) == texts(Principal("bob")) == texts(OWNER) == ["between us", "for all"]
+
+
+def test_a_kind_of_event_that_there_is_not_is_refused_with_the_nearest(world: World) -> None:
+    with pytest.raises(Invalid) as refused:
+        world.ask("log.list", kind="task.claimd")
+    assert "task.claimed" in refused.value.hint
+    world.add()
+    assert world.ask("log.list", kind="task.")[0]["kind"] == "task.added"

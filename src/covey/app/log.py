@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from msgspec import Raw
 
 from covey.app import shapes
 from covey.app.shapes import AlertRow, EventRow
 from covey.app.verbs import Call, missing, verb
-from covey.core.events import Event
+from covey.core.events import KINDS, Event, noun
+from covey.core.mail import Sent, addresses
+from covey.errors import Invalid
 from covey.store import rows
+from covey.store.rows import decode_payload, encode_payload
 
 
 @verb("log.list", "GET /api/log", shapes.ListEvents, list[EventRow])
 def list_events(call: Call, asked: shapes.ListEvents) -> list[EventRow]:
-    """List events in the order of the log, filtered."""
-    values = {name: getattr(asked, name) for name in asked.__struct_fields__ if name != "origin"}
-    if asked.origin is None:
-        return [event_row(event) for event in call.tx.events(**values)]
-    if not call.tx.db.rows("SELECT 1 FROM origins WHERE log = ?", (asked.origin,)):
-        raise missing("imported log", asked.origin)
-    return [event_row(event) for event in call.tx.events(**values, origin=asked.origin)]
+    """List events in the order of the log, filtered; a session sees the text of its own mail only."""
+    _check_kind(asked.kind)
+    if asked.origin is not None:
+        call.only_owner("read the logs of other origins")
+        if not call.tx.db.rows("SELECT 1 FROM origins WHERE log = ?", (asked.origin,)):
+            raise missing("imported log", asked.origin)
+    found = call.tx.events(**{name: getattr(asked, name) for name in asked.__struct_fields__})
+    return [event_row(_for_eyes_of(call, event)) for event in found]
+
+
+def _check_kind(kind: str | None) -> None:
+    """Refuse a kind of event that there is not; one that ends in a dot stands for all of its noun."""
+    if kind is None or kind in KINDS or (kind.endswith(".") and any(name.startswith(kind) for name in KINDS)):
+        return
+    import difflib  # only a typo needs it
+
+    near = difflib.get_close_matches(kind, [*KINDS, *{f"{noun(name)}." for name in KINDS}], 1, 0.5)
+    raise Invalid(
+        f"There is no kind of event {kind!r}.",
+        hint=f"Did you mean {near[0]}?" if near else "Kinds look like task.claimed; task. stands for all of a task.",
+    )
+
+
+def _for_eyes_of(call: Call, event: Event) -> Event:
+    """Return an event without the text of a message that was sent to others."""
+    if call.who.session is None or event.kind != "mail.sent" or event.actor == call.who.session:
+        return event
+    sent = decode_payload(event.kind, event.data)
+    assert isinstance(sent, Sent)
+    if sent.to in addresses(call.who.session, call.known(call.who.session).role):
+        return event
+    return replace(event, data=encode_payload(replace(sent, subject=None, text="")))
 
 
 @verb("alert.list", "GET /api/alerts", shapes.ListAlerts, list[AlertRow])

@@ -12,19 +12,30 @@ from covey.core.leases import Lease
 from covey.core.mail import Message
 from covey.core.needs import Policy
 
+FORMS: dict[str, str] = {}
+"""What each pattern asks for, in words."""
 
-def _form(pattern: str, *, min_length: int | None = None, max_length: int | None = None) -> Meta:
+
+def _form(pattern: str, words: str, *, min_length: int | None = None, max_length: int | None = None) -> Meta:
     """Return what a text has to look like from end to end; `$` would let a line break stand at its end."""
-    return Meta(pattern=rf"^{pattern}\Z", min_length=min_length, max_length=max_length)
+    whole = rf"^{pattern}\Z"
+    FORMS[whole] = words
+    return Meta(pattern=whole, min_length=min_length, max_length=max_length)
 
 
-Name = Annotated[str, _form(r"[A-Za-z0-9][A-Za-z0-9_-]*", min_length=1, max_length=64)]
-Title = Annotated[str, _form(r"[^\x00-\x1f\x7f]+", min_length=1, max_length=500)]
-Line = Annotated[str, _form(r"[^\x00-\x1f\x7f]+", min_length=1, max_length=2000)]
+_NAME = "must be letters, digits, - and _, beginning with a letter or digit"
+_LINE = "must not have a line break or a control character in it"
+
+
+Name = Annotated[str, _form(r"[A-Za-z0-9][A-Za-z0-9_-]*", _NAME, min_length=1, max_length=64)]
+Title = Annotated[str, _form(r"[^\x00-\x1f\x7f]+", _LINE, min_length=1, max_length=500)]
+Line = Annotated[str, _form(r"[^\x00-\x1f\x7f]+", _LINE, min_length=1, max_length=2000)]
 Body = Annotated[str, Meta(max_length=262_144)]
 Glob = Annotated[str, Meta(min_length=1, max_length=1000)]
 Globs = Annotated[list[Glob], Meta(max_length=200)]
-TaskId = Annotated[str, _form(r"[A-Z0-9]{1,5}-[1-9][0-9]*", min_length=1, max_length=64)]
+TaskId = Annotated[
+    str, _form(r"[A-Z0-9]{1,5}-[1-9][0-9]*", "must be the id of a task, such as AF-1", min_length=1, max_length=64)
+]
 TaskIds = Annotated[list[TaskId], Meta(max_length=500)]
 Checks = Annotated[list[Line], Meta(max_length=50)]
 Priority = Annotated[int, Meta(ge=-1_000_000, le=1_000_000)]
@@ -32,9 +43,11 @@ Money = Annotated[float, Meta(ge=0, le=1_000_000)]
 Fence = Annotated[int, Meta(ge=1, le=2**53)]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
-Commit = Annotated[str, _form(r"[0-9a-f]{7,64}")]
-Branch = Annotated[str, _form(r"[^\x00-\x20\x7f~^:?*\[\\]+", min_length=1, max_length=250)]
-Key = Annotated[str, _form(r"[^\x00-\x1f\x7f]+", min_length=1, max_length=500)]
+Commit = Annotated[str, _form(r"[0-9a-f]{7,64}", "must be the hash of a commit")]
+Branch = Annotated[
+    str, _form(r"[^\x00-\x20\x7f~^:?*\[\\]+", "must be the name of a branch", min_length=1, max_length=250)
+]
+Key = Annotated[str, _form(r"[^\x00-\x1f\x7f]+", _LINE, min_length=1, max_length=500)]
 
 
 Json = Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
@@ -182,7 +195,15 @@ class ListLeases(Asked, frozen=True, kw_only=True):
 class SendMail(Asked, frozen=True, kw_only=True):
     """A message to a session, role:NAME, everyone or owner."""
 
-    to: Annotated[str, _form(r"(role:)?[A-Za-z0-9][A-Za-z0-9_-]*", min_length=1, max_length=80)]
+    to: Annotated[
+        str,
+        _form(
+            r"(role:)?[A-Za-z0-9][A-Za-z0-9_-]*",
+            "must be a session, role:NAME, everyone or owner",
+            min_length=1,
+            max_length=80,
+        ),
+    ]
     text: Annotated[str, Meta(min_length=1, max_length=65_536)]
     session: Name | None = None
     subject: Title | None = None
@@ -208,7 +229,7 @@ class As(Asked, frozen=True, kw_only=True):
 class Land(Asked, frozen=True, kw_only=True):
     """The commit on main that holds the work."""
 
-    commit: Annotated[str, _form(r"[0-9a-f]{40}([0-9a-f]{24})?")]
+    commit: Annotated[str, _form(r"[0-9a-f]{40}([0-9a-f]{24})?", "must be the whole hash of a commit")]
 
 
 class ListMerges(Asked, frozen=True, kw_only=True):
@@ -223,14 +244,17 @@ class ListEvents(Asked, frozen=True, kw_only=True):
 
     after: Seq = 0
     before: Seq | None = None
-    kind: Annotated[str, _form(r"[a-z_]+\.[a-z_]*", max_length=64)] | None = None
-    subject: Annotated[str, _form(r"[^\x00-\x1f\x7f]+", min_length=1, max_length=200)] | None = None
+    kind: (
+        Annotated[str, _form(r"[a-z_]+\.[a-z_]*", "must be a kind of event, such as task.claimed", max_length=64)]
+        | None
+    ) = None
+    subject: Annotated[str, _form(r"[^\x00-\x1f\x7f]+", _LINE, min_length=1, max_length=200)] | None = None
     actor: Name | None = None
     since: Annotated[float, Meta(ge=0, le=1e11)] | None = None
     until: Annotated[float, Meta(ge=0, le=1e11)] | None = None
     limit: Limit = 200
     newest: bool = False
-    origin: Annotated[str, _form(r"[0-9a-f]{32}")] | None = None
+    origin: Annotated[str, _form(r"[0-9a-f]{32}", "must be the id of a log")] | None = None
 
 
 class ListAlerts(Asked, frozen=True, kw_only=True):

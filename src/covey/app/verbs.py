@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from covey.app.pulses import Pulses, of_session
-from covey.app.shapes import Asked
+from covey.app.shapes import FORMS, Asked
 from covey.config import Config
 from covey.core import sessions
 from covey.core.sessions import COVEY, OWNER, RESERVED
@@ -219,6 +219,27 @@ def fingerprint(method: str, target: str, body: bytes) -> bytes:
 
 
 _AT = re.compile(r" - at `\$?\.?([^`]*)`$")
+_WORDS = [
+    (re.compile(r"Object missing required field (\S+)"), r"the field \1 is missing"),
+    (re.compile(r"Object contains unknown field (\S+)"), r"there is no field \1"),
+    (re.compile(r"Expected str of length >= 1$"), "must not be empty"),
+    (re.compile(r"Expected (?:str|bytes) of length <= (\d+)"), r"must have at most \1 characters"),
+    (re.compile(r"Expected (?:array|list) of length >= (\d+)"), r"must have at least \1 entries"),
+    (re.compile(r"Expected (?:array|list) of length <= (\d+)"), r"must have at most \1 entries"),
+    (re.compile(r"Expected (?:int|float) >= (-?[\d.]+?)(?:\.0)?$"), r"must be at least \1"),
+    (re.compile(r"Expected (?:int|float) <= (-?[\d.e+]+?)(?:\.0)?$"), r"must be at most \1"),
+    (re.compile(r"Invalid enum value (.+)"), r"cannot be \1"),
+    (re.compile(r"Expected (.+), got (.+)"), r"must be \1, not \2"),
+]
+_TAKEN = "--help of the command, or GET /api/openapi.json, tells what is taken."
+_TYPES = {
+    "object": "an object",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+}
 
 
 def read_body(verb: Verb, body: bytes) -> Asked:
@@ -228,7 +249,7 @@ def read_body(verb: Verb, body: bytes) -> Asked:
     try:
         asked: Asked = verb.decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise Invalid(explain(str(error)), hint="GET /api/openapi.json describes every request.") from None
+        raise Invalid(explain(str(error)), hint=_TAKEN) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"The body is not valid JSON: {error}.") from None
     return asked
@@ -244,16 +265,22 @@ def read_query(verb: Verb, pairs: list[tuple[str, str]]) -> Asked:
     try:
         return msgspec.convert(values, verb.asked, strict=False)
     except msgspec.ValidationError as error:
-        raise Invalid(explain(str(error)), hint="GET /api/openapi.json describes every request.") from None
+        raise Invalid(explain(str(error)), hint=_TAKEN) from None
 
 
 def explain(message: str) -> str:
     """Return a validation error as one sentence about one field."""
     place = _AT.search(message)
     said = _AT.sub("", message).replace("`", "")
-    said = re.sub(r"matching regex .*", "in another form", said)
-    field = place[1] if place else ""
-    return f"{field}: {said[0].lower()}{said[1:]}." if field else f"{said}."
+    form = re.search(r"matching regex '(.*)'", said)
+    if form:
+        said = FORMS.get(form[1].replace("\\\\", "\\"), "has another form than it must have")
+    for pattern, words in _WORDS:
+        said = pattern.sub(words, said)
+    if said.startswith("must be "):
+        said = re.sub(r"\b(object|str|int|float|bool|array)\b", lambda found: _TYPES[found[1]], said)
+    field = place[1] if place else "The body"
+    return f"{field} {said}." if said.startswith(("must", "cannot")) else f"{said[:1].upper()}{said[1:]}."
 
 
 def missing(what: str, name: str) -> NotFound:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import http.client
 import ipaddress
@@ -10,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -236,17 +238,29 @@ def _certificate(project: Project, words: argparse.Namespace) -> tuple[Path, Pat
                 raise Invalid(f"There is no file {path}.")
         return words.certificate.resolve(), words.key.resolve()
     folder = project.state / "tls"
-    certificate, key = folder / "certificate.pem", folder / "key.pem"
-    if not certificate.exists():
+    certificate, key, made_for = folder / "certificate.pem", folder / "key.pem", folder / "names"
+    names = _names(words.bind.rpartition(":")[0].strip("[]"))
+    if not certificate.exists() or not made_for.exists() or made_for.read_text() != names:
         folder.mkdir(mode=0o700, exist_ok=True)
-        _self_signed(words.bind.rpartition(":")[0].strip("[]"), certificate, key)
+        _self_signed(names, certificate, key)
+        made_for.write_text(names)
     return certificate, key
 
 
-def _self_signed(host: str, certificate: Path, key: Path) -> None:
+def _names(host: str) -> str:
+    """Return the names that a certificate for this address has to carry; an address for all carries all of ours."""
+    names = [_subject_name(host), "DNS:localhost", "IP:127.0.0.1"]
+    if host in ("0.0.0.0", "::"):
+        own = socket.gethostname()
+        names.append(_subject_name(own))
+        with contextlib.suppress(OSError):
+            names += sorted({f"IP:{found[4][0]}" for found in socket.getaddrinfo(own, None)})
+    return ",".join(dict.fromkeys(names))
+
+
+def _self_signed(names: str, certificate: Path, key: Path) -> None:
     if shutil.which("openssl") is None:
         raise ToolFailed("openssl is not installed, so no certificate can be made.", hint="Install it, or name one.")
-    names = f"DNS:localhost,IP:127.0.0.1,{_subject_name(host)}"
     made = subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
          "-days", "825", "-subj", "/CN=covey", "-addext", f"subjectAltName={names}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -222,12 +223,15 @@ class SqliteStore:
             with self._guard:
                 self._readers.append(db)
 
-    def close(self) -> None:
-        """Close every connection; closing twice is fine."""
+    def close(self, *, tidy: bool = False) -> None:
+        """Close every connection; closing twice is fine. A `tidy` end brings all into the one file."""
         with self._guard:
             for reader in self._readers:
                 reader.close()
             self._readers.clear()
+        if tidy:
+            with contextlib.suppress(apsw.Error):  # a full disk, or a reader in the way: the next opening does it
+                self._db.run("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
 
 
