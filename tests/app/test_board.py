@@ -621,3 +621,13 @@ def test_a_session_is_known_once(world: World) -> None:
     with pytest.raises(Refused, match="There is a session ada already"):
         world.ask("session.new", name="ada")
     assert OWNER.is_owner and not Principal("ada").is_owner
+
+
+def test_a_parent_with_open_children_is_not_dropped_over_their_heads(world: World) -> None:
+    parent = world.add("Parent")
+    child = world.add("Child", parent=parent)
+    with pytest.raises(Refused, match="children"):
+        world.ask("task.drop", id=parent, reason="no")
+    world.ask("task.drop", id=child, reason="no")
+    world.ask("task.drop", id=parent, reason="no")
+    assert world.status(parent) == "dropped"

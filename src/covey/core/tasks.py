@@ -290,6 +290,10 @@ def drop(task: Task, reason: str) -> Dropped:
     """End a task without doing it."""
     if task.status in ENDED:
         raise _refusal("dropped", task)
+    if task.open_children:
+        raise Refused(
+            f"{task.id} has children that are not done.", hint=f"Drop them first; covey task deps {task.id} lists them."
+        )
     return Dropped(reason)
 
 
