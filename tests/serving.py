@@ -224,10 +224,12 @@ def serving(folder: Path, *words: str, settings: str = "") -> Iterator[Daemon]:
 
 
 @contextlib.asynccontextmanager
-async def in_process(project: Project, settings: Config, clock: Clock) -> AsyncIterator[tuple[App, Web]]:
+async def in_process(
+    project: Project, settings: Config, clock: Clock, app_type: type[App] = App
+) -> AsyncIterator[tuple[App, Web]]:
     """Yield the daemon's insides in this process, under a clock of the test's own."""
     store = SqliteStore(project.database, clock=lambda: clock.now().wall)
-    app = App(store, settings, clock, project.name, daemon=True)
+    app = app_type(store, settings, clock, project.name, daemon=True)
     web = Web(app, project.owner_token.read_text(), Doors({"localhost"}, {1: "http"}))
     web.begin(store)
     try:

@@ -280,10 +280,12 @@ def test_an_unknown_token_is_told_which_kind_is_wanted(daemon: Daemon) -> None:
     assert reply.headers["www-authenticate"] == "Bearer"
 
 
-def test_an_origin_of_our_own_page_may_ask(daemon: Daemon) -> None:
-    for name in ("127.0.0.1", "localhost"):
-        reply = daemon.ask("GET", "/api/board", headers={"Origin": f"http://{name}:{daemon.port}"})
-        assert reply.status == 200
+def test_our_own_names_and_pages_may_ask(daemon: Daemon) -> None:
+    own = f"repo-{daemon.ask('GET', '/api/status').json['log'][:6]}.localhost"
+    for name in ("127.0.0.1", "localhost", own, own.upper()):
+        host = f"{name}:{daemon.port}"
+        for headers in ({"Host": host}, {"Origin": f"http://{host}"}, {"Host": host, "Origin": f"http://{host}"}):
+            assert daemon.ask("GET", "/api/board", headers=headers).status == 200, headers
 
 
 # A session that reaches beyond itself

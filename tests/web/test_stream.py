@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
@@ -343,6 +345,35 @@ def test_a_client_that_reads_nothing_slows_nobody_grows_nothing_and_is_cut(daemo
     finally:
         for raw in slow:
             raw.close()
+
+
+def test_a_client_that_reads_nothing_does_not_delay_a_stop(daemon: Daemon) -> None:
+    slow = [dawdle(daemon) for _ in range(3)]
+    flood(daemon, 4)
+    begun = time.monotonic()
+    assert daemon.stop() == 0
+    assert time.monotonic() - begun < 20
+    for raw in slow:
+        raw.close()
+
+
+def sockets(daemon: Daemon) -> int:
+    """Return how many sockets the daemon has open."""
+    links = [os.readlink(link) for link in Path(f"/proc/{daemon.pid}/fd").iterdir() if link.is_symlink()]
+    return sum(link.startswith("socket:") for link in links)
+
+
+@pytest.mark.soak
+def test_the_connection_of_a_client_that_never_reads_is_closed(daemon: Daemon) -> None:
+    flood(daemon, 1)
+    before = sockets(daemon)
+    with dawdle(daemon):
+        flood(daemon, 8)
+        assert sockets(daemon) > before
+        deadline = time.monotonic() + 240
+        while sockets(daemon) > before:
+            assert time.monotonic() < deadline, "the daemon still keeps what nobody reads"
+            time.sleep(1)
 
 
 async def follow_and_hang_up(project: Project) -> None:

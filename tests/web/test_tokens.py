@@ -1,0 +1,74 @@
+"""Tokens that die while they are in use."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+from covey.app.app import VERBS, App, Principal
+from covey.app.clock import SystemClock
+from covey.config import Config
+from covey.git.project import Project
+from covey.store.tx import Tx
+from covey.web.server import Web
+from tests.serving import PATIENCE, in_process, make_repository
+
+
+class SlowApp(App):
+    """Knows whose a token is, but takes its time to say so."""
+
+    looked = threading.Event()
+    may_answer = threading.Event()
+
+    def who(self, tx: Tx, token: str) -> Principal:
+        """Look, and wait."""
+        found = super().who(tx, token)
+        self.looked.set()
+        self.may_answer.wait(PATIENCE)
+        return found
+
+
+async def mint(web: Web, app: App) -> str:
+    """Return a new token of ada."""
+    verb = VERBS["session.token"]
+    job = app.job(verb, Principal(), verb.asked(), {"name": "ada"}, key=None, request=b"")
+    answer = await web.write(job)
+    return str(answer.value()["token"])
+
+
+async def status_with(web: Web, token: str) -> int:
+    """Ask with a token and return the status of the answer."""
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"localhost:1"), (b"authorization", f"Bearer {token}".encode())]
+    scope = {"type": "http", "method": "GET", "path": "/api/alerts", "headers": headers, "scheme": "http"}
+    await web(scope | {"query_string": b""}, receive, send)
+    return int(sent[0]["status"])
+
+
+async def replace_while_in_use(project: Project) -> tuple[int, int]:
+    """Use a token for the first time while it is replaced; return how it went then, and how it goes afterwards."""
+    async with in_process(project, Config(), SystemClock(), SlowApp) as (app, web):
+        verb = VERBS["session.new"]
+        asked = verb.asked(name="ada")
+        await web.write(app.job(verb, Principal(), asked, {}, key=None, request=b""))
+        old = await mint(web, app)
+        asking = asyncio.create_task(status_with(web, old))
+        await asyncio.to_thread(SlowApp.looked.wait, PATIENCE)
+        await mint(web, app)
+        SlowApp.may_answer.set()
+        return await asking, await status_with(web, old)
+
+
+def test_a_token_that_is_replaced_while_it_is_looked_up_is_dead_afterwards(tmp_path: Path) -> None:
+    then, afterwards = asyncio.run(replace_while_in_use(make_repository(tmp_path / "repo")))
+    assert then in (200, 401)
+    assert afterwards == 401
