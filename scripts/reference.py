@@ -23,6 +23,7 @@ import msgspec
 
 from covey import config, errors
 from covey.cli import main as main_module
+from covey.cli.task import NOTHING
 from covey.core.events import KINDS, noun
 from covey.core.origins import PRIVATE
 from covey.core.texts import INLINE, Blob
@@ -260,14 +261,23 @@ def commands() -> str:
     words += [["log", name] for name in main_module.CARE]
     words += [[group, name] for group in main_module.GROUPS for name in import_module(f"covey.cli.{group}").COMMANDS]
     parts = [f"## covey {' '.join(word)}".rstrip() + f"\n\n```text\n{help_text(word)}\n```" for word in sorted(words)]
-    codes = sorted({(error.exit_code, error.__name__) for error in _errors(errors.CoveyError)})
-    rows = [[str(code), name] for code, name in codes if name != "CoveyError"]
-    other = [["0", "done"], ["3", "`task next`: nothing waits"], ["70", "a bug in covey"], ["130", "interrupted"]]
-    return page("Commands", about, [*parts, "## Exit codes", table(["code", "means"], other + rows)])
+    rows = [[str(code), EXIT_CODES[code]] for code in sorted(EXIT_CODES)]
+    return page("Commands", about, [*parts, "## Exit codes", table(["code", "means"], rows)])
 
 
-def _errors(cls: type[errors.CoveyError]) -> list[type[errors.CoveyError]]:
-    return [cls, *(found for child in cls.__subclasses__() for found in _errors(child))]
+EXIT_CODES = {
+    0: "done; also if whoever reads the output goes away",
+    1: "`log verify` found something wrong; `covey __complete` has nothing to offer",
+    errors.Invalid.exit_code: "what was asked makes no sense: a wrong word, option, value or setting",
+    NOTHING: "`task next`: nothing waits",
+    errors.NotFound.exit_code: "there is no such task, lease, message, merge or session",
+    errors.Refused.exit_code: "the rules say no at this moment: another holds it, the fence is old, it exists already",
+    errors.Denied.exit_code: "not with this token: it is for the owner or for another session",
+    errors.Unavailable.exit_code: "it cannot be done at the moment: no daemon answers, another writes, no output",
+    errors.ToolFailed.exit_code: "a program that covey called failed: git, openssl",
+    main_module.BUG: "a bug in covey",
+    main_module.INTERRUPTED: "interrupted",
+}
 
 
 def help_text(words: list[str]) -> str:

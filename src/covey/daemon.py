@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import hashlib
 import json
 import logging
 import logging.handlers
@@ -26,6 +27,7 @@ import uvloop
 from covey import __version__, config
 from covey.app.app import App
 from covey.app.clock import SystemClock
+from covey.cli.main import complain
 from covey.core.events import Started, Stopped
 from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Invalid, Refused
@@ -60,6 +62,20 @@ class Bind:
     certificate: Path
     key: Path
 
+    @property
+    def url(self) -> str:
+        """Return where it answers."""
+        return f"https://[{self.host}]:{self.port}" if ":" in self.host else f"https://{self.host}:{self.port}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the certificate, in the way that browsers and openssl show it."""
+        text = self.certificate.read_text()
+        end = text.index(ssl.PEM_FOOTER) + len(ssl.PEM_FOOTER)
+        first = text[text.index(ssl.PEM_HEADER) : end]
+        digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(first)).digest()
+        return digest.hex(":").upper()
+
 
 class _Server(uvicorn.Server):
     """uvicorn without its own signal handlers: the daemon stops all of its servers together."""
@@ -84,7 +100,7 @@ class Daemon:
         self._sockets = [_loopback(project, port)]
         self._bind = bind
         if bind is not None:
-            self._sockets.append(_listen(bind.host, bind.port))
+            self._sockets.append(_listen(bind.host, bind.port, "--bind HOST:PORT"))
         own = self._sockets[0].getsockname()[1]
         ports = {own: "http"} | ({bind.port: "https"} if bind else {})
         names = {
@@ -184,6 +200,8 @@ class Daemon:
             "port": self._sockets[0].getsockname()[1],
             "version": __version__,
         }
+        if self._bind is not None:
+            said |= {"bind": self._bind.url, "fingerprint": self._bind.fingerprint}
         part = self.project.daemon_file.with_suffix(".part")
         part.write_text(json.dumps(said | {"started": round(time.time(), 3)}))
         part.chmod(0o600)
@@ -248,7 +266,7 @@ def _listen_anywhere() -> socket.socket:
     return _listen("127.0.0.1", 0)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, option: str = "--port N") -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -256,11 +274,11 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK * 1000)
     try:
         listening.bind((host, port))
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter of a name that cannot be one of a host
         listening.close()
         raise Refused(
-            f"Port {port} of {host} cannot be had: {error.strerror}.",
-            hint="End what uses it, or give the daemon another: covey up --port N.",
+            f"Port {port} of {host} cannot be had: {getattr(error, 'strerror', None) or error}.",
+            hint=f"End what uses it, or give the daemon another: covey up {option}.",
         ) from error
     listening.listen(1024)
     listening.setblocking(False)
@@ -308,6 +326,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--certificate", type=Path)
     parser.add_argument("--key", type=Path)
     parser.add_argument("--foreground", action="store_true")
+    parser.add_argument("--json", action="store_true")
     words = parser.parse_args(argv)
     try:
         project = projects.find(words.folder.resolve()).must_be_begun()
@@ -315,7 +334,11 @@ def main(argv: list[str] | None = None) -> int:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(project, words.port, _bind_of(words)))
     except CoveyError as error:
-        sys.stderr.write(json.dumps({"error": error.message, "hint": error.hint}) + "\n")
+        if words.foreground:
+            complain(error, as_json=words.json)
+        else:  # `covey up` reads it
+            said = {"error": error.message, "hint": error.hint, "exit": error.exit_code}
+            sys.stderr.write(json.dumps(said) + "\n")
         return error.exit_code
     return 0
 

@@ -51,6 +51,9 @@ class Client:
         self.folder = os.path.abspath(folder) if folder else os.getcwd()
         self.token = os.environ.get("COVEY_TOKEN") or None
         self.url: str | None = None
+        """Where the last answer came from; None if we gave it ourselves."""
+        self.said: dict[str, Any] = {}
+        """What the daemon says of itself."""
         self._key = os.urandom(16).hex()
         self._asked = 0
         self._wire: Wire | None = None
@@ -70,18 +73,24 @@ class Client:
             if not value or "/" in value:
                 # No address can hold such a name, so neither way of asking is given it.
                 raise NotFound(f"There is no {_NOUNS[verb.partition('.')[0]]} {value[:80]!r}.")
-        key, body, query = None, b"", ""
-        if method == "GET":
-            query = encode_query(fields)
-        else:
-            self._asked += 1
-            key = self._key if self._asked == 1 else f"{self._key}-{self._asked}"
-            body = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
         try:
-            return self._ask(Question(verb, method, path, params or {}, query, body, key))
+            question = self._question(verb, method, path, params or {}, fields)
+        except UnicodeEncodeError:
+            raise Invalid(f"{_not_text([params, fields])!r} is not UTF-8 text.", hint="Give it in UTF-8.") from None
+        try:
+            return self._ask(question)
         finally:
             if not self._held:
                 self.let_go()
+
+    def _question(self, verb: str, method: str, path: str, params: dict[str, str], fields: dict[str, Any]) -> Question:
+        "".join(params.values()).encode()
+        if method == "GET":
+            return Question(verb, method, path, params, encode_query(fields), b"", None)
+        body = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+        self._asked += 1
+        key = self._key if self._asked == 1 else f"{self._key}-{self._asked}"
+        return Question(verb, method, path, params, "", body, key)
 
     def _ask(self, question: Question) -> Answer:
         if self.token is not None:
@@ -91,10 +100,20 @@ class Client:
         wire = self._owner_wire()
         if wire is not None:
             try:
-                return _by_http(wire, question)
+                return self._by_http(wire, question)
             except Lost:
                 self._wire = None
         return self._ask_owner_again(question)
+
+    def _by_http(self, wire: Wire, question: Question) -> Answer:
+        self.url = None  # it may be said to be up only once it has answered
+        target = question.target(quoted=True)
+        status, headers, body = wire.ask(question.method, target, question.body, question.key)
+        self.url = wire.url
+        if status >= 400 or status < 200:
+            raise problem(status, body)
+        total = headers.get("x-total-count")
+        return Answer(status, body, int(total) if total is not None else None)
 
     def _ask_until_answered(self, question: Question, wire: Wire) -> Answer:
         """Ask a daemon that may be away for a moment; the key makes the repetition harmless."""
@@ -102,7 +121,7 @@ class Client:
         patience = NOT_THERE
         while True:
             try:
-                return _by_http(wire, question)
+                return self._by_http(wire, question)
             except Lost as lost:
                 patience = ANSWER_LOST if lost.sent else patience
                 if time.monotonic() - begun > patience:
@@ -124,7 +143,7 @@ class Client:
             wire = self._daemon(str(project.state))
             if wire is not None:
                 try:
-                    return _by_http(wire, question)
+                    return self._by_http(wire, question)
                 except Lost:
                     self._wire = None
             if time.monotonic() > deadline:
@@ -133,7 +152,7 @@ class Client:
                     hint="Try again; covey status tells whether a daemon is running.",
                 )
             time.sleep(PAUSE * (0.2 + 1.6 * int.from_bytes(os.urandom(1), "big") / 255))
-        self._alone = alone
+        self._alone, self.url = alone, None
         return alone.ask(question)
 
     # Ways
@@ -154,13 +173,13 @@ class Client:
 
     def _run_wire(self) -> Wire:
         if self._wire is None:
-            self.url = os.environ.get("COVEY_URL") or None
-            if self.url is None:
+            url = os.environ.get("COVEY_URL")
+            if not url:
                 raise Invalid(
                     "COVEY_TOKEN is set, and COVEY_URL is not.",
                     hint="covey sets both; unset COVEY_TOKEN to be the owner.",
                 )
-            self._wire = Wire(self.url, self.token or "")
+            self._wire = Wire(url, self.token or "")
         return self._wire
 
     def _owner_wire(self) -> Wire | None:
@@ -176,9 +195,10 @@ class Client:
     def _daemon(self, state: str) -> Wire | None:
         try:
             with open(os.path.join(state, "daemon.json"), encoding="utf-8") as file:
-                self.url = str(json.load(file)["url"])
+                self.said = json.load(file)
+                url = str(self.said["url"])
             with open(os.path.join(state, "owner.token"), encoding="utf-8") as file:
-                self._wire = Wire(self.url, file.read().strip())
+                self._wire = Wire(url, file.read().strip())
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -228,15 +248,6 @@ class Question:
         return f"{path}?{self.query}" if self.query else path
 
 
-def _by_http(wire: Wire, question: Question) -> Answer:
-    target = question.target(quoted=True)
-    status, headers, body = wire.ask(question.method, target, question.body, question.key)
-    if status >= 400 or status < 200:
-        raise problem(status, body)
-    total = headers.get("x-total-count")
-    return Answer(status, body, int(total) if total is not None else None)
-
-
 def problem(status: int, body: bytes) -> CoveyError:
     """Return the error that a daemon answered."""
     try:
@@ -284,13 +295,22 @@ _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 
 def quote(text: str) -> str:
     """Return a text as a part of an address."""
-    data = text.encode("utf-8", "surrogatepass")
+    data = text.encode()
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in data)
 
 
 def encode_query(fields: dict[str, Any]) -> str:
     """Return fields as the query of an address."""
     return "&".join(f"{name}={quote(_plain(value))}" for name, value in fields.items() if value is not None)
+
+
+def _not_text(value: object) -> str | None:
+    """Return the first text in a value that UTF-8 cannot hold, with what is wrong in it replaced."""
+    if isinstance(value, str):
+        whole = value.encode("utf-8", "replace").decode()
+        return whole[:80] if whole != value else None
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return next((found for part in parts if (found := _not_text(part)) is not None), None)
 
 
 def _plain(value: object) -> str:

@@ -39,10 +39,67 @@ def width(default: int = 80) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that raises our own error instead of ending the process."""
+    """argparse that raises our own error instead of ending the process, and guesses what was meant."""
+
+    def parse_args(self, argv: Sequence[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
+        """Return what some words say; a word too many is an error."""
+        self._let_options_speak(argv)
+        args, rest = self.parse_known_args(argv)
+        if rest:
+            known = [option for action in self._actions for option in action.option_strings]
+            wrong = next((word.partition("=")[0] for word in rest if word.startswith("-")), "")
+            near = nearest(wrong, known) if wrong else None
+            hint = f"Did you mean {near}?" if near else f"{self.prog} --help shows how it is used."
+            raise Invalid(sentence(f"unrecognized arguments: {' '.join(rest)}"), hint=hint)
+        for action in self._actions:
+            if isinstance(action, _Either):
+                action.settle(args)
+        return args
+
+    def _let_options_speak(self, argv: Sequence[str]) -> None:
+        """Let a place be empty if its option is there; argparse would fill it with nothing too early otherwise."""
+        words = argv[: argv.index("--")] if "--" in argv else argv
+        given = {word.partition("=")[0] for word in words}
+        for action in self._actions:
+            if isinstance(action, _Either) and action.option in given:
+                action.nargs, action.required = "*", False
+
+    def either(self, name: str, metavar: str, help: str, *, value: str = "TEXT", many: bool = True) -> None:
+        """Add something that stands in its place or behind an option of its name, and is given exactly once."""
+        option = f"--{name}"
+        self.add_argument(
+            f"{name}_words",
+            nargs="+" if many else 1,
+            metavar=metavar,
+            help=f"{help}; or {option} {value}",
+            action=_Either,
+            option=option,
+        )
+        self.add_argument(option, metavar=value, help=f"the same as {metavar}")
 
     def error(self, message: str) -> NoReturn:
         raise Invalid(sentence(message), hint=f"{self.prog} --help shows how it is used.")
+
+
+class _Either(argparse.Action):
+    """The words in the place of something that also has an option."""
+
+    def __init__(self, *, option: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.option = option
+
+    def __call__(self, parser: object, args: argparse.Namespace, words: Any, option: str | None = None) -> None:
+        """Keep the words."""
+        setattr(args, self.dest, words)
+
+    def settle(self, args: argparse.Namespace) -> None:
+        """Put what was given in one of the two ways where the command looks for it."""
+        name, words = self.option[2:], getattr(args, self.dest)
+        delattr(args, self.dest)
+        if words and getattr(args, name) is not None:
+            raise Invalid(f"The {name} was given twice: in its place, and with {self.option}.")
+        if words:
+            setattr(args, name, " ".join(words))
 
 
 def sentence(message: str) -> str:
@@ -53,12 +110,22 @@ def sentence(message: str) -> str:
 class Command:
     """One command of a group."""
 
-    def __init__(self, summary: str, arguments: Arguments, run: Run, *, example: str = "", owner: bool = False) -> None:
+    def __init__(
+        self,
+        summary: str,
+        arguments: Arguments,
+        run: Run,
+        *,
+        example: str = "",
+        owner: bool = False,
+        prints: str = "exactly what REST answers",
+    ) -> None:
         self.summary = summary
         self.arguments = arguments
         self.run = run
         self.example = example
         self.owner = owner
+        self.prints = prints
 
     def parser(self, name: str) -> Parser:
         """Return the parser of this command alone."""
@@ -70,7 +137,7 @@ class Command:
             allow_abbrev=False,
         )
         self.arguments(parser)
-        parser.add_argument("--json", action="store_true", help="print exactly what REST answers")
+        parser.add_argument("--json", action="store_true", help=f"print {self.prints}")
         parser.add_argument("-C", dest="folder", metavar="DIR", help="act as if started in DIR")
         return parser
 
@@ -88,6 +155,8 @@ def choose(group: str, commands: dict[str, Command], argv: Sequence[str]) -> tup
         taken = 2 if words[0] == "-C" else 1
         given += words[:taken]
         del words[:taken]
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     if words and words[0] in ("-h", "--help"):
         return None
     if not words:
@@ -99,11 +168,16 @@ def choose(group: str, commands: dict[str, Command], argv: Sequence[str]) -> tup
 
 def unknown(prog: str, word: str, known: list[str]) -> Invalid:
     """Return the error for a command that does not exist, with the one that was perhaps meant."""
+    near = nearest(word, known)
+    hint = f"Did you mean {prog} {near}?" if near else f"{prog} --help lists the commands."
+    return Invalid(f"There is no command {prog} {word[:40]}.", hint=hint)
+
+
+def nearest(word: str, known: list[str]) -> str | None:
+    """Return the word that was perhaps meant, if one is close."""
     import difflib
 
-    near = difflib.get_close_matches(word, known, 1, 0.5)
-    hint = f"Did you mean {prog} {near[0]}?" if near else f"{prog} --help lists the commands."
-    return Invalid(f"There is no command {prog} {word[:40]}.", hint=hint)
+    return next(iter(difflib.get_close_matches(word, known, 1, 0.6)), None)
 
 
 def help_of(group: str, about: str, commands: dict[str, Command]) -> str:

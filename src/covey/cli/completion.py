@@ -8,7 +8,7 @@ from argparse import Action, Namespace
 
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser
-from covey.cli.main import CARE, GROUPS, SINGLE, _module
+from covey.cli.main import CARE, GROUPS, SINGLE, _module, _single
 
 SCRIPTS = {
     "bash": """\
@@ -38,10 +38,6 @@ complete -c covey -n '__fish_seen_subcommand_from import export backup' -F
 """,
 }
 TASKS = 1000
-UP_DOWN = {
-    "up": ["--json", "--foreground", "--service", "--port", "--bind", "--certificate", "--key", "--help"],
-    "down": ["--json", "--help"],
-}
 
 
 def _arguments(parser: Parser) -> None:
@@ -74,10 +70,8 @@ def candidates(before: list[str], last: str) -> set[str]:
             del before[0]
         del before[0]
     if not before:
-        return _starting({*GROUPS, *SINGLE, "--help", "--version", "--json", "-C"}, last)
+        return _starting({*GROUPS, *SINGLE, "help", "--help", "--version", "--json", "-C"}, last)
     word, *rest = before
-    if word in UP_DOWN:
-        return _starting(set(UP_DOWN[word]), last)
     if word in GROUPS:
         commands: dict[str, Command] = _module(word).COMMANDS
         if not rest:
@@ -85,7 +79,7 @@ def candidates(before: list[str], last: str) -> set[str]:
         command, name = commands[rest[0]], f"{word} {rest[0]}"
         rest = rest[1:]
     else:
-        command, name = _module(word).COMMAND, word
+        command, name = _single(word), word
     found = _of_command(command.parser(name), rest, last, Client(folder))
     return found | (_starting(set(CARE), last) if word == "log" and not rest else set())
 

@@ -18,17 +18,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from covey.cli.client import Client
+from covey.cli.command import Command, Parser
 from covey.errors import CoveyError, Invalid, Refused, ToolFailed, Unavailable
 from covey.git import project as projects
 from covey.git.project import Project
 from covey.store.lock import WriterLock
 
 PATIENCE = 30.0
-
-
-def run(word: str, argv: list[str], folder: Path) -> int:
-    """Run `covey up` or `covey down`."""
-    return _up(argv, folder) if word == "up" else _down(argv, folder)
 
 
 def answering(project: Project) -> dict[str, Any] | None:
@@ -47,72 +44,79 @@ def answering(project: Project) -> dict[str, Any] | None:
         return None
 
 
-def _up(argv: list[str], folder: Path) -> int:
-    parser = argparse.ArgumentParser(
-        prog="covey up",
-        description="Start the daemon of this repository in the background, and return when it answers.",
-        epilog="Example: covey up --json   prints the address, the owner's token and the process id.",
-    )
-    parser.add_argument("--json", action="store_true", help="print {url, token, pid}")
+def _up_arguments(parser: Parser) -> None:
     parser.add_argument("--foreground", action="store_true", help="stay, and show the log")
     parser.add_argument("--service", action="store_true", help="write a systemd unit instead of starting anything")
-    parser.add_argument("--port", type=_port, help="the port on loopback (kept from then on)")
-    parser.add_argument("--bind", metavar="HOST:PORT", help="answer beyond loopback too, with TLS")
+    parser.add_argument("--port", type=_port, metavar="PORT", help="the port on loopback (kept from then on)")
+    parser.add_argument("--bind", type=_address, metavar="HOST:PORT", help="answer beyond loopback too, with TLS")
     parser.add_argument(
         "--certificate", type=Path, metavar="FILE", help="certificate for --bind (default: self-signed)"
     )
     parser.add_argument("--key", type=Path, metavar="FILE", help="private key of the certificate")
-    words = parser.parse_args(argv)
-    project = projects.find(folder).must_be_begun()
-    command = _command(project, words)
-    if words.service:
-        return _service(project, command, as_json=words.json)
+
+
+def _down_arguments(parser: Parser) -> None:
+    """Take nothing but what every command takes."""
+
+
+def up(args: argparse.Namespace, client: Client) -> int:
+    """Start the daemon, unless it runs, and say where it answers."""
+    if args.bind is None and (args.certificate or args.key):
+        raise Invalid("--certificate and --key are for --bind.", hint="covey up --bind HOST:PORT answers with TLS.")
+    project = projects.find(Path(client.folder)).must_be_begun()
+    if args.service:
+        return _service(project, _command(project, args), as_json=args.json)
     said = answering(project)
-    if words.foreground:
-        if said is not None:
-            raise Refused(f"The daemon is running already, as process {said['pid']}.", hint="covey down stops it.")
-        os.execv(command[0], [*command, "--foreground"])
-    if said is None:
-        said = _start(project, command)
-    elif words.bind or words.port:
+    if said is not None and args.foreground:
+        raise Refused(f"The daemon is running already, as process {said['pid']}.", hint="covey down stops it.")
+    if said is not None and (args.bind or args.port):
         raise Refused("The daemon is running already.", hint="covey down first, then covey up with these options.")
-    return _say_up(project, said, words)
-
-
-def _say_up(project: Project, said: dict[str, Any], words: argparse.Namespace) -> int:
-    answer = {"url": said["url"], "token": project.owner_token.read_text().strip(), "pid": said["pid"]}
-    if words.json:
-        print(json.dumps(answer))
-        return 0
-    print(f"covey is up at {said['url']} (process {said['pid']}).")
-    if words.bind:
-        certificate = words.certificate or project.state / "tls" / "certificate.pem"
-        print(f"Also at https://{words.bind}, certificate SHA-256 {_fingerprint(certificate)}.")
+    if args.foreground:
+        command = [*_command(project, args), "--foreground", *(["--json"] if args.json else [])]
+        os.execv(command[0], command)
+    _say_up(project, said or _start(project, _command(project, args)), as_json=args.json)
     return 0
 
 
-def _down(argv: list[str], folder: Path) -> int:
-    parser = argparse.ArgumentParser(
-        prog="covey down", description="Stop the daemon of this repository; what was acknowledged is on disk."
-    )
-    parser.add_argument("--json", action="store_true", help="print {stopped, pid}")
-    words = parser.parse_args(argv)
-    project = projects.find(folder).must_be_begun()
+def _say_up(project: Project, said: dict[str, Any], *, as_json: bool) -> None:
+    answer = {"url": said["url"], "token": project.owner_token.read_text().strip(), "pid": said["pid"]}
+    beyond = {name: said[name] for name in ("bind", "fingerprint") if name in said}
+    if as_json:
+        print(json.dumps(answer | beyond))
+        return
+    print(f"covey is up at {said['url']} (process {said['pid']}).")
+    if beyond:
+        print(f"Also at {said['bind']}, certificate SHA-256 {said['fingerprint']}.")
+
+
+def down(args: argparse.Namespace, client: Client) -> None:
+    """Stop the daemon, if it runs."""
+    project = projects.find(Path(client.folder)).must_be_begun()
     pid = _holder(project)
     if pid is not None:
         os.kill(pid, signal.SIGTERM)
         _wait_until_free(project, pid)
-    if words.json:
+    if args.json:
         print(json.dumps({"stopped": pid is not None, "pid": pid}))
     else:
         print("covey is down." if pid else "covey was not up.")
-    return 0
 
 
 def _port(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= 65535:
         raise argparse.ArgumentTypeError("a port is a number from 1 to 65535")
     return int(text)
+
+
+def _address(text: str) -> str:
+    """Return HOST:PORT as it is, if it is that; a host with colons stands in brackets."""
+    host, _, port = text.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    plain = bare.isascii() and bare.isprintable() and not any(mark in bare for mark in " /@[]")
+    if not bare or not plain or (":" in bare and bare == host):
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is no address; write HOST:PORT, as in 192.0.2.7:8443")
+    _port(port)
+    return text
 
 
 def _command(project: Project, words: argparse.Namespace) -> list[str]:
@@ -155,7 +159,9 @@ def _why(printed: Path) -> CoveyError:
     lines = printed.read_text(errors="replace").strip().splitlines()
     try:
         said = json.loads(lines[-1])
-        return Refused(said["error"], hint=said["hint"])
+        error = CoveyError(said["error"], hint=said["hint"])
+        error.exit_code = int(said["exit"])
+        return error
     except (IndexError, ValueError, KeyError, TypeError):
         last = lines[-1] if lines else "it printed nothing"
         return Unavailable(f"The daemon ended at once: {last}.", hint=f"{printed} has what it printed.")
@@ -279,15 +285,6 @@ def _subject_name(host: str) -> str:
         return f"DNS:{host}"
 
 
-def _fingerprint(certificate: Path) -> str:
-    import base64
-
-    text = certificate.read_text()
-    body = text.split("-----BEGIN CERTIFICATE-----")[1].split("-----END CERTIFICATE-----")[0]
-    digest = hashlib.sha256(base64.b64decode(body)).hexdigest().upper()
-    return ":".join(digest[i : i + 2] for i in range(0, len(digest), 2))
-
-
 # As a service
 
 
@@ -315,3 +312,13 @@ def _service(project: Project, command: list[str], *, as_json: bool) -> int:
         else f"Wrote {unit}.\nSwitch it on with:\n  {switch_on}"
     )
     return 0
+
+
+COMMANDS = {
+    "up": Command("start the daemon of this repository in the background, and return when it answers", _up_arguments,
+                  up, example="covey up\ncovey up --bind 192.0.2.7:8443\n"
+                              "covey up --json | jq -r .url   the address at which it answers",
+                  prints="{url, token, pid}, and {bind, fingerprint} if it answers beyond loopback"),
+    "down": Command("stop the daemon of this repository; what was acknowledged is on disk", _down_arguments, down,
+                    example="covey down", prints="{stopped, pid}"),
+}  # fmt: skip

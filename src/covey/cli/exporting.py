@@ -16,7 +16,7 @@ from covey.cli.client import Client
 from covey.cli.show import one
 from covey.core import checklists
 from covey.core.tasks import ENDED
-from covey.errors import Invalid
+from covey.errors import Invalid, Refused
 
 DEFAULTS: dict[str, Any] = {
     "body": "", "kind": "change", "assignee": None, "role": None, "priority": 0, "needs": [], "needs_any": [],
@@ -29,7 +29,9 @@ def export_file(args: Namespace, client: Client) -> None:
     """Write the board, or tick what is done in a checklist that exists."""
     path = None if args.file in (None, "-") else Path(client.folder) / args.file
     kind = args.format or ("jsonl" if path is not None and path.suffix.lower() in (".jsonl", ".ndjson") else "md")
-    if path is not None and kind == "md" and path.exists():
+    if path is not None and path.is_file() and not args.force:
+        if kind == "jsonl":
+            raise Refused(f"{args.file} exists already.", hint="--force writes it anew; what is in it is lost then.")
         _tick(args, client, path)
         return
     lines = _export(client)
@@ -130,6 +132,9 @@ def _checklist(lines: list[dict[str, Any]]) -> Iterator[str]:
 def _write(path: Path, text: str) -> None:
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        if path.exists() and not path.is_file():  # a device or a pipe stays what it is
+            path.write_text(text, encoding="utf-8")
+            return
         part.write_text(text, encoding="utf-8")
         part.replace(path)
     except OSError as error:

@@ -6,7 +6,7 @@ import os
 import sys
 
 from covey import __version__
-from covey.errors import CoveyError, Denied, Invalid
+from covey.errors import CoveyError, Denied, Invalid, Unavailable
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ INTERRUPTED = 130
 BUG = 70
 
 HELP = """\
-usage: covey [-C DIR] [--json] COMMAND ...
+usage: covey [-C DIR] [--json] [--version] COMMAND ...
 
 covey runs many coding agents on one git repository at once, and lands their work.
 
@@ -54,7 +54,12 @@ Look:
   log         {log}
   completion  {completion}
 
-covey COMMAND --help shows more. Everything but up and down works with and without the daemon.
+Options:
+  -C DIR      act as if started in DIR
+  --json      print exactly what REST answers
+  --version   print the version of covey
+
+covey COMMAND --help and covey help COMMAND show more. Everything but up and down works with and without the daemon.
 Example: covey init && covey task add "Fix the flaky test" && covey task next --as ada
 """
 
@@ -64,7 +69,9 @@ def main(argv: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
     try:
-        code = dispatch(words)
+        if not sys.stdout:  # so it is if it was closed before we began; its number would be given to another file
+            raise Unavailable("Standard output is closed; nothing was done.", hint="> /dev/null throws it away.")
+        code = _ended(words)
         sys.stdout.flush()
         return code
     except CoveyError as error:
@@ -72,13 +79,15 @@ def main(argv: list[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read us has gone. Python would complain once more when it closes the pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except BrokenPipeError:  # whoever read us has gone
+        _print_no_more()
         return 0
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
     except Exception as error:
+        unwritten = _unwritten(error)
+        if unwritten is not None:
+            _print_no_more()
+            complain(unwritten, as_json=as_json)
+            return unwritten.exit_code
         if os.environ.get("COVEY_DEBUG") == "1":
             raise
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -87,6 +96,30 @@ def main(argv: list[str] | None = None) -> int:
         )
         complain(bug, as_json=as_json)
         return BUG
+
+
+def _ended(words: list[str]) -> int:
+    """Run a command and return its exit code, also if argparse ends it after printing help."""
+    try:
+        return dispatch(words)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+
+
+def _unwritten(error: Exception) -> CoveyError | None:
+    """Return the error to show if standard output took not all of what we printed: what is left says so again."""
+    if not isinstance(error, OSError):
+        return None
+    try:
+        sys.stdout.flush()
+    except OSError as again:
+        return Unavailable(f"Standard output cannot be written: {again.strerror}.", hint="The command itself was run.")
+    return None
+
+
+def _print_no_more() -> None:
+    """Throw away what is left to print; Python would complain of it once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def complain(error: CoveyError, *, as_json: bool) -> None:
@@ -117,11 +150,19 @@ def dispatch(words: list[str]) -> int:
         elif option == "--json":
             given.append(option)
         else:
-            raise Invalid(f"covey does not know the option {option[:40]}.", hint="covey --help shows how it is used.")
+            raise _unknown_option(option)
     if not words:
         print(HELP.format(**GROUPS, **SINGLE), end="")
         return 0
     return run(words[0], [*given, *words[1:]])
+
+
+def _unknown_option(option: str) -> Invalid:
+    from covey.cli.command import nearest
+
+    near = nearest(option, ["--help", "--json", "--version"])
+    hint = f"Did you mean covey {near}?" if near else "covey --help shows how it is used."
+    return Invalid(f"covey does not know the option {option[:40]}.", hint=hint)
 
 
 def _version(*, as_json: bool) -> int:
@@ -135,15 +176,12 @@ def run(word: str, argv: list[str]) -> int:
         from covey.cli import completion
 
         return completion.complete(argv)
+    if word == "help":
+        return dispatch([*argv, "--help"])
+    if word in SINGLE and argv[:1] == ["help"]:
+        argv = [*argv[1:], "--help"]
     if word in ("up", "down", "init"):
         _only_owner(word)
-    if word in ("up", "down"):
-        from pathlib import Path
-
-        from covey.cli import daemon
-
-        rest, folder = _without_folder(argv)
-        return daemon.run(word, rest, Path(folder))
     if word == "log":
         care = _care(argv)
         if care is not None:
@@ -159,10 +197,10 @@ def _run_one(word: str, argv: list[str]) -> int:
     from covey.cli.client import Client
     from covey.cli.command import choose, help_of
 
-    module = _module(word)
     name: str
     command: Command
     if word in GROUPS:
+        module = _module(word)
         chosen = choose(word, module.COMMANDS, argv)
         if chosen is None:
             print(help_of(word, module.ABOUT, module.COMMANDS))
@@ -170,7 +208,7 @@ def _run_one(word: str, argv: list[str]) -> int:
         verb, command, argv = chosen
         name = f"{word} {verb}"
     else:
-        name, command = word, module.COMMAND
+        name, command = word, _single(word)
     args = command.parser(name).parse_args(argv)
     if command.owner:
         _only_owner(name)
@@ -181,6 +219,15 @@ def _module(word: str) -> ModuleType:
     from importlib import import_module
 
     return import_module(f"covey.cli.{word}")
+
+
+def _single(word: str) -> Command:
+    """Return the command that is no group."""
+    if word in ("up", "down"):
+        command: Command = _module("daemon").COMMANDS[word]
+    else:
+        command = _module(word).COMMAND
+    return command
 
 
 def _only_owner(name: str) -> None:
@@ -196,6 +243,7 @@ def _care(argv: list[str]) -> int | None:
     rest, folder = _without_folder(argv)
     word = next((word for word in rest if word != "--json"), None)
     if word not in CARE:
+        _must_be_option(word)
         return None
     rest.remove(word)
     _only_owner(f"log {word}")
@@ -204,6 +252,14 @@ def _care(argv: list[str]) -> int | None:
     from covey.cli import log_care
 
     return log_care.run(word, rest, Path(folder))
+
+
+def _must_be_option(word: str | None) -> None:
+    """Refuse a first word after `covey log` that is neither an option nor one of its commands."""
+    if word and not word.startswith("-"):
+        from covey.cli.command import unknown
+
+        raise unknown("covey log", word, list(CARE))
 
 
 def _without_folder(argv: list[str]) -> tuple[list[str], str]:
@@ -224,5 +280,4 @@ def every_command() -> Iterator[tuple[str, Parser]]:
         for verb, command in _module(group).COMMANDS.items():
             yield f"{group} {verb}", command.parser(f"{group} {verb}")
     for word in SINGLE:
-        if word not in ("up", "down"):
-            yield word, _module(word).COMMAND.parser(word)
+        yield word, _single(word).parser(word)

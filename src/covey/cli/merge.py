@@ -27,12 +27,13 @@ def _one_arguments(parser: Parser) -> None:
 
 def _land_arguments(parser: Parser) -> None:
     _one_arguments(parser)
-    parser.add_argument("commit", metavar="COMMIT", help="the commit on main that holds the work, as git names it")
+    help = "the commit on main that holds the work, as git names it"
+    parser.either("commit", "COMMIT", help, value="COMMIT", many=False)
 
 
 def _reject_arguments(parser: Parser) -> None:
     _one_arguments(parser)
-    parser.add_argument("reason", nargs="+", metavar="REASON", help="what its author has to mend")
+    parser.either("reason", "REASON", "what its author has to mend")
 
 
 def list_merges(args: Namespace, client: Client) -> None:
@@ -81,7 +82,7 @@ def land(args: Namespace, client: Client) -> None:
 
 def reject(args: Namespace, client: Client) -> None:
     """Send work back to its author."""
-    answer = client.ask("merge.reject", {"id": args.id}, {"reason": " ".join(args.reason)})
+    answer = client.ask("merge.reject", {"id": args.id}, {"reason": args.reason})
     reply(args, answer, f"Rejected {args.id}: {answer.value['task']} is first in line for {answer.value['session']}")
 
 

@@ -71,5 +71,6 @@ COMMANDS = {
     "list": Command("list the sessions, what each holds and did last", _nothing, list_sessions,
                     example="covey session list"),
     "token": Command("make a token with which a session speaks for itself; older ones end", _name_argument, token,
-                     owner=True, example="COVEY_TOKEN=$(covey session token ada)"),
+                     owner=True, example="export COVEY_URL=$(covey up --json | jq -r .url)\n"
+                                         "export COVEY_TOKEN=$(covey session token ada)"),
 }  # fmt: skip

@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
+from covey.cli.command import width
+
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -108,13 +110,20 @@ def first_line(text: str, limit: int = 100) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def title(text: str, beside: int) -> str:
+    """Return a title fit for a line with `beside` other characters: cut where the terminal ends, or at 120."""
+    room = max(width() - beside, 20) if os.isatty(1) else 120
+    return first_line(text, room)
+
+
 def card(task: dict[str, Any]) -> str:
     """Return a task whole, as its worker needs it."""
     waits = task["status"] in ("todo", "backlog") and not task["ready"]
+    holds = "held by" if task["status"] == "doing" else "by"
     needs = [f"{need} (or dropped)" if need in task["needs_any"] else need for need in task["needs"]]
     facts = [
         ("status", paint(task["status"]) + (", waits" if waits else "")),
-        ("held by", f"{task['session']}, fence {task['fence']}" if task["session"] else None),
+        (holds, f"{task['session']}, fence {task['fence']}" if task["session"] else None),
         ("until", f"{clock(task['until'])} unless renewed" if task["until"] else None),
         ("kind", task["kind"] if task["kind"] != "change" else None),
         ("for", task["assignee"]),

@@ -8,7 +8,8 @@ from argparse import Namespace
 from covey.cli import lease, merge, session
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, width
-from covey.cli.show import age, as_json, one, paint, plain
+from covey.cli.needs import unmet
+from covey.cli.show import age, as_json, one, paint, plain, title
 from covey.errors import CoveyError
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -34,12 +35,14 @@ def status(args: Namespace, client: Client) -> None:
     with client:
         value = client.ask("status").value
         pages = [client.ask("task.list", fields={"status": name, "limit": MOST_TASKS}) for name in OPEN]
+        tasks = [task for page in pages for task in page.value]
+        needs = unmet(client, tasks)
         leases = client.ask("lease.list").value
         merges = client.ask("merge.list", fields={"limit": 1000}).value
     print(f"{value['project']}  {_daemon(client)}, log at {value['seq']:,}")
     counts = [f"{paint(name)} {count:,}" for name, count in value["counts"].items() if count]
     print(f"  {'  '.join(counts) or 'no tasks yet'}")
-    _part("Open tasks", list(tree([task for page in pages for task in page.value])), MOST_TASKS, _total(pages))
+    _part("Open tasks", list(tree(tasks, needs)), MOST_TASKS, _total(pages))
     _part("Sessions", _lines(session.rows(value["sessions"])))
     _part("Leases", _lines(lease.rows(leases)))
     if value["unread"]:
@@ -49,7 +52,11 @@ def status(args: Namespace, client: Client) -> None:
 
 
 def _daemon(client: Client) -> str:
-    return f"daemon up at {client.url}" if client.url else "no daemon"
+    if client.url is None:
+        return "no daemon"
+    beyond = client.said
+    also = f" and {beyond['bind']} (certificate SHA-256 {beyond['fingerprint']})" if "bind" in beyond else ""
+    return f"daemon up at {client.url}{also}"
 
 
 def _total(pages: list[Any]) -> int:
@@ -76,8 +83,8 @@ def _limit() -> int | None:
     return width() if os.isatty(1) else None
 
 
-def tree(tasks: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield a line for each task, children below their parents, each with what it needs."""
+def tree(tasks: list[dict[str, Any]], unmet: dict[str, list[str]]) -> Iterator[str]:
+    """Yield a line for each task, children below their parents, each with what it waits for."""
     known = {task["id"]: task for task in tasks}
     children: dict[str | None, list[dict[str, Any]]] = {}
     for task in tasks:
@@ -91,8 +98,9 @@ def tree(tasks: list[dict[str, Any]]) -> Iterator[str]:
     padding = max((len(name) for name, _ in rows), default=0)
     for name, task in rows:
         holder = f"  [{task['session']}]" if task["session"] and task["status"] == "doing" else ""
-        needs = f"  needs {', '.join(task['needs'])}" if task["needs"] else ""
-        yield f"{name:<{padding}}  {paint(task['status'], 7)}  {plain(task['title'])}{holder}{needs}"
+        needs = f"  needs {', '.join(unmet[task['id']])}" if task["id"] in unmet else ""
+        words = title(task["title"], 2 + padding + 11 + len(holder) + len(needs))
+        yield f"{name:<{padding}}  {paint(task['status'], 7)}  {words}{holder}{needs}"
 
 
 def _commits(client: Client) -> Iterator[str]:

@@ -6,7 +6,8 @@ from argparse import Namespace
 
 from covey.cli.client import Answer, Client
 from covey.cli.command import Command, Parser, body_of, fenced, speaker, text_of, whole_number
-from covey.cli.show import as_json, card, clock, paint, plain, reply, table
+from covey.cli.needs import unmet
+from covey.cli.show import as_json, card, clock, paint, plain, reply, table, title
 from covey.errors import Invalid
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -112,12 +113,12 @@ def _release_arguments(parser: Parser) -> None:
 
 def _block_arguments(parser: Parser) -> None:
     _held_arguments(parser)
-    parser.add_argument("reason", nargs="+", metavar="REASON", help="what a person has to decide")
+    parser.either("reason", "REASON", "what a person has to decide")
 
 
 def _drop_arguments(parser: Parser) -> None:
     _id(parser)
-    parser.add_argument("reason", nargs="+", metavar="REASON", help="why it will not be done")
+    parser.either("reason", "REASON", "why it will not be done")
 
 
 def _import_arguments(parser: Parser) -> None:
@@ -128,6 +129,7 @@ def _import_arguments(parser: Parser) -> None:
 def _export_arguments(parser: Parser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="where to (default: standard output)")
     parser.add_argument("--format", choices=("md", "jsonl"), help="default: by the name of FILE, else md")
+    parser.add_argument("--force", action="store_true", help="write FILE anew although it exists")
 
 
 # Commands
@@ -145,14 +147,14 @@ def list_tasks(args: Namespace, client: Client) -> None:
     query = body_of(args, "status", "session", "limit", "after")
     if not args.all:
         answer = client.ask("task.list", fields=query)
-        reply(args, answer, _board(answer.value))
+        reply(args, answer, "" if args.json else _board(answer.value, client))
         if not args.json and answer.total is not None and len(answer.value) == (args.limit or 200) < answer.total:
             print(f"... of {answer.total:,}; --after {answer.value[-1]['id']} or --all shows more")
         return
     pages = list(_pages(client, query))
     if args.json:
         print("[" + ",".join(part for page in pages if (part := page.body.decode()[1:-1])) + "]")
-    elif text := _board([task for page in pages for task in page.value]):
+    elif text := _board([task for page in pages for task in page.value], client):
         print(text)
 
 
@@ -194,8 +196,11 @@ def edit(args: Namespace, client: Client) -> None:
         fields[name] = CLEARS[name]
     if not fields:
         raise Invalid("No change was given.", hint="covey task edit --help lists what can be changed.")
-    answer = client.ask("task.edit", {"id": args.id}, fields)
-    reply(args, answer, f"Changed {_name(answer.value)}")
+    with client:
+        before = None if args.json else client.ask("task.show", {"id": args.id}).value
+        answer = client.ask("task.edit", {"id": args.id}, fields)
+    is_same = before is not None and before | {"until": None} == answer.value | {"until": None}
+    reply(args, answer, f"Nothing of {args.id} changed." if is_same else f"Changed {_name(answer.value)}")
 
 
 def claim(args: Namespace, client: Client) -> None:
@@ -246,14 +251,14 @@ def release(args: Namespace, client: Client) -> None:
 
 def block(args: Namespace, client: Client) -> None:
     """Take a task out of play until a person decides."""
-    fields = body_of(args, "session", "fence") | {"reason": " ".join(args.reason)}
+    fields = body_of(args, "session", "fence", "reason")
     answer = client.ask("task.block", {"id": args.id}, fields)
     reply(args, answer, f"Blocked {args.id}; covey task edit {args.id} --status todo brings it back")
 
 
 def drop(args: Namespace, client: Client) -> None:
     """End a task without doing it."""
-    answer = client.ask("task.drop", {"id": args.id}, {"reason": " ".join(args.reason)})
+    answer = client.ask("task.drop", {"id": args.id}, {"reason": args.reason})
     reply(args, answer, f"Dropped {args.id}; covey task edit {args.id} --status todo brings it back")
 
 
@@ -306,16 +311,25 @@ def _name(task: dict[str, Any]) -> str:
     return f"{task['id']}: {plain(task['title'])}"
 
 
-def _board(tasks: list[dict[str, Any]]) -> str:
-    rows = [(task["id"], task["status"], task["session"] or task["assignee"] or "", _title(task)) for task in tasks]
-    return table(rows, words=1)
+def _board(tasks: list[dict[str, Any]], client: Client) -> str:
+    with client:
+        needs = unmet(client, tasks)
+    heads = [(task["id"], task["status"], _whose(task)) for task in tasks]
+    beside = sum(max((len(head[i]) for head in heads), default=0) + 2 for i in range(3))
+    return table(
+        ((*head, _title(task, needs.get(task["id"]), beside)) for head, task in zip(heads, tasks, strict=True)), words=1
+    )
 
 
-def _title(task: dict[str, Any]) -> str:
+def _whose(task: dict[str, Any]) -> str:
+    """Return who has a task; "for ada" is whom it waits for."""
+    return str(task["session"] or (f"for {task['assignee']}" if task["assignee"] else ""))
+
+
+def _title(task: dict[str, Any], needs: list[str] | None, beside: int) -> str:
     waits = task["status"] in ("todo", "backlog") and not task["ready"]
-    if not waits:
-        return str(task["title"])
-    return f"{task['title']} ({'needs ' + ', '.join(task['needs']) if task['needs'] else 'waits for its children'})"
+    why = f" ({'needs ' + ', '.join(needs) if needs else 'waits for its children'})" if waits else ""
+    return title(task["title"], beside + len(why)) + why
 
 
 COMMANDS = {
