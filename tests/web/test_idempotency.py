@@ -222,6 +222,14 @@ def _(owner: Client, session: str) -> Wish:
     return Wish("POST", "/api/log/import", one, ("/api/log/import", two))
 
 
+@recipe("log.forget")
+def _(owner: Client, session: str) -> Wish:
+    one, two = foreign_log(), foreign_log()
+    for origin in (one, two):
+        owner.post("/api/log/import", origin)
+    return Wish("POST", "/api/log/forget", {"log": one["log"]}, ("/api/log/forget", {"log": two["log"]}))
+
+
 def foreign_log() -> dict[str, Any]:
     """Return the beginning of another project's log."""
     log = uuid.uuid4().hex
