@@ -252,9 +252,51 @@ def test_a_file_that_is_no_database_is_a_problem_and_no_traceback(tmp_path: Path
         audit.verify(tmp_path / "nowhere.db")
 
 
-@settings(max_examples=60)
-@given(seed=st.integers(0, 2**32))
-def test_a_flipped_byte_anywhere_in_the_file_never_makes_a_traceback(told: Path, seed: int) -> None:
+def lead_back(path: Path) -> int:
+    """Let an event in the middle of a page have the number 5, and the next one's data be no text; return its number."""
+    alter(path, "UPDATE events SET data = CAST(x'7bff7d' AS TEXT) WHERE seq BETWEEN 40 AND 60 AND seq % 2 = 1")
+    data = bytearray(path.read_bytes())
+    for seq in range(40, 60, 2):
+        # A cell: its size, its number, the size of its header, then the types: of seq (none), of time (a float).
+        found = [at for size in (9, 10, 11) for at in _all(data, bytes([seq, size, 0, 7]))]
+        if len(found) == 1:
+            data[found[0]] = 5
+            path.write_bytes(data)
+            return seq
+    raise AssertionError("No event stands in the file as it was expected.")
+
+
+def _all(data: bytearray, sought: bytes) -> Iterator[int]:
+    at = data.find(sought)
+    while at != -1:
+        yield at
+        at = data.find(sought, at + 1)
+
+
+def test_a_table_that_leads_back_to_where_it_began_is_left_at_once(store: Path) -> None:
+    seq = lead_back(store)
+    problems = audit.verify(store).problems
+    assert f"The log: after event {seq - 1} comes 5, so the rest cannot be read." in problems
+
+
+def test_a_page_that_stands_twice_in_a_table_ends_the_walk(store: Path) -> None:
+    """Make each child of every root a child of itself, as a pointer that was altered does."""
+    db = apsw.Connection(str(store))
+    roots = db.execute("SELECT rootpage FROM sqlite_master WHERE rootpage > 1").fetchall()
+    size = int(str(db.execute("PRAGMA page_size").get))
+    db.close()
+    data = bytearray(store.read_bytes())
+    for (root,) in roots:
+        at = (int(str(root)) - 1) * size
+        if data[at] in (2, 5):  # an inner page: the cells begin with the number of a page
+            first, last = (int.from_bytes(data[at + 12 + 2 * i : at + 14 + 2 * i], "big") for i in (0, 1))
+            data[at + last : at + last + 4] = data[at + first : at + first + 4]
+    store.write_bytes(data)
+    problems = audit.verify(store).problems
+    assert any("so the rest cannot be read" in problem for problem in problems)
+
+
+def flip_bytes(told: Path, seed: int) -> None:
     luck = random.Random(seed)
     with TemporaryDirectory() as folder:
         path = Path(shutil.copy(told, Path(folder) / "covey.db"))
@@ -264,6 +306,19 @@ def test_a_flipped_byte_anywhere_in_the_file_never_makes_a_traceback(told: Path,
         path.write_bytes(data)
         with suppress(CoveyError):  # one sentence is fine as well: a schema that reads as another number
             audit.verify(path)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32))
+def test_a_flipped_byte_anywhere_in_the_file_never_makes_a_traceback(told: Path, seed: int) -> None:
+    flip_bytes(told, seed)
+
+
+@pytest.mark.soak
+@settings(max_examples=5000)
+@given(seed=st.integers(0, 2**32))
+def test_very_many_flipped_bytes_never_make_a_traceback(told: Path, seed: int) -> None:
+    flip_bytes(told, seed)
 
 
 # Long texts

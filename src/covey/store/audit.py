@@ -1,6 +1,7 @@
 """The care of the log: whether rows and log say the same, the rows made anew, long texts whose time is over.
 
-Nothing here trusts what it reads: a damaged byte may stand anywhere, and is reported rather than raised.
+Nothing here trusts what it reads: a damaged byte may stand anywhere, and is reported rather than raised. In a damaged
+file a table can lead back to where it began, so every walk over one only goes forward, or ends at what it met before.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 from covey.core import tasks
 from covey.core.events import FIRST, KINDS, Begun, Event, Pruned, Rebuilt, digest
 from covey.core.fold import Row, State
+from covey.core.origins import Line, follow
 from covey.core.sessions import COVEY
 from covey.core.texts import Blob
 from covey.errors import CoveyError, NotFound, Refused, Unavailable
@@ -35,10 +37,9 @@ Progress = Callable[[str, int, int], None]
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, RecursionError, CoveyError, msgspec.MsgspecError)
 _EVENT = ("seq", "time", "actor", "kind", "subject", "data", "key", "prev")
 _TYPES = {(int, float, str, str, str, str, key, bytes) for key in (str, type(None))}
-_SELECT = f"SELECT {', '.join(_EVENT)} FROM events WHERE seq > ? ORDER BY seq"
-_RAW = "SELECT seq, time, {} , prev FROM events WHERE seq > ? ORDER BY seq LIMIT 1".format(
-    ", ".join(f"CAST({name} AS BLOB)" for name in _EVENT[2:-1])
-)
+_ORIGIN_EVENT = (*_EVENT, "hash", "withheld")
+_ORIGIN_TYPES = {(*types, bytes, int) for types in _TYPES}
+_LEAST = -(2**63)
 _STEP = 10_000
 
 
@@ -79,10 +80,12 @@ def verify(path: Path, progress: Progress = quiet) -> Report:
             compare(db, state, report, progress)
             with _noted(report, "blobs"):
                 _check_blobs(db, state, report)
+            progress("imported logs", 0, 0)
+            with _noted(report, "The imported logs"):
+                _check_origins(db, report)
             progress("the file", 0, 0)
-            for (problem,) in db.rows(f"PRAGMA integrity_check({SHOWN})"):
-                if problem != "ok":
-                    report.add(f"The file: {problem}.")
+            with _noted(report, "The file"):
+                _check_file(db, report)
     except apsw.Error as error:
         report.add(f"The file: {error}.")
     except Unavailable as error:
@@ -108,7 +111,7 @@ def read_log(db: Db, report: Report, progress: Progress = quiet) -> State:
     with _noted(report, "The head of the log"):
         head = _read_head(db, report)
     with _noted(report, "The log"):
-        for row in _walk(db):
+        for row in _walk(db, report, "The log", "events WHERE", _EVENT):
             seq += 1
             if row[0] != seq:
                 report.add(f"Event {seq}: it is missing; the next one is {row[0]}.")
@@ -133,20 +136,36 @@ def _read_head(db: Db, report: Report) -> Head:
     return Head(found[0][0].decode(), *found[0][1:])
 
 
-def _walk(db: Db) -> Iterator[tuple[Any, ...]]:
-    """Yield the columns of every event in order; where the text is no text, its bytes."""
-    last = -(2**63)
+def _walk(
+    db: Db, report: Report, name: str, source: str, columns: tuple[str, ...], values: tuple[Any, ...] = ()
+) -> Iterator[tuple[Any, ...]]:
+    """Yield events, each with a larger number than the one before; where the text is no text, its bytes."""
+    rest = f"FROM {source} seq > ? ORDER BY seq"
+    typed = f"SELECT {', '.join(columns)} {rest}"
+    raw = f"SELECT seq, {', '.join(f'CAST({column} AS BLOB)' for column in columns[1:])} {rest} LIMIT 1"
+    last = _LEAST
     while True:
         try:
-            for row in db.stream(_SELECT, (last,)):
+            for row in db.stream(typed, (*values, last)):
+                if not _is_onward(row, last, name, report):
+                    return
                 last = row[0]
                 yield row
-        except UnicodeDecodeError:
-            raw = db.rows(_RAW, (last,))[0]
-            last = raw[0]
-            yield raw
-        else:
             return
+        except UnicodeDecodeError:
+            found = db.rows(raw, (*values, last))
+        if not _is_onward(found[0] if found else (None,), last, name, report):
+            return
+        last = found[0][0]
+        yield found[0]
+
+
+def _is_onward(row: tuple[Any, ...], last: int, name: str, report: Report) -> bool:
+    """Say whether a walk goes on with this row; one that leads back could go on for ever."""
+    onward = type(row[0]) is int and row[0] > last
+    if not onward:
+        report.add(f"{name}: after event {last} comes {_short(row[0])}, so the rest cannot be read.")
+    return onward
 
 
 def _take_in(state: State, row: tuple[Any, ...], link: bytes | None, report: Report) -> bytes | None:
@@ -203,7 +222,7 @@ def _compare_table(db: Db, table: Table[Any], wanted: Iterable[Row], state: Stat
         if found != want or tuple(map(type, found)) != tuple(map(type, want)):
             _report_columns(table, key, found, want, report)
     report.rows += met
-    if met != db.rows(f"SELECT count(*) FROM {table.name}")[0][0]:
+    if met != db.rows(f"SELECT count(*) FROM (SELECT 1 FROM {table.name} LIMIT ?)", (met + 1,))[0][0]:
         _report_extra(db, table, state, report)
 
 
@@ -241,10 +260,15 @@ def _report_extra(db: Db, table: Table[Any], state: State, report: Report) -> No
     wanted = next(found for name, found in state.rows() if name == table.name)
     known = {tuple(str(part).encode() for part in table.key_of(row)) for row in wanted}
     columns = ", ".join(f"CAST({name} AS BLOB)" for name in table.key)
+    met: set[tuple[bytes, ...]] = set()
     for found in db.stream(f"SELECT {columns} FROM {table.name}"):
         key = tuple(b"" if part is None else bytes(part) for part in found)
+        name = _name(map(_text, key))
+        if key in met:
+            report.add(f"{table.name} {name}: the row is there twice, so the rest cannot be read.")
+            return
+        met.add(key)
         if key not in known:
-            name = _name(part.decode(errors="backslashreplace") for part in key)
             report.add(f"{table.name} {name}: the log knows no such row.")
 
 
@@ -252,7 +276,10 @@ def _check_blobs(db: Db, state: State, report: Report) -> None:
     """Check that each long text has its hash, and that those of tasks that have not ended are there."""
     kept: set[str] = set()
     for sha256, size, text in db.stream("SELECT CAST(sha256 AS BLOB), size, CAST(text AS BLOB) FROM blobs"):
-        name = sha256.decode(errors="backslashreplace")
+        name = _text(sha256)
+        if name in kept:
+            report.add(f"blobs {_short(name)}: the text is there twice, so the rest cannot be read.")
+            return
         if (hashlib.sha256(text).hexdigest(), len(text)) != (name, size):
             report.add(f"blobs {_short(name)}: the text does not have this hash and size.")
         kept.add(name)
@@ -261,6 +288,61 @@ def _check_blobs(db: Db, state: State, report: Report) -> None:
             for text in (task.body, task.result):
                 if isinstance(text, Blob) and text.sha256 not in kept:
                     report.add(f"blobs {text.sha256}: a long text of {task.id} is missing.")
+
+
+def _check_origins(db: Db, report: Report) -> None:
+    """Follow the chain of every imported log to where it is said to end."""
+    ends: dict[bytes, tuple[Any, Any]] = {}
+    for log, seq, hash in db.stream("SELECT CAST(log AS BLOB), seq, hash FROM origins"):
+        if log in ends:
+            report.add(f"The imported log {_text(log)}: it is there twice, so the rest cannot be read.")
+            break
+        ends[log] = (seq, hash)
+    for log in {**ends, **dict.fromkeys(_logs_with_events(db))}:
+        _check_origin(db, log, ends.get(log), report)
+
+
+def _logs_with_events(db: Db) -> Iterator[bytes]:
+    last = b""
+    while found := db.rows(
+        "SELECT CAST(log AS BLOB) FROM origin_events WHERE log > CAST(? AS TEXT) ORDER BY log LIMIT 1", (last,)
+    ):
+        if found[0][0] <= last:
+            return
+        last = found[0][0]
+        yield last
+
+
+def _check_origin(db: Db, log: bytes, end: tuple[Any, Any] | None, report: Report) -> None:
+    name = f"The imported log {_text(log)}"
+    seq, link = 0, FIRST
+    for row in _walk(db, report, name, "origin_events WHERE log = CAST(? AS TEXT) AND", _ORIGIN_EVENT, (log,)):
+        if tuple(map(type, row)) not in _ORIGIN_TYPES:
+            report.add(f"{name}: event {row[0]} cannot be read.")
+            return
+        line = Line(Event(*row[:8]), row[8], ("something",) if row[9] else ())
+        try:
+            follow(_text(log), line, seq, link)
+        except Refused as problem:
+            report.add(problem.message)
+        seq, link = row[0], row[8]
+    if end is None:
+        report.add(f"{name}: it has events, but is not among the imported ones.")
+    elif end != (seq, link):
+        report.add(f"{name}: it does not end with the event {_short(end[0])} with which it is said to end.")
+
+
+def _check_file(db: Db, report: Report) -> None:
+    """Let SQLite check its file: the trees first, since those that are not sound cannot be read through."""
+    ((first,),) = db.rows("PRAGMA integrity_check(1)")
+    if first != "ok":
+        in_trees = first.startswith("***")
+        for (problem,) in [(first,)] if in_trees else db.rows(f"PRAGMA integrity_check({SHOWN})"):
+            report.add(f"The file: {problem}.")
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="backslashreplace")
 
 
 def _name(key: Iterable[Any]) -> str:
@@ -331,6 +413,7 @@ def adopt(tx: Tx, log: str, texts: Iterable[str], progress: Progress = quiet) ->
     tx.db.run("INSERT INTO log (id, seq, hash) VALUES (?, ?, ?)", (log, seq, hash))
     tx.db.run("DELETE FROM origin_events WHERE log = ?", (log,))
     tx.db.run("DELETE FROM origins WHERE log = ?", (log,))
+    tx.db.run("DELETE FROM pulses")
     tx.head = Head(log, seq, hash)
     for text in texts:
         tx.keep(text)
@@ -357,7 +440,9 @@ def _check_adoption(tx: Tx, log: str) -> None:
     if tx.db.rows("SELECT 1 FROM origin_events WHERE log = ? AND withheld = 1 LIMIT 1", (log,)):
         raise Refused(
             f"Something was left out of the log {log} when it was exported, so no rows can be made from it.",
-            hint="Only what was exported with --with mail --with prompts can be adopted.",
+            hint="Fetch the export that was made --with mail --with prompts: covey log import --again --from REMOTE. "
+            f"If there is none, its origin makes it: git update-ref -d refs/covey/log/{log}, then "
+            "covey log export --with mail --with prompts, and push that with --force.",
         )
 
 
