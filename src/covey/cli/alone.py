@@ -54,6 +54,6 @@ class Alone:
         store, self._store, self._app = self._store, None, None
         try:
             if store is not None:
-                store.close()
+                store.close(tidy=True)  # the next command would have to read the whole write-ahead log
         finally:
             self._lock.give()
