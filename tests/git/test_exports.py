@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -90,6 +91,7 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
     """Return a way to run a command of the log's care and get its JSON."""
 
     def ask(project: Project, word: str, *words: str) -> Any:
+        capsys.readouterr()
         code = run(word, [*words, "--json"], project.root)
         assert code == 0
         return json.loads(capsys.readouterr().out)
@@ -243,9 +245,14 @@ def test_a_log_that_was_set_back_is_not_exported_over_its_own_future(
     with pytest.raises(Refused, match="is not of this log: it has"):
         ask(project, "export")
     tell(project, *a_rich_story(6, 80))
-    with pytest.raises(Refused, match="is a fork of this log at event"):
+    with pytest.raises(Refused, match="is a fork of this log at event") as refused:
         ask(project, "export")
     assert git(project.root, "rev-parse", made["ref"]).strip() == made["commit"]
+    keep, remove = re.findall(r"git (update-ref [^;,]*?)(?: keeps| makes)", refused.value.hint)
+    git(project.root, *keep.split())
+    git(project.root, *remove.split())
+    assert ask(project, "export")["events"] == len(table(project, "events"))
+    assert git(project.root, "rev-parse", keep.split()[1]).strip() == made["commit"]
 
 
 def test_a_damaged_log_is_not_exported(project: Project, ask: Ask) -> None:
@@ -412,8 +419,9 @@ def test_the_ref_of_our_own_log_is_never_overwritten_by_an_import(project: Proje
 
 
 def test_a_place_without_a_repository_is_one_sentence(project: Project, ask: Ask) -> None:
-    with pytest.raises(ToolFailed, match="git fetch failed"):
+    with pytest.raises(ToolFailed) as failed:
         ask(project, "import", "--from", "nowhere")
+    assert failed.value.message == "git fetch failed: 'nowhere' does not appear to be a git repository."
     with pytest.raises(ToolFailed):
         ask(project, "import", "--from", "--upload-pack=touch /tmp/owned")
 
@@ -476,6 +484,65 @@ def test_an_import_that_broke_off_is_told_whole_when_it_is_finished(project: Pro
         import_part(other, [], log="0" * 32)
 
 
+def test_an_export_that_is_not_whole_makes_nobody_forget_what_is_known(
+    project: Project, other: Project, ask: Ask
+) -> None:
+    ask(project, "export", *ALL)
+    ask(other, "import", "--from", str(project.root))
+    spoil(project, replaced(b"A title", b"B title", 1))
+    before = {name: table(other, name) for name in ("events", "origins", "origin_events")}
+    with pytest.raises(Refused, match="was altered"):
+        ask(other, "import", "--again", "--from", str(project.root))
+    assert {name: table(other, name) for name in before} == before
+
+
+def test_only_an_imported_log_is_forgotten(project: Project, other: Project, ask: Ask) -> None:
+    ask(project, "export")
+    ask(other, "import", "--from", str(project.root))
+    told = stories.Project(other.database)
+    with pytest.raises(Refused, match="own log"):
+        told.ask("log.forget", log=log_of(other))
+    with pytest.raises(NotFound, match="no imported log"):
+        told.ask("log.forget", log="0" * 32)
+    known = len(table(other, "origin_events"))
+    assert told.ask("log.forget", log=log_of(project)) == {"log": log_of(project), "events": known}
+    told.close()
+    assert table(other, "origins") == table(other, "origin_events") == []
+    assert audit.verify(other.database).problems == []
+    assert ask(other, "import")["origins"][0]["events"] == known
+    assert table(other, "events")[-1][3] == "log.imported"
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE origin_events SET actor = 'mallory' WHERE seq = 4", "Event 4 of the log {log} was altered"),
+        ("UPDATE origin_events SET prev = zeroblob(32) WHERE seq = 4", "is a fork: its event 4 does not follow"),
+        ("UPDATE origin_events SET data = CAST(x'ff' AS TEXT) WHERE seq = 4", "{log}: event 4 cannot be read"),
+        ("DELETE FROM origin_events WHERE seq = 4", "has a gap: after event 3 comes 5"),
+        ("DELETE FROM origin_events WHERE seq = (SELECT max(seq) FROM origin_events)", "does not end with the event"),
+        ("UPDATE origins SET hash = zeroblob(32)", "does not end with the event"),
+        ("DELETE FROM origin_events", "does not end with the event"),
+        ("DELETE FROM origins", "is not among the imported ones"),
+    ],
+)
+def test_an_imported_log_that_was_altered_is_found(
+    project: Project, other: Project, ask: Ask, statement: str, said: str
+) -> None:
+    ask(project, "export", *ALL)
+    ask(other, "import", "--from", str(project.root))
+    with apsw.Connection(str(other.database)) as db:
+        db.execute(statement)
+    problems = audit.verify(other.database).problems
+    assert any(said.format(log=log_of(project)) in problem for problem in problems), problems
+
+
+def test_an_imported_log_from_which_something_was_left_out_is_sound(project: Project, other: Project, ask: Ask) -> None:
+    ask(project, "export")
+    ask(other, "import", "--from", str(project.root))
+    assert audit.verify(other.database).problems == []
+
+
 def test_a_fork_with_hashes_of_its_own_is_refused(project: Project, other: Project, ask: Ask) -> None:
     made = ask(project, "export", *ALL)
     log = log_of(project)
@@ -499,13 +566,16 @@ def test_a_lost_disk_is_recovered_from_an_export(project: Project, tmp_path: Pat
     git(tmp_path, "clone", "-q", "hub.git", "again")
     fresh = projects.find(tmp_path / "again")
     fresh.state.mkdir()
+    fresh.owner_token.write_text("a-token-of-the-owner-for-this-test")
     stories.Project(fresh.database).close()
+    with apsw.Connection(str(fresh.database)) as db:
+        db.execute("INSERT INTO pulses VALUES ('session:ada', 1.0, 1.0, 'another boot')")
     ask(fresh, "import", "--from", "origin")
     assert ask(fresh, "adopt", log) == {"log": log, "events": made["seq"]}
     assert ask(fresh, "verify")["sound"]
     assert {name: table(fresh, name) for name in rows.FOLDED} == live
     assert sorted(row[2] for row in table(fresh, "blobs")) == texts
-    assert table(fresh, "origins") == table(fresh, "origin_events") == []
+    assert table(fresh, "origins") == table(fresh, "origin_events") == table(fresh, "pulses") == []
     tell(fresh)
     assert ask(fresh, "export", *ALL)["seq"] > made["seq"]
     assert git(fresh.root, "rev-parse", f"{ref_of(fresh)}^").strip() == made["commit"]
@@ -518,9 +588,20 @@ def test_a_log_from_which_something_was_left_out_is_not_adopted(project: Project
     fresh = begin(tmp_path / "fresh")
     ask(fresh, "import", "--from", str(project.root))
     before = table(fresh, "events")
-    with pytest.raises(Refused, match="Something was left out"):
+    with pytest.raises(Refused, match="Something was left out") as refused:
         ask(fresh, "adopt", log_of(project))
     assert table(fresh, "events") == before
+    assert "covey log import --again --from REMOTE" in refused.value.hint
+    git(project.root, "update-ref", "-d", ref_of(project))
+    made = ask(project, "export", *ALL)
+    with pytest.raises(Refused, match="not a continuation") as refused:
+        ask(fresh, "import", "--from", str(project.root))
+    assert "covey log import --again --from REMOTE" in refused.value.hint
+    (origin,) = ask(fresh, "import", "--again", "--from", str(project.root))["origins"]
+    assert (origin["events"], origin["seq"]) == (made["seq"], made["seq"])
+    assert [row[3] for row in table(fresh, "events")][-3:] == ["log.imported", "log.forgotten", "log.imported"]
+    assert ask(fresh, "adopt", log_of(project))["events"] == made["seq"]
+    assert ask(fresh, "verify")["sound"]
 
 
 def test_a_project_with_a_history_adopts_no_other(project: Project, other: Project, ask: Ask) -> None:
@@ -592,6 +673,12 @@ def test_verify_export_and_backup_need_no_lock_and_rebuild_and_adopt_do(
         with pytest.raises(Refused, match="is writing") as refused:
             ask(held, *words)
         assert "covey down" in refused.value.hint
+
+
+def test_a_backup_is_for_its_owner_alone_and_is_named_plainly(project: Project, ask: Ask, tmp_path: Path) -> None:
+    made = ask(project, "backup", "../copy.db")
+    assert made["file"] == str((tmp_path / "copy.db").resolve())
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
 
 
 def test_prune_goes_on_until_nothing_is_left(project: Project, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:

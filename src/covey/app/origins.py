@@ -1,4 +1,4 @@
-"""The verbs of the log's care that have to go through the one writer: take in another origin, prune long texts."""
+"""The verbs of the log's care that have to go through the one writer: take in another origin or forget it, prune."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from msgspec import Meta, Struct
 from covey.app import shapes
 from covey.app.shapes import Asked
 from covey.app.verbs import Call, verb
-from covey.core.events import FIRST, Event, Imported
+from covey.core.events import FIRST, Event, Forgotten, Imported
 from covey.core.origins import Line, follow
-from covey.errors import Invalid, Refused
+from covey.errors import Invalid, NotFound, Refused
 from covey.store.tx import Tx
 
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
@@ -46,6 +46,19 @@ class ImportOrigin(Asked, frozen=True, kw_only=True):
     log: LogId
     events: Annotated[list[OriginEvent], Meta(max_length=2000)]
     more: bool = False
+
+
+class ForgetOrigin(Asked, frozen=True, kw_only=True):
+    """Which imported log is to be forgotten."""
+
+    log: LogId
+
+
+class ForgetAnswer(Struct, frozen=True):
+    """The log that is forgotten, and how many events of it were removed."""
+
+    log: str
+    events: int
 
 
 class Origin(Struct, frozen=True, kw_only=True):
@@ -105,8 +118,28 @@ def _line(given: OriginEvent) -> Line:
 
 def _told(tx: Tx, log: str) -> int:
     """Return how many events of an origin this log says that were imported: an import that broke off said nothing."""
-    found = tx.db.rows("SELECT data FROM events WHERE subject = ? AND kind = 'log.imported'", (log,))
-    return sum(msgspec.json.decode(data, type=Imported).events for (data,) in found)
+    told = 0
+    for kind, data in tx.db.rows("SELECT kind, data FROM events WHERE subject = ? ORDER BY seq", (log,)):
+        if kind == "log.imported":
+            told += msgspec.json.decode(data, type=Imported).events
+        elif kind == "log.forgotten":
+            told = 0
+    return told
+
+
+@verb("log.forget", "POST /api/log/forget", ForgetOrigin, ForgetAnswer, owner=True, long=True)
+def forget_origin(call: Call, asked: ForgetOrigin) -> ForgetAnswer:
+    """Remove an imported log with all its events, so that it can be taken in anew; never this project's own."""
+    tx = call.tx
+    if asked.log == tx.head.log:
+        raise Refused(f"{asked.log} is this project's own log, which is always kept whole.")
+    if not tx.db.rows("SELECT 1 FROM origins WHERE log = ?", (asked.log,)):
+        raise NotFound(f"There is no imported log {asked.log}.", hint="covey log import takes it in.")
+    events = tx.db.rows("SELECT count(*) FROM origin_events WHERE log = ?", (asked.log,))[0][0]
+    tx.db.run("DELETE FROM origin_events WHERE log = ?", (asked.log,))
+    tx.db.run("DELETE FROM origins WHERE log = ?", (asked.log,))
+    tx.append(call.actor(None), asked.log, Forgotten(asked.log, events))
+    return ForgetAnswer(asked.log, events)
 
 
 @verb("log.prune", "POST /api/log/prune", shapes.Nothing, PruneAnswer, owner=True, long=True)

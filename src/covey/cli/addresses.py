@@ -11,6 +11,7 @@ ADDRESSES = {
     "lease.list": "GET /api/leases",
     "lease.renew": "POST /api/leases/{id}/renew",
     "lease.take": "POST /api/leases",
+    "log.forget": "POST /api/log/forget",
     "log.import": "POST /api/log/import",
     "log.list": "GET /api/log",
     "log.prune": "POST /api/log/prune",
@@ -41,6 +42,7 @@ ADDRESSES = {
     "task.show": "GET /api/board/{id}",
 }
 OWNER_ONLY = {
+    "log.forget",
     "log.import",
     "log.prune",
     "merge.approve",

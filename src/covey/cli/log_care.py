@@ -30,7 +30,7 @@ from typing import Any
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser
 from covey.core.events import FIRST, Event
-from covey.core.origins import MAIL, PROMPTS, Line
+from covey.core.origins import AGAIN, MAIL, PROMPTS, Line
 from covey.errors import CoveyError, Refused, Unavailable
 from covey.git import exports
 from covey.git.project import Project
@@ -127,7 +127,7 @@ def _rebuild(args: argparse.Namespace, client: Client) -> None:
 
 
 def _backup(args: argparse.Namespace, client: Client) -> None:
-    target = Path(client.folder) / args.file
+    target = (Path(client.folder) / args.file).resolve()
     seq = sqlite.backup(client.project().database, target)
     show(args, {"file": str(target), "seq": seq}, f"{target} holds the log up to event {seq} with all its rows.")
 
@@ -185,13 +185,16 @@ def _import(args: argparse.Namespace, client: Client) -> None:
     own, known = _known(project)
     refused: list[CoveyError] = []
     if args.source:
-        refused += exports.fetch(project, _place(args.source, Path(client.folder)), own)
+        refused += exports.fetch(project, _place(args.source, Path(client.folder)), own, again=args.again)
     taken: list[dict[str, Any]] = []
     with telling() as progress:
         for log, commit in sorted(exports.exported(project).items()):
             if log != own:
+                head = known.get(log, Head(log, 0, FIRST))
                 try:
-                    taken.append(_take_in(client, project, log, commit, known.get(log, Head(log, 0, FIRST)), progress))
+                    if args.again and head.seq:
+                        head = _forget(client, project, log, commit)
+                    taken.append(_take_in(client, project, log, commit, head, progress))
                 except CoveyError as error:
                     refused.append(error)
     lines = [f"{origin['log']}: {_count(origin['events'], 'new event')}, up to {origin['seq']}." for origin in taken]
@@ -211,6 +214,13 @@ def _known(project: Project) -> tuple[str, dict[str, Head]]:
 def _place(source: str, folder: Path) -> str:
     """Return the name of a remote or an address as it is, and a path as git finds it from anywhere."""
     return str((folder / source).resolve()) if (folder / source).exists() else source
+
+
+def _forget(client: Client, project: Project, log: str, commit: str) -> Head:
+    """Forget an imported log, but only for an export that is whole; return where it begins."""
+    exports.check(project, log, commit, 0, FIRST)
+    client.ask("log.forget", fields={"log": log})
+    return Head(log, 0, FIRST)
 
 
 def _take_in(client: Client, project: Project, log: str, commit: str, head: Head, progress: Teller) -> dict[str, Any]:
@@ -234,7 +244,7 @@ def _check_known(project: Project, log: str, meta: exports.Meta) -> None:
     with sqlite.snapshot(project.database) as db:
         found = db.rows("SELECT hash FROM origin_events WHERE log = ? AND seq = ?", (log, meta.seq))
     if not found or found[0][0].hex() != meta.head:
-        raise Refused(f"The log {log} is a fork: its event {meta.seq} is not the one that is known.")
+        raise Refused(f"The log {log} is a fork: its event {meta.seq} is not the one that is known.", hint=AGAIN)
 
 
 def _chunks(lines: Iterator[Line]) -> Iterator[list[Line]]:
@@ -281,6 +291,13 @@ def _export_arguments(parser: Parser) -> None:
     parser.add_argument("--with", dest="included", action="append", choices=(MAIL, PROMPTS), help=what)
 
 
+def _import_arguments(parser: Parser) -> None:
+    where = "fetch them first: a remote, an address or a path"
+    parser.add_argument("--from", dest="source", metavar="REMOTE", help=where)
+    again = "forget what was imported, and take every export in from its beginning, as when one was made anew"
+    parser.add_argument("--again", action="store_true", help=again)
+
+
 COMMANDS = {
     "verify": Command(
         "check the hash chain, and every column of every row against it; exit code 1 if something is wrong",
@@ -307,11 +324,9 @@ COMMANDS = {
     ),
     "import": Command(
         "take the exported logs of other origins in, beside this project's own",
-        lambda parser: parser.add_argument(
-            "--from", dest="source", metavar="REMOTE", help="fetch them first: a remote, an address or a path"
-        ),
+        _import_arguments,
         _import,
-        example="covey log import --from origin\ncovey log --origin LOGID",
+        example="covey log import --from origin\ncovey log --origin LOGID\ncovey log import --again --from origin",
         owner=True,
     ),
     "adopt": Command(

@@ -117,6 +117,7 @@ _TELL: dict[str, Any] = {
         f"the rows were made anew from {data['events']} events ({data['differences']} differed)"
     ),
     "log.imported": lambda data: f"{data['events']} events of log {_safe(data['log'])[:8]} were taken in",
+    "log.forgotten": lambda data: f"{data['events']} events of log {_safe(data['log'])[:8]} were removed again",
     "daemon.started": lambda data: f"the daemon started (covey {_safe(data['version'])})",
     "daemon.stopped": "the daemon stopped",
 }

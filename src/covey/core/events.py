@@ -44,6 +44,14 @@ class Imported:
 
 
 @dataclass(frozen=True)
+class Forgotten:
+    """An imported log with all its events was removed, so that it can be taken in anew."""
+
+    log: str
+    events: int
+
+
+@dataclass(frozen=True)
 class Minted:
     """A token of a session was made; the token itself is in no log."""
 
@@ -60,7 +68,7 @@ class Stopped:
     """The daemon ended in good order."""
 
 
-LogEvent = Begun | Pruned | Rebuilt | Imported
+LogEvent = Begun | Pruned | Rebuilt | Imported | Forgotten
 DaemonEvent = Started | Stopped
 Payload = (
     tasks.Event
@@ -108,6 +116,7 @@ KINDS: dict[str, type[Payload]] = {
     "log.pruned": Pruned,
     "log.rebuilt": Rebuilt,
     "log.imported": Imported,
+    "log.forgotten": Forgotten,
     "daemon.started": Started,
     "daemon.stopped": Stopped,
 }

@@ -26,13 +26,15 @@ from typing import Any
 import msgspec
 
 from covey.core.events import FIRST, Event, digest
-from covey.core.origins import MAIL, PRIVATE, PROMPTS, Line, follow
+from covey.core.origins import AGAIN, MAIL, PRIVATE, PROMPTS, Line, follow
 from covey.errors import CoveyError, Refused, ToolFailed
 from covey.git.project import Project
-from covey.git.run import git, try_git
+from covey.git.run import complaint, git, try_git
 
 REFS = "refs/covey/log/"
 INCOMING = "refs/covey/incoming/"
+KEPT = "refs/covey/kept/"
+"""Where we advise to keep an export that is made anew."""
 SEGMENT = 10_000
 FORMAT = 1
 FETCH_PATIENCE = 300.0
@@ -139,14 +141,26 @@ def export(project: Project, source: Source, included: Iterable[str]) -> Export:
 
 
 def _check_continues(source: Source, meta: Meta, wanted: tuple[str, ...], ref: str) -> None:
-    fresh = f"git update-ref -d {ref} makes room for a new one."
     if tuple(meta.included) != wanted:
         have = " and ".join(meta.included) or "neither mail nor prompts"
-        raise Refused(f"The export in {ref} includes {have}, and that cannot change within it.", hint=fresh)
+        raise Refused(f"The export in {ref} includes {have}, and that cannot change within it.", hint=_anew(ref))
     ahead = meta.seq > source.seq
     if ahead or (meta.seq == source.seq and meta.head != source.hash.hex()):
         why = f"it has {meta.seq} events, and the log has {source.seq}" if ahead else "its last event is another one"
-        raise Refused(f"The export in {ref} is not of this log: {why}.", hint=f"If the log is right, {fresh}")
+        raise Refused(f"The export in {ref} is not of this log: {why}.", hint=_if_right(ref))
+
+
+def _anew(ref: str) -> str:
+    """Say how an export is begun again; git keeps no trace of a ref of ours that is deleted."""
+    kept = ref.replace(REFS, KEPT)
+    return (
+        f"To export anew: git update-ref {kept} {ref} keeps the old one, git update-ref -d {ref} makes room; then "
+        "export again, and push with --force."
+    )
+
+
+def _if_right(ref: str) -> str:
+    return f"After a backup was restored, this is to be expected. {_anew(ref)}"
 
 
 def _finished(project: Project, old: str | None, after: int) -> tuple[list[_Entry], list[_Entry]]:
@@ -169,7 +183,8 @@ def _segments(
             raise _damaged(source, seq + 1)
         seq, link = event.seq, digest(event)
         if meta is not None and seq == meta.seq and link.hex() != meta.head:
-            raise Refused(f"The export in {REFS}{source.log} is a fork of this log at event {seq}.")
+            ref = REFS + source.log
+            raise Refused(f"The export in {ref} is a fork of this log at event {seq}.", hint=_if_right(ref))
         lines.append(_line(event, link, wanted, names))
         if len(lines) == SEGMENT:
             yield lines
@@ -292,10 +307,7 @@ def _move(project: Project, ref: str, new: str, old: str | None) -> None:
     expected = "0" * len(new) if old is None else old
     done = try_git("update-ref", ref, new, expected, at=project.common, env=_env(project))
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise ToolFailed(
-            f"{ref} could not be moved: {said[-1] if said else 'git does not say why'}.", hint="Try again."
-        )
+        raise ToolFailed(f"{ref} could not be moved: {complaint(done)}.", hint="Try again.")
 
 
 # Reading
@@ -392,10 +404,11 @@ def read_texts(project: Project, log: str, commit: str) -> Iterator[str]:
 # Fetch
 
 
-def fetch(project: Project, source: str, own: str) -> list[CoveyError]:
+def fetch(project: Project, source: str, own: str, *, again: bool = False) -> list[CoveyError]:
     """Bring the exports of another repository here, but for our own log's; return those that could not be taken.
 
-    A ref that we have is only ever moved forward. They arrive aside first, so that nothing of ours is overwritten.
+    A ref that we have is only ever moved forward, unless it is to be taken again. They arrive aside first, so that
+    nothing of ours is overwritten.
     """
     aside = f"{INCOMING}{secrets.token_hex(8)}/"
     try:
@@ -404,21 +417,20 @@ def fetch(project: Project, source: str, own: str) -> list[CoveyError]:
             "--no-auto-maintenance", "--refmap=", "--", source, f"+{REFS}*:{aside}*", patience=FETCH_PATIENCE,
         )  # fmt: skip
         printed = _git(project, "for-each-ref", "--format=%(refname) %(objectname)", aside).decode()
-        refused = [_take(project, *line.removeprefix(aside).split(" "), own=own) for line in printed.splitlines()]
+        pairs = [line.removeprefix(aside).split(" ") for line in printed.splitlines()]
+        refused = [_take(project, log, new, again=again) for log, new in pairs if log != own and _LOG.match(log)]
     finally:
         _forget(project, aside)
     return [error for error in refused if error is not None]
 
 
-def _take(project: Project, log: str, new: str, *, own: str) -> CoveyError | None:
-    if log == own or not _LOG.match(log):
-        return None
+def _take(project: Project, log: str, new: str, *, again: bool) -> CoveyError | None:
     ref = REFS + log
     old = _resolve(project, ref)
     if old == new or (old is not None and _is_behind(project, new, old)):
         return None
-    if old is not None and not _is_behind(project, old, new):
-        return Refused(f"The log {log} that was fetched is not a continuation of the one in {ref}.")
+    if old is not None and not again and not _is_behind(project, old, new):
+        return Refused(f"The log {log} that was fetched is not a continuation of the one in {ref}.", hint=AGAIN)
     try:
         _move(project, ref, new, old)
     except CoveyError as error:

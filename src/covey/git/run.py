@@ -21,10 +21,16 @@ def git(
     """Run git in a folder and return what it prints; what it complains of becomes the error."""
     done = try_git(*words, at=at, stdin=stdin, env=env, patience=patience)
     if done.returncode != 0:
-        complaint = done.stderr.decode(errors="replace").strip().splitlines()
-        said = complaint[-1].removeprefix("fatal: ") if complaint else f"exit code {done.returncode}"
-        raise ToolFailed(f"git {words[0]} failed: {said}.")
+        raise ToolFailed(f"git {words[0]} failed: {complaint(done)}.")
     return done.stdout
+
+
+def complaint(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Return what git complained of, without a full stop: its first error, since advice may follow that."""
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    first = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1] if lines else "")
+    said = first.removeprefix("fatal: ").removeprefix("error: ").strip().rstrip(".")
+    return said or f"exit code {done.returncode}"
 
 
 def try_git(

@@ -264,6 +264,7 @@ def backup(source: Path, target: Path) -> int:
     part = target.with_name(target.name + ".part")
     with _unavailable():
         reader = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READWRITE)
+        _begin_private(part)
         copy = apsw.Connection(str(part))
         try:
             with copy.backup("main", reader, "main") as work:
@@ -278,6 +279,15 @@ def backup(source: Path, target: Path) -> int:
         raise Unavailable(f"The copy is damaged: {problem}.", hint="covey log verify checks the source.")
     part.rename(target)
     return int(str(seq))
+
+
+def _begin_private(path: Path) -> None:
+    """Make an empty file that nobody else may read: a store holds all mail and prompts."""
+    try:
+        path.unlink(missing_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be written: {error.strerror}.") from error
 
 
 _FILE = re.compile(r"(\d{3})_(\w+)\.sql\Z")
