@@ -77,6 +77,10 @@ class Parser(argparse.ArgumentParser):
         )
         self.add_argument(option, metavar=value, help=f"the same as {metavar}")
 
+    def print_help(self, file: object = None) -> None:
+        """Print the help; argparse would not say that it could not."""
+        print(self.format_help(), end="")
+
     def error(self, message: str) -> NoReturn:
         raise Invalid(sentence(message), hint=f"{self.prog} --help shows how it is used.")
 

@@ -107,14 +107,13 @@ def _ended(words: list[str]) -> int:
 
 
 def _unwritten(error: Exception) -> CoveyError | None:
-    """Return the error to show if standard output took not all of what we printed: what is left says so again."""
-    if not isinstance(error, OSError):
+    """Return the error to show if the place that we print to is full or gone."""
+    import errno
+
+    full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+    if not isinstance(error, OSError) or error.errno not in full or error.filename is not None:
         return None
-    try:
-        sys.stdout.flush()
-    except OSError as again:
-        return Unavailable(f"Standard output cannot be written: {again.strerror}.", hint="The command itself was run.")
-    return None
+    return Unavailable(f"The output cannot be written: {error.strerror}.", hint="The command itself was run.")
 
 
 def _print_no_more() -> None:
