@@ -267,7 +267,7 @@ def commands() -> str:
 
 EXIT_CODES = {
     0: "done; also if whoever reads the output goes away",
-    1: "`log verify` found something wrong; `covey __complete` has nothing to offer",
+    1: "`log verify` found something wrong",
     errors.Invalid.exit_code: "what was asked makes no sense: a wrong word, option, value or setting",
     NOTHING: "`task next`: nothing waits",
     errors.NotFound.exit_code: "there is no such task, lease, message, merge or session",
