@@ -89,14 +89,15 @@ def parse(text: str) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{FILE} is not valid TOML: {error}.") from error
     config: Config = _read(Config, values, (), text)
-    for table, name in (
-        ("board", "claim_ttl"),
-        ("sessions", "dead_after"),
-        ("leases", "ttl"),
-        ("log", "keep_days"),
+    for table, name, least in (
+        ("board", "claim_ttl", 1),
+        ("sessions", "dead_after", 1),
+        ("leases", "ttl", 1),
+        ("log", "keep_days", 1),
+        ("log", "keep_megabytes", 0),
     ):
-        if not 1 <= getattr(getattr(config, table), name) <= 10_000_000:
-            raise Invalid(f"{_place(text, (table,), name)}: {name} must be between 1 and 10,000,000.")
+        if not least <= getattr(getattr(config, table), name) <= 10_000_000:
+            raise Invalid(f"{_place(text, (table,), name)}: {name} must be between {least} and 10,000,000.")
     return config
 
 
@@ -117,7 +118,10 @@ def _value(hint: Any, value: Any, path: tuple[str, ...], text: str) -> Any:
             raise Invalid(f"{_place(text, path[:-1], path[-1])}: [{path[-1]}] is a table.")
         return _read(typing.cast(type[Any], hint), value, path, text)
     if hint is float and type(value) is int:
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise Invalid(f"{_place(text, path[:-1], path[-1])}: {path[-1]} is too large a number.") from None
     if type(value) is not hint and not isinstance(hint, types.UnionType):
         wanted = {float: "a number", bool: "true or false", str: "a text in quotes", int: "a whole number"}[hint]
         raise Invalid(f"{_place(text, path[:-1], path[-1])}: {path[-1]} must be {wanted}, not {value!r}.")

@@ -27,10 +27,11 @@ import uvloop
 from covey import __version__, config
 from covey.app.app import App
 from covey.app.clock import SystemClock
+from covey.cli.client import is_daemon
 from covey.cli.main import complain
 from covey.core.events import Started, Stopped
 from covey.core.sessions import COVEY
-from covey.errors import CoveyError, Invalid, Refused
+from covey.errors import CoveyError, Invalid, Refused, Unavailable
 from covey.git import project as projects
 from covey.git.project import Project
 from covey.loops.janitor import LOOK_EVERY, Janitor
@@ -94,7 +95,7 @@ class Daemon:
         self._lock_up()
         self._clock = SystemClock()
         self._store = SqliteStore(project.database, clock=lambda: self._clock.now().wall, project=project.name)
-        token = project.owner_token.read_text().strip()
+        token = project.token()
         settings = config.load(project.root)
         self._app = App(self._store, settings, self._clock, project.name, daemon=True, secret=token.encode())
         self._sockets = [_loopback(project, port)]
@@ -121,8 +122,10 @@ class Daemon:
         """Become the only writer; a command that writes at this moment is done in a moment."""
         deadline = time.monotonic() + PATIENCE
         while not self._lock.try_take():
-            if _has_spoken(self.project) or time.monotonic() > deadline:
+            if _has_spoken(self.project):
                 raise Refused("This project has a daemon already.", hint="covey status tells where it answers.")
+            if time.monotonic() > deadline:
+                raise Unavailable("Another covey command is writing.", hint="Try again when it has ended.")
             time.sleep(0.02)
         self.project.daemon_file.unlink(missing_ok=True)  # what a killed daemon said names a process that is gone
 
@@ -232,10 +235,9 @@ class Daemon:
 def _has_spoken(project: Project) -> bool:
     """Say whether a daemon that lives has said where it answers; nobody waits for such a one to end."""
     try:
-        os.kill(int(json.loads(project.daemon_file.read_text())["pid"]), 0)
-    except (OSError, ValueError, KeyError):
+        return is_daemon(int(json.loads(project.daemon_file.read_text())["pid"]))
+    except (OSError, ValueError, KeyError, TypeError):
         return False
-    return True
 
 
 def host_name(project: Project, log_id: str) -> str:

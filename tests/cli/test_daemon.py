@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -13,13 +14,20 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from covey import PROTOCOL
+from covey.cli import daemon
+from covey.cli.client import Client
+from covey.cli.daemon import answering
+from covey.daemon import Daemon
+from covey.errors import Denied, Unavailable
+from covey.git.project import find
+from covey.store.lock import WriterLock
 from tests.cli.shell import Shell
 
 SCRIPT = [
@@ -124,7 +132,7 @@ def test_a_daemon_that_died_leaves_everything_to_the_command(served: Shell) -> N
     os.kill(pid, signal.SIGKILL)
     served.ok("task", "add", "After")
     assert [task["title"] for task in served.json("task", "list")] == ["Before", "After"]
-    assert (served.state / "daemon.json").exists()
+    assert not (served.state / "daemon.json").exists()
     assert "no daemon" in served.ok("status")
 
 
@@ -215,6 +223,122 @@ def test_a_daemon_killed_before_its_answer_was_read_has_done_it_once(served: She
     assert len(seen) == 1
     assert (claimed["id"], claimed["fence"]) == ("T-1", 1)
     assert len(served.json("log", "--kind", "task.claimed")) == 1
+
+
+@contextmanager
+def _listener(answer: bytes | None) -> Iterator[tuple[str, list[bytes]]]:
+    """Listen as somebody who is no daemon of ours; without an answer, say nothing."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            kept = []
+            while True:
+                try:
+                    client, _ = listening.accept()
+                except OSError:
+                    break
+                heard.append(client.recv(65536))
+                if answer is None:
+                    kept.append(client)
+                    continue
+                with client:
+                    client.sendall(answer)
+            for client in kept:
+                client.close()
+
+        worker = threading.Thread(target=serve, daemon=True)
+        worker.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", heard
+        listening.shutdown(socket.SHUT_RDWR)
+        worker.join(60)
+
+
+FOREIGN = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]"
+
+
+def test_the_token_goes_to_nobody_who_listens_where_a_killed_daemon_did(shell: Shell) -> None:
+    stale = shell.state / "daemon.json"
+    with _listener(FOREIGN) as (url, heard), WriterLock(shell.state / "lock") as lock:
+        for pid in (os.getpid(), 0, 2**22 + 1):
+            stale.write_text(json.dumps({"pid": pid, "url": url, "port": int(url.rpartition(":")[2])}))
+            assert Client(str(shell.folder))._owner_wire() is None
+            assert answering(find(shell.folder)) is None
+        threading.Timer(0.5, lock.give).start()
+        assert "no daemon" in shell.ok("status")
+    assert heard == []
+    assert not stale.exists()
+
+
+def test_what_answers_without_a_version_is_no_daemon(shell: Shell) -> None:
+    with _listener(FOREIGN) as (url, heard):
+        said = shell.fails(7, "task", "list", env={"COVEY_TOKEN": "secret", "COVEY_URL": url})
+    assert "what answers there is no covey daemon" in said
+    assert heard
+
+
+def test_an_answer_that_never_comes_leaves_the_outcome_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("covey.cli.wire.PATIENCE", 0.2)
+    monkeypatch.setattr("covey.cli.client.ANSWER_LOST", 0.5)
+    with _listener(None) as (url, heard):
+        monkeypatch.setenv("COVEY_TOKEN", "secret")
+        monkeypatch.setenv("COVEY_URL", url)
+        with pytest.raises(Unavailable, match="whether it was done is not known") as caught:
+            Client().ask("task.add", fields={"title": "Once or never"})
+        assert "covey log" in caught.value.hint
+    keys = {re.search(rb"Idempotency-Key: (\S+)", request)[1] for request in heard}  # type: ignore[index]
+    assert len(heard) >= 2 and len(keys) == 1
+
+
+def test_down_signals_nobody_but_a_daemon(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    (shell.state / "daemon.json").write_text(json.dumps({"pid": other.pid, "url": "http://127.0.0.1:9", "port": 9}))
+    monkeypatch.setattr(daemon, "PATIENCE", 0.2)
+    monkeypatch.setattr(daemon, "_holders", lambda project: set())  # as in a container
+    with WriterLock(shell.state / "lock"), pytest.raises(Unavailable, match="does not say what it is"):
+        daemon.down(argparse.Namespace(json=False), Client(str(shell.folder)))
+    assert other.poll() is None
+    other.communicate(b"\n", timeout=60)
+
+
+@pytest.mark.parametrize(("error", "denied"), [(ProcessLookupError, False), (PermissionError, True)])
+def test_down_of_a_daemon_that_has_ended_or_is_not_ours(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, error: type[OSError], denied: bool
+) -> None:
+    def kill(pid: int, number: int) -> None:
+        raise error
+
+    monkeypatch.setattr(daemon, "_holder", lambda project: 4_000_000)
+    monkeypatch.setattr(os, "kill", kill)
+    with pytest.raises(Denied, match="not yours to stop") if denied else nullcontext():
+        daemon.down(argparse.Namespace(json=False), Client(str(shell.folder)))
+
+
+def test_a_daemon_says_that_a_command_writes_if_only_a_command_does(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("covey.daemon.PATIENCE", 0.1)
+    with WriterLock(shell.state / "lock"), pytest.raises(Unavailable, match="Another covey command is writing"):
+        Daemon(find(shell.folder), None, None)
+
+
+def test_init_makes_no_token_that_a_running_daemon_does_not_know(served: Shell) -> None:
+    (served.state / "owner.token").unlink()
+    assert "token of this project is missing" in served.fails(5, "task", "list")
+    assert "token of this project is missing" in served.fails(5, "up")
+    assert "covey down, then covey init" in served.fails(5, "init")
+    served.ok("down")
+    served.ok("init")
+    served.ok("up")
+    assert served.json("task", "list") == []
+
+
+def test_a_unit_keeps_what_systemd_would_fill_in(shell: Shell, tmp_path: Path) -> None:
+    place = tmp_path / "50% of $HOME"
+    shutil.move(shell.folder, place)
+    unit = Path(shell.at(place).json("up", "--service")["unit"]).read_text()
+    assert "Description=covey for " in unit and "/50%% of $HOME\n" in unit
+    assert '/50%% of $$HOME" --foreground\n' in unit
 
 
 def test_another_protocol_is_refused_with_what_to_do(served: Shell) -> None:

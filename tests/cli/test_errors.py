@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,12 +90,30 @@ def test_the_fence_may_come_from_the_environment(shell: Shell) -> None:
 
 
 def test_a_bug_is_called_one_and_shows_its_traceback_only_when_asked(shell: Shell) -> None:
-    # A folder where the file of the lock should be is something that no code of ours expects.
-    shell.state.joinpath("lock").unlink()
-    shell.state.joinpath("lock").mkdir()
+    # A folder where the daemon says where it answers is something that no code of ours expects.
+    shell.state.joinpath("daemon.json").mkdir()
     said = shell.fails(70, "task", "list")
     assert "this is a bug in covey" in said and "COVEY_DEBUG=1" in said
     assert "Traceback" in shell.run("task", "list", env={"COVEY_DEBUG": "1"}).stderr
+
+
+def test_a_lock_that_cannot_be_opened_is_said_in_one_sentence(shell: Shell) -> None:
+    shell.state.joinpath("lock").unlink()
+    shell.state.joinpath("lock").mkdir()
+    assert "cannot be opened: Is a directory." in shell.fails(7, "task", "list")
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_text("\n")])
+def test_a_missing_token_of_the_owner_is_made_anew_by_init(shell: Shell, spoil: Callable[[Path], object]) -> None:
+    token = shell.state / "owner.token"
+    token.write_text("")
+    spoil(token)
+    for words in (["task", "list"], ["up"], ["up", "--foreground"]):
+        said = shell.fails(5, *words)
+        assert "The owner's token of this project is missing." in said and "covey init makes a new one." in said
+    assert shell.json("init")["made"] == ["the owner's token"]
+    assert len(token.read_text().strip()) > 20
+    assert shell.json("task", "list") == []
 
 
 def test_a_reader_that_goes_away_is_no_error(shell: Shell) -> None:

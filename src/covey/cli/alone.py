@@ -28,9 +28,10 @@ class Alone:
         if not self._lock.try_take():
             return False
         try:
+            self._project.daemon_file.unlink(missing_ok=True)  # what a killed daemon said: none can live beside us
             self._store = SqliteStore(self._project.database, project=self._project.name)
             settings = config.load(self._project.root)
-            secret = self._project.owner_token.read_bytes().strip()
+            secret = self._project.token().encode()
             self._app = App(self._store, settings, SystemClock(), self._project.name, daemon=False, secret=secret)
         except BaseException:
             self.close()

@@ -101,8 +101,9 @@ class Client:
         if wire is not None:
             try:
                 return self._by_http(wire, question)
-            except Lost:
+            except Lost as lost:
                 self._wire = None
+                return self._ask_owner_again(question, sent=lost.sent)
         return self._ask_owner_again(question)
 
     def _by_http(self, wire: Wire, question: Question) -> Answer:
@@ -117,20 +118,23 @@ class Client:
 
     def _ask_until_answered(self, question: Question, wire: Wire) -> Answer:
         """Ask a daemon that may be away for a moment; the key makes the repetition harmless."""
-        begun = time.monotonic()
+        lost_at: float | None = None
         patience = NOT_THERE
         while True:
             try:
                 return self._by_http(wire, question)
             except Lost as lost:
+                lost_at = lost_at or time.monotonic()
                 patience = ANSWER_LOST if lost.sent else patience
-                if time.monotonic() - begun > patience:
+                if time.monotonic() - lost_at > patience:
+                    if patience == ANSWER_LOST and question.key is not None:
+                        raise _outcome_unknown() from None
                     raise Unavailable(
                         f"No daemon answers at {wire.url}: {lost}.", hint="The owner starts it with covey up."
                     ) from None
                 time.sleep(0.1)
 
-    def _ask_owner_again(self, question: Question) -> Answer:
+    def _ask_owner_again(self, question: Question, *, sent: bool = False) -> Answer:
         """Take the writer's lock and answer ourselves, or find the daemon that holds it."""
         gc.disable()  # Importing the rules makes much and throws nothing away.
         from covey.cli.alone import Alone
@@ -144,9 +148,12 @@ class Client:
             if wire is not None:
                 try:
                     return self._by_http(wire, question)
-                except Lost:
+                except Lost as lost:
                     self._wire = None
+                    sent = sent or lost.sent
             if time.monotonic() > deadline:
+                if sent and question.key is not None:
+                    raise _outcome_unknown()
                 raise Unavailable(
                     "Another covey command has held the board's lock for a long time.",
                     hint="Try again; covey status tells whether a daemon is running.",
@@ -195,10 +202,12 @@ class Client:
     def _daemon(self, state: str) -> Wire | None:
         try:
             with open(os.path.join(state, "daemon.json"), encoding="utf-8") as file:
-                self.said = json.load(file)
-                url = str(self.said["url"])
-            with open(os.path.join(state, "owner.token"), encoding="utf-8") as file:
-                self._wire = Wire(url, file.read().strip())
+                said = json.load(file)
+                url = str(said["url"])
+            if not is_daemon(int(said["pid"])):
+                return None  # a killed daemon said it: whoever listens there now must not see the token
+            token = _owner_token(state)
+            self.said, self._wire = said, Wire(url, token)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -271,6 +280,46 @@ def refuse_in_run(verb: str, fields: dict[str, Any]) -> None:
         raise Denied(f"Only the owner may ask for {verb}.", hint="Ask the owner: covey mail send owner ...")
     if "session" in fields and verb not in ("task.list", "lease.list"):
         raise Denied("With COVEY_TOKEN set you speak for your own session only.", hint="Leave --as out.")
+
+
+def is_daemon(pid: int) -> bool:
+    """Say whether a process is a covey daemon; where there is no /proc to ask, whoever lives is believed."""
+    if pid <= 0:
+        return False
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return b"covey.daemon" in file.read().split(b"\0")
+    except OSError:
+        if os.path.exists("/proc/self/cmdline"):
+            return False
+    try:
+        os.kill(pid, 0)
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _owner_token(state: str) -> str:
+    """Return the owner's token; the project would say what is wrong with it, and takes long to import."""
+    try:
+        with open(os.path.join(state, "owner.token"), encoding="utf-8") as file:
+            token = file.read().strip()
+    except FileNotFoundError:
+        token = ""
+    if not token:
+        from pathlib import Path
+
+        from covey.git.project import read_token
+
+        return read_token(Path(state, "owner.token"))
+    return token
+
+
+def _outcome_unknown() -> Unavailable:
+    return Unavailable(
+        "The daemon got the request and did not answer: whether it was done is not known.",
+        hint="covey log tells; look there before you ask again.",
+    )
 
 
 def is_locked(path: str) -> bool:

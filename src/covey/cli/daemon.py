@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from covey.cli.client import Client
+from covey.cli.client import Client, is_daemon
 from covey.cli.command import Command, Parser
-from covey.errors import CoveyError, Invalid, Refused, ToolFailed, Unavailable
+from covey.errors import CoveyError, Denied, Invalid, Refused, ToolFailed, Unavailable
 from covey.git import project as projects
 from covey.git.project import Project
 from covey.store.lock import WriterLock
@@ -32,15 +32,17 @@ def answering(project: Project) -> dict[str, Any] | None:
     """Return where the daemon says that it answers, if it does answer there."""
     try:
         said: dict[str, Any] = json.loads(project.daemon_file.read_text())
+        if not is_daemon(int(said["pid"])):
+            return None  # whoever listens at a killed daemon's port must not see the token
         connection = http.client.HTTPConnection("127.0.0.1", int(said["port"]), timeout=10)
-        token = project.owner_token.read_text().strip()
-        connection.request("GET", "/api/status", headers={"Authorization": f"Bearer {token}"})
-        if connection.getresponse().status != 200:
+        connection.request("GET", "/api/status", headers={"Authorization": f"Bearer {project.token()}"})
+        answer = connection.getresponse()
+        if answer.status != 200 or answer.getheader("covey-version") is None:
             return None
         # Read again: what a killed daemon had said is gone before another one answers at its port.
         again: dict[str, Any] = json.loads(project.daemon_file.read_text())
         return again
-    except (OSError, ValueError, KeyError, http.client.HTTPException):
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
         return None
 
 
@@ -66,6 +68,7 @@ def up(args: argparse.Namespace, client: Client) -> int:
     project = projects.find(Path(client.folder)).must_be_begun()
     if args.service:
         return _service(project, _command(project, args), as_json=args.json)
+    project.token()  # neither we nor a new daemon could go on without it
     said = answering(project)
     if said is not None and args.foreground:
         raise Refused(f"The daemon is running already, as process {said['pid']}.", hint="covey down stops it.")
@@ -79,7 +82,7 @@ def up(args: argparse.Namespace, client: Client) -> int:
 
 
 def _say_up(project: Project, said: dict[str, Any], *, as_json: bool) -> None:
-    answer = {"url": said["url"], "token": project.owner_token.read_text().strip(), "pid": said["pid"]}
+    answer = {"url": said["url"], "token": project.token(), "pid": said["pid"]}
     beyond = {name: said[name] for name in ("bind", "fingerprint") if name in said}
     if as_json:
         print(json.dumps(answer | beyond))
@@ -94,7 +97,12 @@ def down(args: argparse.Namespace, client: Client) -> None:
     project = projects.find(Path(client.folder)).must_be_begun()
     pid = _holder(project)
     if pid is not None:
-        os.kill(pid, signal.SIGTERM)
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass  # it has ended by itself
+        except PermissionError:
+            raise Denied(f"Process {pid} is not yours to stop.", hint="Whoever started the daemon stops it.") from None
         _wait_until_free(project, pid)
     if args.json:
         print(json.dumps({"stopped": pid is not None, "pid": pid}))
@@ -172,9 +180,9 @@ def _holder(project: Project) -> int | None:
     deadline = time.monotonic() + PATIENCE
     while _is_locked(project):
         pid = _announced(project)
-        if pid is not None and _holds(project, pid):
+        if pid is not None and is_daemon(pid) and _holds(project, pid):
             return pid
-        unannounced = next((holder for holder in _holders(project) if _is_daemon(holder)), None)
+        unannounced = next((holder for holder in _holders(project) if is_daemon(holder)), None)
         if unannounced is not None:
             return unannounced
         if time.monotonic() > deadline:
@@ -183,10 +191,16 @@ def _holder(project: Project) -> int | None:
     return None
 
 
+def running(project: Project) -> int | None:
+    """Return the daemon's process, if it has said where it answers and lives."""
+    pid = _announced(project)
+    return pid if pid is not None and is_daemon(pid) and _is_locked(project) else None
+
+
 def _announced(project: Project) -> int | None:
     try:
         return int(json.loads(project.daemon_file.read_text())["pid"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -213,13 +227,6 @@ def _holders(project: Project) -> set[int]:
     except OSError:
         return set()
     return {int(part[-4]) for part in lines if part[1] == "FLOCK" and part[-3].split(":")[-1] == inode}
-
-
-def _is_daemon(pid: int) -> bool:
-    try:
-        return b"covey.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
 
 
 def _wait_until_free(project: Project, pid: int) -> None:
@@ -294,10 +301,10 @@ def _service(project: Project, command: list[str], *, as_json: bool) -> int:
     tag = hashlib.sha256(str(project.common).encode()).hexdigest()[:6]
     unit = base / "systemd" / "user" / f"covey-{project.name}-{tag}.service"
     unit.parent.mkdir(parents=True, exist_ok=True)
-    quoted = " ".join('"' + part.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"' for part in command)
+    quoted = " ".join(f'"{_escaped(part)}"' for part in command)
     unit.write_text(
         "[Unit]\n"
-        f"Description=covey for {project.root}\n\n"
+        f"Description=covey for {str(project.root).replace('%', '%%')}\n\n"
         "[Service]\n"
         f"ExecStart={quoted} --foreground\n"
         "Restart=on-failure\n"
@@ -312,6 +319,13 @@ def _service(project: Project, command: list[str], *, as_json: bool) -> int:
         else f"Wrote {unit}.\nSwitch it on with:\n  {switch_on}"
     )
     return 0
+
+
+def _escaped(word: str) -> str:
+    """Return a word as it stands in quotes in ExecStart, where systemd fills in % and $."""
+    for mark, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+        word = word.replace(mark, written)
+    return word
 
 
 COMMANDS = {

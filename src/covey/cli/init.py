@@ -12,7 +12,8 @@ from pathlib import Path
 from covey import config
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser
-from covey.errors import Unavailable
+from covey.cli.daemon import running
+from covey.errors import Refused, Unavailable
 from covey.git.project import Project, find
 from covey.git.run import try_git
 from covey.store.lock import WriterLock
@@ -54,9 +55,13 @@ def _begin(project: Project) -> list[str]:
             made.append(config.FILE)
         if not project.state.exists():
             project.state.mkdir(mode=0o700, exist_ok=True)
-        if project.is_begun and project.owner_token.exists():
+        if project.is_begun and _has_token(project):
             return made
+        if project.is_begun and running(project) is not None:
+            raise Refused("The daemon is running and knows the old token only.", hint="covey down, then covey init.")
         with WriterLock(project.lock):
+            if not _has_token(project):
+                project.owner_token.unlink(missing_ok=True)
             if _write_new(project.owner_token, secrets.token_urlsafe(32) + "\n", 0o600):
                 made.append("the owner's token")
             if not project.is_begun:
@@ -65,6 +70,11 @@ def _begin(project: Project) -> list[str]:
     except OSError as error:
         raise Unavailable(f"{error.filename} cannot be written: {error.strerror}.") from error
     return made
+
+
+def _has_token(project: Project) -> bool:
+    """Say whether there is a token of the owner; an empty file is none."""
+    return project.owner_token.exists() and bool(project.owner_token.read_bytes().strip())
 
 
 def _write_new(path: Path, text: str, mode: int) -> bool:

@@ -67,9 +67,12 @@ class Wire:
         try:
             link.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
             return self._answer(link)
-        except TimeoutError:
+        except TimeoutError:  # it may have been done: only the same key makes it safe to ask again
             self.close()
-            raise Unavailable(f"The daemon at {self.url} did not answer within {PATIENCE:g} s.") from None
+            raise Lost(f"there was no answer within {PATIENCE:g} s", sent=True) from None
+        except ValueError:
+            self.close()
+            raise Lost("what answers there is no covey daemon", sent=False) from None
         except OSError as error:
             self.close()
             raise Lost(str(error), sent=True) from None
@@ -88,11 +91,11 @@ class Wire:
     def _answer(self, link: socket.socket) -> tuple[int, dict[str, str], bytes]:
         head = self._until(link, b"\r\n\r\n").decode("latin-1").split("\r\n")
         version, _, told = head[0].partition(" ")
-        if not version.startswith("HTTP/1.") or not told[:3].isdigit():
-            self.close()
-            raise Unavailable(f"What answers at {self.url} is no covey daemon.", hint="covey up starts one.")
         pairs = (line.partition(":") for line in head[1:] if line)
         headers = {name.lower(): value.strip() for name, _, value in pairs}
+        if not version.startswith("HTTP/1.") or not told[:3].isdigit() or "covey-version" not in headers:
+            self.close()
+            raise Lost("what answers there is no covey daemon", sent=False)
         status = int(told[:3])
         if headers.get("transfer-encoding", "").lower() == "chunked":
             body = self._chunks(link)

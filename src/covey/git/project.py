@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from covey.errors import Invalid, Refused
+from covey.errors import Invalid, Refused, Unavailable
 from covey.git.run import git, try_git
 
 
@@ -44,6 +44,10 @@ class Project:
         """Return the file of the owner's token."""
         return self.state / "owner.token"
 
+    def token(self) -> str:
+        """Return the owner's token, or say how to get a new one."""
+        return read_token(self.owner_token)
+
     @property
     def daemon_file(self) -> Path:
         """Return the file in which the daemon says where it answers."""
@@ -59,6 +63,19 @@ class Project:
         if not self.is_begun:
             raise Refused(f"covey does not look after {self.root} yet.", hint="Run covey init there.")
         return self
+
+
+def read_token(path: Path) -> str:
+    """Return the token in a file; one that is missing or empty can be made anew."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        token = ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unavailable(f"The owner's token of this project cannot be read: {error}.") from error
+    if not token:
+        raise Refused("The owner's token of this project is missing.", hint="covey init makes a new one.")
+    return token
 
 
 def find(folder: Path) -> Project:

@@ -20,7 +20,12 @@ class WriterLock:
 
     def try_take(self) -> bool:
         """Take the lock if it is free."""
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Unavailable(
+                f"The lock {self.path} cannot be opened: {error.strerror}.", hint="covey needs to write in its folder."
+            ) from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
