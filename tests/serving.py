@@ -295,11 +295,11 @@ def read_frame(block: bytes) -> Frame | None:
 class Follower:
     """One subscriber on /api/events; reads in a thread until the stream ends."""
 
-    def __init__(self, daemon: Daemon, after: int | None = None) -> None:
+    def __init__(self, daemon: Daemon, after: int | None = None, token: str | None = None) -> None:
         self.frames: list[Frame] = []
         self.ended = threading.Event()
         self._connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=PATIENCE)
-        headers = {"Authorization": f"Bearer {daemon.token}"}
+        headers = {"Authorization": f"Bearer {token or daemon.token}"}
         if after is not None:
             headers["Last-Event-ID"] = str(after)
         self._connection.request("GET", "/api/events", headers=headers)

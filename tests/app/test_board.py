@@ -631,3 +631,77 @@ def test_a_parent_with_open_children_is_not_dropped_over_their_heads(world: Worl
     world.ask("task.drop", id=child, reason="no")
     world.ask("task.drop", id=parent, reason="no")
     assert world.status(parent) == "dropped"
+
+
+def test_a_second_import_leaves_what_a_person_set_beside_it(world: World) -> None:
+    line = {"key": "todo#1", "title": "Mend"}
+    task = world.ask("task.import", tasks=[line])["added"]["todo#1"]
+    first = world.add("First")
+    set_by_hand: dict[str, Any] = {"scope": ["src/**"], "priority": 7, "assignee": "ada", "budget": 3.0}
+    set_by_hand |= {"needs": [first]}
+    world.ask("task.edit", id=task, status="backlog", body="Careful.", **set_by_hand)
+    before = world.task(task)
+    assert world.ask("task.import", tasks=[line])["unchanged"] == {"todo#1": task}
+    assert world.task(task) == before
+    assert world.ask("task.import", tasks=[line | {"priority": 1}])["updated"] == {"todo#1": task}
+    assert world.task(task)["priority"] == 1
+    assert world.task(task)["scope"] == ["src/**"]
+
+
+def test_work_that_the_owner_rejects_of_their_own_is_anyones(world: World) -> None:
+    task = world.add()
+    world.ask("task.claim", id=task)
+    world.ask("task.handin", id=task)
+    world.ask("merge.reject", id=world.ask("merge.list")[0]["id"], reason="not yet")
+    assert world.next("bob") == task
+
+
+def test_only_the_owner_lets_tasks_overlap(world: World) -> None:
+    task = world.add(scope=["src/**"])
+    world.ask("session.new", name="eve")
+    eve = Principal("eve")
+    with pytest.raises(Denied):
+        world.ask("task.claim", eve, id=task, overlap=True)
+    with pytest.raises(Denied):
+        world.ask("task.next", eve, overlap=True)
+    with pytest.raises(Denied):
+        world.ask("task.add", eve, title="Mine", overlap=True)
+
+
+def test_what_a_session_adds_never_touches_what_its_own_task_must_not(world: World) -> None:
+    world.ask("session.new", name="eve")
+    world.claim(world.add(do_not_touch=["secrets/**"]), "eve")
+    added = world.ask("task.add", Principal("eve"), title="More", scope=["secrets/**"])
+    assert added["do_not_touch"] == ["secrets/**"]
+
+
+def test_a_parent_is_not_handed_in_over_the_heads_of_its_children(world: World) -> None:
+    parent = world.add("Parent")
+    world.claim(parent, "ada")
+    child = world.add("Child", parent=parent, kind="report")
+    with pytest.raises(Refused, match="children"):
+        world.ask("task.handin", id=parent, session="ada")
+    world.claim(child, "bob")
+    world.ask("task.handin", id=child, session="bob", result="done")
+    assert world.status(parent) == "doing"
+    world.ask("task.release", id=parent, session="ada")
+    assert world.status(parent) == "done"
+
+
+def test_a_blocked_parent_waits_for_its_person_also_when_its_children_are_done(world: World) -> None:
+    parent = world.add("Parent")
+    child = world.add("Child", parent=parent, kind="report")
+    world.ask("task.block", id=parent, reason="I must decide")
+    world.claim(child, "bob")
+    world.ask("task.handin", id=child, session="bob", result="done")
+    assert world.status(parent) == "blocked"
+    world.ask("task.edit", id=parent, status="todo")
+    assert world.status(parent) == "done"
+
+
+def test_a_task_that_has_to_wait_again_says_so_in_the_log(world: World) -> None:
+    parent = world.add("Parent")
+    seq = world.seq
+    child = world.add("Child", parent=parent)
+    waits = world.ask("log.list", after=seq, kind="task.waiting")
+    assert [(event["subject"], event["data"]["on"]) for event in waits] == [(parent, child)]

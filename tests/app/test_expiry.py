@@ -9,7 +9,7 @@ import pytest
 
 from covey.app.pulses import NOTED_EVERY
 from covey.core.sessions import Kind
-from covey.errors import Refused
+from covey.errors import NotFound, Refused
 from tests.app.world import Principal, World
 
 RUN, OUTSIDE = 60.0, 3600.0
@@ -386,3 +386,17 @@ def test_the_answers_to_old_keys_are_forgotten_without_a_daemon_too(alone: World
     alone.add("Another")
     kept = alone.store.read(lambda tx: tx.db.rows("SELECT count(*) FROM requests"))
     assert kept == [(0,)]
+
+
+def test_without_a_daemon_a_question_and_a_refused_request_are_signs_of_life_too(alone: World) -> None:
+    task = alone.add()
+    command(alone, "task.claim", id=task, session="ada")
+    alone.clock.run(OUTSIDE - 1)
+    command(alone, "mail.inbox", session="ada")
+    alone.clock.run(OUTSIDE - 1)
+    with pytest.raises(NotFound):
+        command(alone, "lease.take", session="ada", resources=["a"], task="T-999")
+    with pytest.raises(Refused):
+        command(alone, "task.renew", id=task, session="ada", fence=99)
+    alone.clock.run(1)
+    assert command(alone, "task.next", session="bob") is None

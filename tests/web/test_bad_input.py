@@ -349,7 +349,8 @@ def read_reply(raw: socket.socket) -> Reply:
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
     headers = dict(line.lower().split(": ", 1) for line in lines)
-    return Reply(int(first.split()[1]), headers, body)
+    whole = length_of(head) if b"content-length" in head.lower() else len(body)
+    return Reply(int(first.split()[1]), headers, body[:whole])  # bytes without a length may be refused a second time
 
 
 def length_of(data: bytes) -> int:

@@ -406,3 +406,29 @@ def test_streams_end_when_the_daemon_stops(daemon: Daemon) -> None:
         follower.wait_for(lambda frames: len(frames) >= 3, "the first page")
         assert daemon.stop() == 0
         assert follower.ended.wait(PATIENCE)
+
+
+def test_the_stream_of_a_replaced_token_ends(daemon: Daemon) -> None:
+    daemon.ask("POST", "/api/sessions", {"name": "ada"}).good()
+    token = daemon.ask("POST", "/api/sessions/ada/token", {}).good()["token"]
+    with Follower(daemon, token=token) as follower, Follower(daemon) as owner:
+        follower.wait_for(lambda frames: len(frames) >= 3, "the first page")
+        daemon.ask("POST", "/api/sessions/ada/token", {}).good()
+        assert follower.ended.wait(PATIENCE)
+        assert not owner.ended.is_set()
+
+
+def test_a_task_that_has_to_wait_again_is_shown_as_not_ready(daemon: Daemon) -> None:
+    parent = daemon.ask("POST", "/api/board", {"title": "Parent"}).good()["id"]
+    with Follower(daemon) as follower:
+        follower.wait_for(lambda frames: len(frames) >= 3, "the first page")
+        daemon.ask("POST", "/api/board", {"title": "Child", "parent": parent}).good()
+        follower.wait_for(
+            lambda frames: any(
+                row["id"] == parent and not row["ready"]
+                for frame in frames[3:]
+                if frame.event == "board"
+                for row in frame.data
+            ),
+            "the parent that waits",
+        )

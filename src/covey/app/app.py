@@ -15,7 +15,7 @@ from covey.app.pulses import DAEMON, Pulses, of_session
 from covey.app.verbs import VERBS, Call, House, Page, Principal, Verb
 from covey.config import Config
 from covey.core.sessions import COVEY
-from covey.errors import Denied, Invalid, Reused, Unknown
+from covey.errors import CoveyError, Denied, Invalid, Reused, Unknown
 from covey.store.sqlite import Job, Outcome
 from covey.store.tx import Tx
 
@@ -113,7 +113,13 @@ class App:
                     tx.key = key
                     return _answer(verb, verb.run(Call(tx, who, self.house, again=True), asked, **params))
             tx.key = key
-            answer = _answer(verb, verb.run(Call(tx, who, self.house), asked, **params))
+            try:
+                answer = _answer(verb, verb.run(Call(tx, who, self.house), asked, **params))
+            except CoveyError:
+                name = getattr(asked, "session", None)
+                if name is not None and who.is_owner:
+                    self.house.pulses.hear(of_session(name))  # a refused request is a sign of life too
+                raise
             if key is not None and tx.wrote:
                 tx.keep_answer(who.name, key, digest, answer.status, b"" if verb.secret else answer.body)
             if verb.changes and not self.daemon:
@@ -134,12 +140,16 @@ class App:
     ) -> Answer:
         """Answer one request here and now, without a daemon."""
         job = self.job(verb, who, asked, params, key=key, request=request)
-        if not verb.changes:
-            return self.store.read(job)
-        swept, asked_for = self.store.run([self.sweep, job])
-        swept.result()
-        answer: Answer = asked_for.result()
-        return answer
+        try:
+            if not verb.changes:
+                return self.store.read(job)
+            swept, asked_for = self.store.run([self.sweep, job])
+            swept.result()
+            answer: Answer = asked_for.result()
+            return answer
+        finally:
+            if self.house.pulses.fresh and not self.daemon:
+                self.store.run([self.house.pulses.note])  # a question, or a refused request, is a sign of life too
 
     def sweep(self, tx: Tx) -> int:
         """End what silence has ended."""

@@ -80,7 +80,7 @@ def edit(call: Call, asked: shapes.EditTask, id: str) -> TaskFull:
 @verb("task.claim", "POST /api/board/{id}/claim", shapes.Claim, TaskFull)
 def claim(call: Call, asked: shapes.Claim, id: str) -> TaskFull:
     """Claim a task that waits; the answer carries the fence for all that follows."""
-    name = call.actor(asked.session)
+    name = _claimant(call, asked)
     task = find(call.tx, id)
     if task.status is Status.DOING and task.session == name:
         call.hear(name)
@@ -98,7 +98,7 @@ def claim(call: Call, asked: shapes.Claim, id: str) -> TaskFull:
 @verb("task.next", "POST /api/claim", shapes.Claim, TaskFull)
 def next_task(call: Call, asked: shapes.Claim) -> TaskFull | None:
     """Claim the next task that suits a session; nothing (204) when none waits."""
-    name = call.actor(asked.session)
+    name = _claimant(call, asked)
     session = call.known(name)
     sessions.may_take(session, call.tx.holding(name) if session.wip else 0)
     task = _first_that_suits(call.tx, session, asked.overlap)
@@ -241,6 +241,12 @@ def _until(call: Call, task: Task) -> float | None:
     return None if ttl is None or pulse is None else pulse.seen + ttl
 
 
+def _claimant(call: Call, asked: shapes.Claim) -> str:
+    if asked.overlap:
+        call.only_owner("let tasks overlap")
+    return call.actor(asked.session)
+
+
 def _held(call: Call, task_id: str, asked: shapes.Held, *, person: bool = False) -> tuple[Task, str]:
     """Return a task and its holder, if who asks may speak for the holder under this fence."""
     task = find(call.tx, task_id)
@@ -260,6 +266,7 @@ def _first_that_suits(tx: Tx, session: sessions.Session, overlap: bool) -> Task 
     first = min(heads, key=scheduling.rank, default=None)
     if first is None or not first.scope or first.overlap or overlap:
         return first
+    tx.take_time()
     active: list[Task] | None = None
     seen: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
     for task in heapq.merge(*(_lane(tx, lane) for lane in lanes), key=scheduling.rank):

@@ -14,6 +14,8 @@ from covey.core.tasks import ENDED, WAITING, Status, Task
 from covey.store import rows
 from covey.store.tx import Tx
 
+MANY = 100
+"""Dependants beyond which telling them all is nothing for the event loop."""
 Steps = Iterator[tuple[Task, Task]]
 """Tasks that changed in the wake of another, each as it was and as it is."""
 
@@ -72,13 +74,20 @@ def _follow(call: Call, before: Task, after: Task) -> Steps:
             yield from count_child(call, after.parent, +1, after.id)
     if was_open is not is_open:
         yield from _tell_dependants(call, before, after)
+    if after.status in WAITING and before.status not in WAITING and after.ready:
+        ending = _ending(call, after)  # its children may have ended while it was at work, or blocked
+        if isinstance(ending, tasks.Done):
+            yield after, _write(call, after, after, ending, COVEY)
     if before.status in (Status.REVIEW, Status.MERGING) and after.status in (Status.BLOCKED, Status.DROPPED):
         withdraw(call, after.id, f"{after.id} was {after.status}")
 
 
 def _tell_dependants(call: Call, before: Task, after: Task) -> Steps:
     """Keep the counts of unmet needs, make ready what waited, and block what needed a dropped task."""
-    for edge in call.tx.edges("need", [after.id]):
+    edges = call.tx.edges("need", [after.id])
+    if len(edges) > MANY:
+        call.tx.take_time()
+    for edge in edges:
         was, now = is_met(before.status, edge.policy), is_met(after.status, edge.policy)
         waiting = find(call.tx, edge.task)
         if was is not now:
@@ -89,29 +98,30 @@ def _tell_dependants(call: Call, before: Task, after: Task) -> Steps:
 
 
 def count_child(call: Call, parent_id: str, by: int, child: str) -> Steps:
+    """Count the open children of a parent."""
     parent = find(call.tx, parent_id)
     yield from _count(call, parent, replace(parent, open_children=parent.open_children + by), child)
 
 
 def _count(call: Call, before: Task, after: Task, cause: str) -> Steps:
-    """Write a task whose counters changed, and what becomes of it when it waits for nothing more."""
-    event = _freed(call, after, cause) if after.ready and not before.ready else None
-    if event is None:
+    """Write a task whose counters changed, and what becomes of it when it is ready, or no longer is."""
+    if after.ready is before.ready:
         call.tx.put_task(before, after)
-    else:
+    elif after.ready:
+        event = _ending(call, after) or tasks.Ready(cause)
         yield after, _write(call, before, after, event, COVEY)
+    else:
+        yield after, _write(call, before, after, tasks.Waiting(cause), COVEY)
 
 
-def _freed(call: Call, task: Task, cause: str) -> tasks.Event | None:
-    """Return what becomes of a task that waits for nothing more: a parent ends with its children."""
-    if task.status not in (*WAITING, Status.BLOCKED):
+def _ending(call: Call, task: Task) -> tasks.Event | None:
+    """Return how a parent that waits ends with its children, if it does."""
+    if task.status not in WAITING:
         return None
     children = call.tx.children(task.id)
     if any(child.status is Status.DONE for child in children):
         return tasks.Done("children")
-    if task.status is Status.BLOCKED:
-        return None
-    return tasks.Blocked("Every child of it was dropped.") if children else tasks.Ready(cause)
+    return tasks.Blocked("Every child of it was dropped.") if children else None
 
 
 def count_unmet(tx: Tx, needs: Iterable[Need]) -> int:

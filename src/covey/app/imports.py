@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 from msgspec import UNSET
 
@@ -27,29 +27,35 @@ def import_tasks(call: Call, asked: shapes.ImportTasks) -> shapes.ImportAnswer:
 
 
 def _import_one(call: Call, wish: shapes.ImportedTask, answer: shapes.ImportAnswer) -> None:
-    needs = as_needs(
-        [_by_key(call.tx, name) for name in wish.needs], [_by_key(call.tx, name) for name in wish.needs_any]
-    )
-    parent = None if wish.parent is None else _by_key(call.tx, wish.parent)
-    plain = {name: getattr(wish, name) for name in shapes.AddTask.__struct_fields__}
-    plain |= {"needs": [], "needs_any": [], "parent": parent}
-    task = call.tx.task_of_key(wish.key)
+    given = {name: value for name in wish.__struct_fields__ if (value := getattr(wish, name)) is not UNSET}
+    key = given.pop("key")
+    for name in ("needs", "needs_any"):
+        if name in given:
+            given[name] = [_by_key(call.tx, need) for need in given[name]]
+    if given.get("parent") is not None:
+        given["parent"] = _by_key(call.tx, given["parent"])
+    task = call.tx.task_of_key(key)
     if task is None:
-        answer.added[wish.key] = add_task(call, shapes.AddTask(**plain), needs, wish.key).id
-        return
-    if task.status in ENDED:
-        answer.unchanged[wish.key] = task.id
-        return
-    plain.pop("note")
-    status = plain.pop("status")
-    asked = shapes.EditTask(**plain, status=status if task.status in WAITING else UNSET)
-    edited = replace(as_edited(call, task, asked), needs=needs if task.status in WAITING else None)
-    event = tasks.edit(task, edited, owner=call.who.is_owner)
+        needs = as_needs(given.pop("needs", ()), given.pop("needs_any", ()))
+        answer.added[key] = add_task(call, shapes.AddTask(**given), needs, key).id
+    elif task.status in ENDED:
+        answer.unchanged[key] = task.id
+    else:
+        _update(call, task, given, answer, key)
+
+
+def _update(call: Call, task: tasks.Task, given: dict[str, Any], answer: shapes.ImportAnswer, key: str) -> None:
+    """Change of a task what its line says; what a person set beside that stays."""
+    given.pop("note", None)
+    if task.status not in WAITING:
+        for name in ("status", "needs", "needs_any"):
+            given.pop(name, None)
+    event = tasks.edit(task, as_edited(call, task, shapes.EditTask(**given)), owner=call.who.is_owner)
     if tasks.is_nothing(event):
-        answer.unchanged[wish.key] = task.id
+        answer.unchanged[key] = task.id
         return
     check_edit(call, task, event)
-    answer.updated[wish.key] = change(call, task, event, call.actor(None)).id
+    answer.updated[key] = change(call, task, event, call.actor(None)).id
 
 
 def _by_key(tx: Tx, name: str) -> str:

@@ -45,7 +45,7 @@ def as_added(call: Call, asked: shapes.AddTask, needs: tuple[Need, ...], key: st
         scope=_globs(asked.scope),
         do_not_touch=_globs(asked.do_not_touch),
         overlap=asked.overlap,
-        done_when=tuple(asked.done_when),
+        done_when=_checks(asked.done_when),
         budget=asked.budget,
         key=key,
         note=call.line(asked.note, "The note"),
@@ -58,18 +58,32 @@ def limit_to_own(call: Call, event: tasks.Added) -> tasks.Added:
         return event
     if event.done_when:
         raise Denied("A session may not add done-when checks; only the owner may.")
+    if event.overlap:
+        raise Denied("Only the owner may let tasks overlap.")
     held = call.tx.held_by(call.who.session)
-    own = next((task for task in held if task.scope or task.budget is not None), None)
-    if own is None:
+    if not held:
         return event
+    within = [limited for own in held if (limited := _within(own, event)) is not None]
+    if not within:
+        names = ", ".join(task.id for task in held)
+        raise Denied(f"The scope or budget of the new task is larger than that of {names}, at which you work.")
+    return within[0]
+
+
+def _within(own: Task, event: tasks.Added) -> tasks.Added | None:
+    """Return a new task with what it leaves open as in the task from which it came, or None if it asks for more."""
     scope = event.scope or own.scope
     if own.scope and not globs.contains(scheduling.scope_paths(own.scope), scheduling.scope_paths(scope)):
-        raise Denied(f"The scope of the new task is larger than that of {own.id}, which {call.who.session} holds.")
+        return None
     budget = own.budget if event.budget is None else event.budget
     if own.budget is not None and budget is not None and budget > own.budget:
-        raise Denied(f"The budget of the new task is larger than that of {own.id}, which is {own.budget}.")
+        return None
     do_not_touch = tuple(dict.fromkeys((*event.do_not_touch, *own.do_not_touch)))
     return replace(event, scope=scope, budget=budget, do_not_touch=do_not_touch)
+
+
+def _checks(checks: list[str]) -> tuple[str, ...]:
+    return tuple(line(check, "A done-when check", 2000) for check in checks)
 
 
 def as_edited(call: Call, task: Task, asked: shapes.EditTask) -> tasks.Edited:
@@ -87,7 +101,7 @@ def as_edited(call: Call, task: Task, asked: shapes.EditTask) -> tasks.Edited:
         loose = [need.task for need in task.needs if need.policy is Policy.ANY]
         given["needs"] = as_needs(given.get("needs", strict), given.pop("needs_any", loose))
     if "done_when" in given:
-        given["done_when"] = tuple(given["done_when"])
+        given["done_when"] = _checks(given["done_when"])
     if "status" in given:
         given["status"] = Status(given["status"])
     if "note" in given:
@@ -157,7 +171,7 @@ def check_parent(tx: Tx, task_id: str, parent: str | None) -> None:
         task = tx.task(parent)
         if task is None:
             raise Invalid(f"There is no task {parent!r} to be the parent.")
-        if len(seen) == 1 and task.status in ENDED:
+        if len(seen) == 1 and task.status in (*ENDED, Status.REVIEW, Status.MERGING):
             raise Refused(f"{parent} is {task.status} and can have no more children.")
         seen.append(parent)
         parent = task.parent

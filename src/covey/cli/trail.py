@@ -92,6 +92,7 @@ _TELL: dict[str, Any] = {
     "task.blocked": lambda data: f"{{who}} blocked {{it}}{_because(data, 'reason')}",
     "task.dropped": lambda data: f"{{who}} dropped {{it}}{_because(data, 'reason')}",
     "task.ready": lambda data: f"{{it}} is ready, now that {_safe(data['after'])} has ended",
+    "task.waiting": lambda data: f"{{it}} waits again, for {_safe(data['on'])}",
     "task.done": _done,
     "session.registered": "session {it} is known",
     "session.changed": lambda data: f"session {{it}} is {_safe(data['state'])}{_because(data, 'evidence')}",

@@ -18,6 +18,19 @@ ENDED = ("done", "dropped")
 _FIELDS = frozenset(ImportedTask.__struct_fields__) - {"key", "needs", "needs_any", "parent", "status"}
 
 
+class _Names(msgspec.Struct):
+    """What a line says beside the fields of its task."""
+
+    title: str
+    key: str | None = None
+    id: str | None = None
+    board: str | None = None
+    status: str = "todo"
+    parent: str | None = None
+    needs: list[str] = []
+    needs_any: list[str] = []
+
+
 @dataclass
 class Wish:
     """One task of a file, with names as the file uses them."""
@@ -86,35 +99,29 @@ def _object(line: str, where: str) -> dict[str, Any]:
 
 def _wish(values: dict[str, Any], number: int, where: str) -> Wish:
     """Return what one line asks for, with its names and texts of the right types."""
-    own: dict[str, Any] = {
-        name: values.pop(name) for name in ("key", "id", "board", "status", "parent") if name in values
-    }
-    for name, value in own.items():
-        if not isinstance(value, str) and not (value is None and name != "status"):
-            raise Invalid(f"{where}: {name}: expected str, got {type(value).__name__}.")
-    if own.get("status", "todo") not in Status._value2member_map_:
+    own = {name: values.pop(name) for name in _Names.__struct_fields__ if name in values}
+    try:
+        typed = msgspec.convert(own, _Names)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"{where}: {explain(str(error))}") from None
+    if typed.status not in Status._value2member_map_:
         known = ", ".join(Status)
-        raise Invalid(f"{where}: there is no status {own['status'][:40]!r}.", hint=f"There are {known}.")
-    if not isinstance(values.get("title"), str):
-        raise Invalid(f"{where}: the title is missing." if "title" not in values else f"{where}: title: expected str.")
-    unknown = next((name for name in values if name not in {*_FIELDS, "needs", "needs_any"}), None)
+        raise Invalid(f"{where}: there is no status {typed.status[:40]!r}.", hint=f"There are {known}.")
+    unknown = next((name for name in values if name not in _FIELDS), None)
     if unknown is not None:
         known = ", ".join(sorted({*_FIELDS, "key", "needs", "needs_any", "parent", "status"}))
         raise Invalid(f"{where}: there is no field {unknown[:80]!r}.", hint=f"There are {known}.")
-    names = {name: values.pop(name, []) for name in ("needs", "needs_any")}
-    for name, value in names.items():
-        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-            raise Invalid(f"{where}: {name}: expected a list of texts.")
     return Wish(
         line=number,
-        key=own.get("key") or "",
-        title=values.pop("title"),
+        key=typed.key or "",
+        title=typed.title,
         fields=values,
-        status=own.get("status", "todo"),
-        parent=own.get("parent"),
-        id=own.get("id"),
-        board=own.get("board"),
-        **names,
+        status=typed.status,
+        needs=typed.needs,
+        needs_any=typed.needs_any,
+        parent=typed.parent,
+        id=typed.id,
+        board=typed.board,
     )
 
 
@@ -137,10 +144,10 @@ def _check(wish: Wish, where: str) -> None:
     try:
         task = msgspec.convert({**wish.fields, "title": wish.title, "key": wish.key[:500]}, ImportedTask)
         texts.line(task.title, "The title", texts.TITLE)
-        texts.prose(task.body, "The body")
-        if task.note is not None:
+        texts.prose(task.body or "", "The body")
+        if task.note:
             texts.line(task.note, "The note", 2000)
-        for glob in (*task.scope, *task.do_not_touch):
+        for glob in (*(task.scope or ()), *(task.do_not_touch or ())):
             globs.compile(glob.removeprefix("new:"))
     except msgspec.ValidationError as error:
         raise Invalid(f"{where}: {explain(str(error))}") from None

@@ -93,6 +93,7 @@ KINDS: dict[str, type[Payload]] = {
     "task.blocked": tasks.Blocked,
     "task.dropped": tasks.Dropped,
     "task.ready": tasks.Ready,
+    "task.waiting": tasks.Waiting,
     "task.done": tasks.Done,
     "session.registered": sessions.Registered,
     "session.changed": sessions.Changed,

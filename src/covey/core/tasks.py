@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from covey.core.needs import Need
+from covey.core.sessions import OWNER
 from covey.core.texts import Text
 from covey.errors import Denied, Invalid, Refused
 
@@ -203,6 +204,13 @@ class Ready:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """The task has to wait again: for a new child, or a need that was brought back."""
+
+    on: str
+
+
+@dataclass(frozen=True)
 class Done:
     """The task is complete, with its evidence: the commit on main, a report, or its children."""
 
@@ -210,7 +218,9 @@ class Done:
     commit: str | None = None
 
 
-Event = Added | Edited | Claimed | HandedIn | Approved | Released | Rejected | Blocked | Dropped | Ready | Done
+Event = (
+    Added | Edited | Claimed | HandedIn | Approved | Released | Rejected | Blocked | Dropped | Ready | Waiting | Done
+)
 
 CLEARABLE = ("assignee", "role", "parent", "budget")
 
@@ -251,6 +261,10 @@ def hand_in(
     task: Task, session: str, *, review: bool, result: Text | None = None, commit: str | None = None
 ) -> HandedIn:
     """Pass work on to review or the merge queue; a report is done by its text."""
+    if task.open_children:
+        raise Refused(
+            f"{task.id} has children that are not done.", hint=f"Release it: {task.id} is done when its children are."
+        )
     if task.kind is Kind.REPORT:
         if not result:
             raise Invalid(f"{task.id} is a report, and its result is empty.", hint="Pass the text with --result.")
@@ -411,7 +425,8 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
             return _with(task, status=Status.TODO, session=None, claimed=None, tries=tries, updated=at)
         case Rejected(session, what):
             tries = (*task.tries, Try(session, at, what))
-            return _with(task, status=Status.TODO, session=None, claimed=None, front=session, tries=tries, updated=at)
+            front = None if session == OWNER else session  # a person never expires, so others would wait for ever
+            return _with(task, status=Status.TODO, session=None, claimed=None, front=front, tries=tries, updated=at)
         case Blocked(reason):
             return _with(task, status=Status.BLOCKED, session=None, claimed=None, reason=reason, updated=at)
         case Dropped(reason):
@@ -425,7 +440,7 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
                 ended=at,
                 updated=at,
             )
-        case Ready():
+        case Ready() | Waiting():
             return _with(task, updated=at)
         case Done(_, commit):
             return _with(task, status=Status.DONE, front=None, commit=commit or task.commit, ended=at, updated=at)

@@ -131,24 +131,24 @@ class SqliteStore:
 
     def run(self, jobs: Sequence[Job[Any]]) -> list[Outcome[Any]]:
         """Run jobs in one transaction and commit it."""
-        return self.commit(self.stage(jobs))
+        return self.commit(self.stage(jobs, patient=True))
 
-    def stage(self, jobs: Sequence[Job[Any]]) -> Staged:
+    def stage(self, jobs: Sequence[Job[Any]], *, patient: bool = False) -> Staged:
         """Run jobs in one transaction so that one refusal spoils no other; nothing of a refused one is left."""
         with _unavailable(), self._undone_by_errors():
             try:
-                return self._stage(jobs, self._simply)
+                return self._stage(jobs, self._simply, patient)
             except _Spoiled:
                 self._db.run("ROLLBACK")
-                return self._stage(jobs, self._in_savepoint)
+                return self._stage(jobs, self._in_savepoint, patient)
 
-    def _stage(self, jobs: Sequence[Job[Any]], one: Callable[[Tx, Job[Any]], Outcome[Any]]) -> Staged:
+    def _stage(self, jobs: Sequence[Job[Any]], one: Callable[[Tx, Job[Any]], Outcome[Any]], patient: bool) -> Staged:
         self._db.run("BEGIN IMMEDIATE")
         before = self._db.raw.total_changes()
         batch = Tx(self._db, self._head, now=round(self._clock(), 3))
         outcomes: list[Outcome[Any]] = []
         for job in jobs:
-            tx = Tx(batch.db, batch.head, batch.now, moved=dict(batch.moved))
+            tx = Tx(batch.db, batch.head, batch.now, patient=patient, moved=dict(batch.moved))
             outcome = one(tx, job)
             if outcome.error is None:
                 batch.head, batch.moved = tx.head, tx.moved
@@ -203,7 +203,7 @@ class SqliteStore:
 
     def read(self, job: Job[T]) -> T:
         """Run a job that only reads, on one snapshot, beside the writer."""
-        with self._reader() as db, _unavailable():
+        with _unavailable(), self._reader() as db:
             db.run("BEGIN")
             try:
                 return job(Tx(db, read_head(db), now=round(self._clock(), 3)))
@@ -215,13 +215,20 @@ class SqliteStore:
         with self._guard:
             db = self._readers.pop() if self._readers else None
         if db is None:
-            with _unavailable():
-                db = _Connection(self.path, reader=True)
+            db = _Connection(self.path, reader=True)
         try:
             yield db
-        finally:
-            with self._guard:
-                self._readers.append(db)
+        except apsw.Error:
+            db.close()  # who knows what state it is in
+            raise
+        except BaseException:
+            self._keep_reader(db)
+            raise
+        self._keep_reader(db)
+
+    def _keep_reader(self, db: _Connection) -> None:
+        with self._guard:
+            self._readers.append(db)
 
     def close(self, *, tidy: bool = False) -> None:
         """Close every connection; closing twice is fine. A `tidy` end brings all into the one file."""
@@ -350,5 +357,5 @@ def _unavailable() -> Iterator[None]:
         raise Unavailable(f"The board's file is damaged: {error}.", hint="Restore it from covey log backup.") from error
     except apsw.BusyError as error:
         raise Unavailable("The board is locked by another program.", hint="Try again.") from error
-    except (apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.NoMemError) as error:
+    except apsw.Error as error:
         raise Unavailable(f"The board cannot be written: {error}.", hint="Check disk space and permissions.") from error

@@ -35,6 +35,10 @@ class Head:
     hash: bytes
 
 
+class TakesTime(Exception):
+    """A job has to be run again where it may take its time."""
+
+
 @dataclass
 class Pulse:
     """When something was last heard of: for people, and on the awake clock of one boot."""
@@ -50,15 +54,24 @@ _EVENT = "seq, time, actor, kind, subject, data, key, prev"
 
 @dataclass
 class Tx:
-    """What one request may do to the store; nothing of it lasts if the request is refused."""
+    """What one request may do to the store; nothing of it lasts if the request is refused.
+
+    One that is not `patient` runs where others wait for it, and may not take its time.
+    """
 
     db: Db
     head: Head
     now: float
     key: str | None = None
+    patient: bool = True
     changes: list[Change] = field(default_factory=list)
     moved: dict[str, int] = field(default_factory=dict)
     wrote: bool = False
+
+    def take_time(self) -> None:
+        """Say that this will be long; who has no patience for it runs it again where it holds up nobody."""
+        if not self.patient:
+            raise TakesTime
 
     # The log
 

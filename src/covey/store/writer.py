@@ -17,11 +17,14 @@ from typing import Any
 from covey.errors import CoveyError
 from covey.store.rows import Change
 from covey.store.sqlite import Job, Outcome, SqliteStore
+from covey.store.tx import TakesTime
 
 MOST = 256
 """Jobs that share one commit at most."""
 
 log = logging.getLogger("covey.store")
+Waiting = tuple[asyncio.Future[Any], Job[Any], bool]
+"""Who waits, for what, and whether it may take its time."""
 
 
 class Writer:
@@ -32,7 +35,7 @@ class Writer:
         self._tell = tell
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, "covey-writer")
-        self._waiting: deque[tuple[asyncio.Future[Any], Job[Any], bool]] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._busy = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -66,20 +69,33 @@ class Writer:
             return
         try:
             staged = self._store.stage(jobs)
+            futures = self._put_off(batch, staged.outcomes)
+            outcomes = None if staged.wrote else self._store.commit(staged)
         except Exception as error:  # noqa: BLE001 - whatever it is, everyone in the batch has to hear of it
             self._answer(futures, error)
             return
-        if staged.wrote:
+        if outcomes is None:
             self._in_thread(futures, lambda: self._store.commit(staged))
         else:
-            self._answer(futures, self._store.commit(staged))
+            self._answer(futures, outcomes)
+
+    def _put_off(self, batch: list[Waiting], outcomes: list[Outcome[Any]]) -> list[asyncio.Future[Any]]:
+        """Queue what takes its time anew, to be run beside the loop, and return who is to be answered."""
+        futures: list[asyncio.Future[Any]] = []
+        for (future, job, _), outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome.error, TakesTime):
+                self._waiting.append((future, job, True))
+                future = self._loop.create_future()  # nobody waits for this one
+                future.cancel()
+            futures.append(future)
+        return futures
 
     def _in_thread(self, futures: list[asyncio.Future[Any]], work: Callable[[], list[Outcome[Any]]]) -> None:
         """Do what waits for the disk beside the loop, then answer."""
         running = self._loop.run_in_executor(self._thread, work)
         running.add_done_callback(lambda done: self._answer(futures, done.exception() or done.result()))
 
-    def _take(self) -> list[tuple[asyncio.Future[Any], Job[Any], bool]]:
+    def _take(self) -> list[Waiting]:
         batch = [self._waiting.popleft()]
         while self._waiting and len(batch) < MOST and not batch[0][2] and not self._waiting[0][2]:
             batch.append(self._waiting.popleft())

@@ -57,24 +57,38 @@ _ALWAYS = [
 ]
 
 
+_USUAL = {"http": 80, "https": 443}
+
+
 class Doors:
     """The names under which we may be asked, and the pages that may ask."""
 
     def __init__(self, names: set[str], ports: dict[int, str]) -> None:
-        self._hosts = {f"{name}:{port}" for port in ports for name in names}
         self._origins = {f"{scheme}://{name}:{port}" for port, scheme in ports.items() for name in names}
+        usual = [scheme for port, scheme in ports.items() if port == _USUAL[scheme]]
+        self._origins |= {f"{scheme}://{name}" for scheme in usual for name in names}
+        self._hosts = {origin.partition("://")[2] for origin in self._origins}
 
     def check(self, headers: dict[bytes, bytes], server: tuple[str, int] | None, scheme: str) -> None:
         """Refuse a foreign Host or Origin; an address that the connection itself came in by is no foreigner."""
         host = headers.get(b"host", b"").decode("latin-1").lower()
-        own = f"{server[0]}:{server[1]}" if server else ""
-        if host not in self._hosts and host != own:
+        own = _own_addresses(server, scheme)
+        if host not in self._hosts and host not in own:
             raise Misdirected("This is not the host that you named.", hint="covey status shows the address.")
         origin = headers.get(b"origin")
         if origin is not None:
             name = origin.decode("latin-1").lower()
-            if name not in self._origins and name != f"{scheme}://{own}":
+            if name not in self._origins and name.removeprefix(f"{scheme}://") not in own:
                 raise Denied("A page of another origin may not ask here.")
+
+
+def _own_addresses(server: tuple[str, int] | None, scheme: str) -> tuple[str, ...]:
+    """Return how the address is written that a connection came in by, with its port where that is not the usual one."""
+    if server is None:
+        return ()
+    host, port = server
+    name = f"[{host}]" if ":" in host else host
+    return (f"{name}:{port}", name) if port == _USUAL[scheme] else (f"{name}:{port}",)
 
 
 class Web:
@@ -98,8 +112,10 @@ class Web:
         self.writer = Writer(store, self._committed)
 
     def _committed(self, changes: list[Change]) -> None:
-        if any(change.kind in ("session.token_minted", "session.removed") for change in changes):
+        replaced = {change.subject for change in changes if change.kind in ("session.token_minted", "session.removed")}
+        if replaced:
             self._sessions = {}
+            self.hub.end_of(replaced)
         self.hub.publish(changes)
 
     async def write(self, job: Callable[[Tx], T], *, long: bool = False) -> T:
@@ -122,7 +138,7 @@ class Web:
             self._doors.check(headers, scope.get("server"), scope["scheme"])
             who = await self._who(headers)
             if scope["path"] == "/api/events" and scope["method"] == "GET":
-                await self._follow(headers, receive, send)
+                await self._follow(who, headers, receive, send)
                 return
             answer = await self._answer(scope, headers, who, receive)
         except CoveyError as error:
@@ -191,11 +207,11 @@ class Web:
 
     # Following
 
-    async def _follow(self, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _follow(self, who: Principal, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         asked = headers.get(b"last-event-id", b"").decode("latin-1")
         if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 19):
             raise Invalid("Last-Event-ID is a number of the log.")
-        subscriber = self.hub.join()
+        subscriber = self.hub.join(who.session)
         listening = asyncio.create_task(_end_when_gone(subscriber, receive))
         try:
             start = [(b"content-type", b"text/event-stream"), *_ALWAYS[1:], (b"x-accel-buffering", b"no")]
@@ -206,6 +222,8 @@ class Web:
             await send({"type": "http.response.body", "body": b""})
         except (TimeoutError, OSError):
             log.info("a follower was let go: it took nothing for %g s", SEND_PATIENCE)
+        except CoveyError as error:
+            log.warning("a follower was let go: %s", error)  # the head is sent already; it comes back and catches up
         finally:
             listening.cancel()
             self.hub.leave(subscriber)

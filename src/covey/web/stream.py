@@ -76,8 +76,9 @@ def _alert(alert: fold.Row | None) -> dict[str, str | None]:
 
 @dataclass(eq=False)
 class Subscriber:
-    """One client's queue; `cut` once it was too slow."""
+    """One client's queue; `cut` once it was too slow. It may be a session's, or the owner's."""
 
+    session: str | None = None
     queue: deque[Frame] = field(default_factory=deque)
     size: int = 0
     cut: bool = False
@@ -142,13 +143,19 @@ class Hub:
         for subscriber in self._subscribers:
             subscriber.offer(message)
 
-    def join(self) -> Subscriber:
+    def join(self, session: str | None = None) -> Subscriber:
         """Begin to follow."""
-        subscriber = Subscriber(news=asyncio.Event())
+        subscriber = Subscriber(session, news=asyncio.Event())
         self._subscribers.add(subscriber)
         if self.closed:
             subscriber.end()
         return subscriber
+
+    def end_of(self, sessions: set[str]) -> None:
+        """Let the followers of some sessions go: their tokens are worthless."""
+        for subscriber in self._subscribers:
+            if subscriber.session in sessions:
+                subscriber.end()
 
     def leave(self, subscriber: Subscriber) -> None:
         """Stop following."""
