@@ -76,7 +76,7 @@ class Plan:
             later = [name for name in later if self._target(name) is not None and self._is_new(name)]
             whole = self._request(wish, ())
             if later:
-                second.append(whole)
+                second.append({"status": "todo"} | whole if self._is_new(wish.key) else whole)
             if later and self._is_new(wish.key):
                 # Until its needs are there nobody may take it, and `next` takes nothing from the backlog.
                 first.append(self._request(wish, later) | {"status": "backlog"})
