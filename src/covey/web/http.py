@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from covey import __version__
 from covey.app.shapes import Problem
 
 HEAD = 64 * 1024
@@ -70,9 +71,13 @@ class Http(HttpToolsProtocol):
 
     def _refuse(self, status: bytes, error: str) -> None:
         body = msgspec.json.encode(Problem(error, "GET /api/openapi.json describes every request."))
-        head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % (
-            status,
-            len(body),
+        lines = (
+            b"HTTP/1.1 " + status,
+            b"content-type: application/json",
+            b"content-length: %d" % len(body),
+            b"covey-version: " + __version__.encode(),
+            b"connection: close",
         )
+        head = b"\r\n".join(lines) + b"\r\n\r\n"
         self.transport.write(head + body)
         self.transport.close()
