@@ -262,8 +262,17 @@ def lead_back(path: Path) -> int:
         if len(found) == 1:
             data[found[0]] = 5
             path.write_bytes(data)
-            return seq
+            if _comes_after(path, seq - 1) == 5:  # it does where the search within the page meets the altered cell
+                return seq
+            data[found[0]] = seq
     raise AssertionError("No event stands in the file as it was expected.")
+
+
+def _comes_after(path: Path, seq: int) -> int:
+    db = apsw.Connection(str(path))
+    found = db.execute("SELECT seq FROM events WHERE seq > ? ORDER BY seq LIMIT 1", (seq,)).fetchall()
+    db.close()
+    return int(str(found[0][0]))
 
 
 def _all(data: bytearray, sought: bytes) -> Iterator[int]:
