@@ -230,9 +230,10 @@ def _holders(project: Project) -> set[int]:
 
 
 def _wait_until_free(project: Project, pid: int) -> None:
+    """Wait until the daemon has given its lock back and its process has ended."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        if not _is_locked(project) or not _holds(project, pid):
+        if not is_daemon(pid) and (not _is_locked(project) or not _holds(project, pid)):
             return
         time.sleep(0.02)
     raise Unavailable(f"Process {pid} has not stopped after {PATIENCE:g} s.", hint="Try covey down again.")
