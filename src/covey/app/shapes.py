@@ -106,26 +106,14 @@ class EditTask(Asked, frozen=True, kw_only=True):
 Keys = Annotated[list[Key], Meta(max_length=500)]
 
 
-class ImportedTask(Asked, frozen=True, kw_only=True):
+class ImportedTask(EditTask, frozen=True, kw_only=True):
     """A task of an import; `key` makes it the same task next time, needs may name keys, what is left out stays."""
 
     key: Key
     title: Title
-    body: Body | UnsetType = UNSET
-    kind: tasks.Kind | UnsetType = UNSET
-    status: Literal["backlog", "todo"] | UnsetType = UNSET
-    assignee: Name | UnsetType | None = UNSET
-    role: Name | UnsetType | None = UNSET
-    priority: Priority | UnsetType = UNSET
     needs: Keys | UnsetType = UNSET
     needs_any: Keys | UnsetType = UNSET
     parent: Key | UnsetType | None = UNSET
-    scope: Globs | UnsetType = UNSET
-    do_not_touch: Globs | UnsetType = UNSET
-    overlap: bool | UnsetType = UNSET
-    done_when: Checks | UnsetType = UNSET
-    budget: Money | UnsetType | None = UNSET
-    note: Line | UnsetType = UNSET
 
 
 class ImportTasks(Asked, frozen=True, kw_only=True):
