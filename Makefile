@@ -1,6 +1,6 @@
 # Every target makes or refreshes .venv first (scripts/setup), which costs nothing when it is current.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check soak bench lint format docs clean
+.PHONY: help setup programs demo test check soak bench lint format docs clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -11,19 +11,22 @@ REFERENCE := $(wildcard scripts/reference.py)
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
 
-setup: ## Make .venv and install what the tests need (every other target does it too)
+setup: ## Make .venv (every other target does it too)
 	@bash scripts/setup
+
+programs:
+	@bash scripts/setup --tests
 
 demo: setup ## Make a sample repository and let scripted workers claim its board dry
 	@$(PYTHON) -m covey.demo
 
-test: lint ## All that must pass before a change lands: lint and the whole suite
+test: programs lint ## All that must pass before a change lands: lint and the whole suite
 	$(PYTEST) -n auto --dist loadgroup --hypothesis-profile=ci
 
-check: lint ## The quick gate while you work: lint, the rules and the store
+check: programs lint ## The quick gate while you work: lint, the rules and the store
 	$(PYTEST) -x -n auto --dist loadgroup $(wildcard tests/core tests/store)
 
-soak: setup ## The tests at full size, one after another, an hour at most
+soak: programs ## The tests at full size, one after another, an hour at most
 	$(PYTEST) -m soak -n 0 --timeout=3600 --session-timeout=3600 --hypothesis-profile=ci
 
 bench: setup ## Measure, and print each figure beside its target and the best peer's
