@@ -32,7 +32,7 @@ def test_a_copy_made_under_four_writers_is_whole_and_a_part_of_the_log(tmp_path:
     writers = [threading.Thread(target=_hammer, args=(path, lock, stop, seed)) for seed in range(4)]
     for writer in writers:
         writer.start()
-    copies = [tmp_path / f"copy-{number}.db" for number in range(8)]
+    copies = [tmp_path / f"copy-{number}.db" for number in range(40)]  # few enough, and a race would pass unseen
     ends = [backup(path, copy) for copy in copies]
     stop.set()
     for writer in writers:
@@ -41,8 +41,9 @@ def test_a_copy_made_under_four_writers_is_whole_and_a_part_of_the_log(tmp_path:
     assert ends[-1] > ends[0], "nobody wrote meanwhile"
     whole = _events(path)
     for copy, end in zip(copies, ends, strict=True):
-        assert audit.verify(copy).problems == []
         assert _events(copy) == whole[:end]
+    for copy in copies[::8]:
+        assert audit.verify(copy).problems == []
     assert audit.verify(path).problems == []
 
 

@@ -270,11 +270,14 @@ def backup(source: Path, target: Path) -> int:
         raise Invalid(f"{target.parent} is no folder.")
     part = target.with_name(target.name + ".part")
     with _unavailable():
-        reader = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READWRITE)
+        reader = _Connection(source, reader=True)
         _begin_private(part)
         copy = apsw.Connection(str(part))
         try:
-            with copy.backup("main", reader, "main") as work:
+            # One snapshot, begun by a statement: it waits for a writer that opens or closes the file, a step does not.
+            reader.rows("BEGIN")
+            reader.rows("SELECT seq FROM log")
+            with copy.backup("main", reader.raw, "main") as work:
                 work.step(-1)
             copy.execute("PRAGMA journal_mode = DELETE")
             problem = copy.execute("PRAGMA integrity_check").fetchall()[0][0]
