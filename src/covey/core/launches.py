@@ -1,0 +1,40 @@
+"""How a program is started, and what can be seen of it afterwards: what agents ask for and runners do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """One start of a program: all that a runner has to know."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    """The whole environment of the program; nothing is inherited."""
+    stdin: str | None = None
+    """What it reads, and then the end of file; None gives it an empty one."""
+    typed: bool = False
+    """Its input stays open, and what is typed to the run arrives there."""
+    apart: bool = False
+    """What it says on standard error is kept apart from its output, since that is for a machine to read."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a runner sees of a run."""
+
+    known: bool
+    """It was started here once."""
+    alive: bool
+    """Something of it may still write; a run that is not alive stays so."""
+    code: int | None = None
+    """Its exit code, negative for a signal; None while it lives, and if nobody saw it end."""
+    size: int = 0
+    """Bytes of its output so far."""
+    failure: str | None = None
+    """Why the program could not be started at all."""
+    held: bool = False
+    """It stands still because it was told to."""

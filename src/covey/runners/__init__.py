@@ -1,0 +1,1 @@
+"""The places where runs live: one file each, behind one protocol."""

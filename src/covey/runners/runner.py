@@ -1,0 +1,32 @@
+"""A place where processes live longer than we do."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from covey.core.launches import Launch, Observation
+
+
+class Runner(Protocol):
+    """Starts runs, and knows them again after a restart of ours. Every method may be called twice, or too late."""
+
+    def start(self, run_id: str, launch: Launch) -> None:
+        """Start a run; one that was started already, by whomever, is left as it is."""
+
+    def look(self, run_id: str) -> Observation:
+        """Return what can be seen of a run now."""
+
+    def output(self, run_id: str, since: int) -> tuple[bytes, int]:
+        """Return a part of its output from an offset on, and where the next part begins."""
+
+    def type(self, run_id: str, text: str) -> None:
+        """Let a text arrive at the run's input; refuse one that takes none."""
+
+    def stop(self, run_id: str) -> None:
+        """End a run with all that it started, first kindly and soon not; already gone is fine."""
+
+    def hold(self, run_id: str, *, on: bool) -> None:
+        """Let a run and all that it started stand still, or go on; already so, or gone, is fine."""
+
+    def forget(self, run_id: str) -> None:
+        """Remove what is only needed while a run lives, and keep its output."""
