@@ -1,6 +1,6 @@
 """The life of a merge: one entry of the merge queue.
 
-review > queued > testing > landed (> reverted)        rejected   withdrawn
+review > queued > testing > passed > landed (> reverted)        rejected   withdrawn
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ class State(StrEnum):
     REVIEW = "review"
     QUEUED = "queued"
     TESTING = "testing"
+    PASSED = "passed"
     LANDED = "landed"
     REJECTED = "rejected"
     WITHDRAWN = "withdrawn"
     REVERTED = "reverted"
 
 
-OPEN = (State.REVIEW, State.QUEUED, State.TESTING)
+OPEN = (State.REVIEW, State.QUEUED, State.TESTING, State.PASSED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,10 @@ class Merge:
     branch: str
     commit: str | None = None
     state: State = State.QUEUED
+    approved: bool = False
+    candidate: str | None = None
+    untested: bool = False
+    run: str | None = None
     landed: str | None = None
     reason: str | None = None
     queued: float = 0.0
@@ -61,7 +66,25 @@ class Approved:
 
 @dataclass(frozen=True)
 class Tested:
-    """The gate began on this merge."""
+    """The gate began on this merge: on this commit, in this run."""
+
+    commit: str | None = None
+    run: str | None = None
+
+
+@dataclass(frozen=True)
+class Passed:
+    """The commit that would land passed the gate as it is, or a person let it pass `untested`; main may take it now."""
+
+    commit: str
+    untested: bool = False
+
+
+@dataclass(frozen=True)
+class Requeued:
+    """The merge has to be built and tested again, for this reason."""
+
+    why: str
 
 
 @dataclass(frozen=True)
@@ -92,12 +115,14 @@ class Reverted:
     commit: str
 
 
-Event = Queued | Approved | Tested | Landed | Rejected | Withdrawn | Reverted
+Event = Queued | Approved | Tested | Passed | Requeued | Landed | Rejected | Withdrawn | Reverted
 
 _FROM: dict[type[Event], tuple[State, ...]] = {
-    Approved: (State.REVIEW,),
+    Approved: (State.REVIEW, State.QUEUED),
     Tested: (State.QUEUED,),
-    Landed: (State.QUEUED, State.TESTING),
+    Passed: (State.QUEUED, State.TESTING),
+    Requeued: (State.TESTING, State.PASSED),
+    Landed: OPEN,
     Rejected: OPEN,
     Withdrawn: OPEN,
     Reverted: (State.LANDED,),
@@ -106,7 +131,8 @@ _FROM: dict[type[Event], tuple[State, ...]] = {
 
 def step(merge: Merge, event: Event) -> Event:
     """Return the event if the merge may take this step, or refuse it."""
-    if merge.state not in _FROM.get(type(event), ()):
+    twice = isinstance(event, Approved) and merge.approved
+    if twice or merge.state not in _FROM.get(type(event), ()):
         verb = type(event).__name__.lower()
         raise Refused(f"{merge.id} cannot be {verb}: it is {merge.state}.", hint="covey merge list shows the queue.")
     return event
@@ -132,9 +158,13 @@ def apply(merge: Merge, event: Event, at: float) -> Merge:
         case Queued():
             return first(merge.id, merge.ordinal, event, at)
         case Approved():
-            return replace(merge, state=State.QUEUED)
-        case Tested():
-            return replace(merge, state=State.TESTING)
+            return replace(merge, state=State.QUEUED, approved=True)
+        case Tested(commit, run):
+            return replace(merge, state=State.TESTING, candidate=commit, run=run)
+        case Passed(commit, untested):
+            return replace(merge, state=State.PASSED, candidate=commit, untested=untested)
+        case Requeued():
+            return replace(merge, state=State.QUEUED, candidate=None, untested=False)
         case Landed(commit):
             return replace(merge, state=State.LANDED, landed=commit, ended=at)
         case Rejected(reason):

@@ -12,14 +12,18 @@ ANYONE = ""
 
 
 def lane(task: Task) -> str:
-    """Return the lane in which a task waits: one session's, one role's, or anyone's."""
+    """Return the lane in which a task waits: one session's, one batch's, one role's, or anyone's."""
     if task.assignee or task.front:
         return f"s:{task.assignee or task.front}"
+    if task.batch:
+        return f"b:{task.batch}"
     return f"r:{task.role}" if task.role else ANYONE
 
 
 def lanes(session: Session) -> list[str]:
-    """Return the lanes from which a session is served."""
+    """Return the lanes from which a session is served; one that works on a batch is served from no other."""
+    if session.batch:
+        return [f"s:{session.name}", f"b:{session.batch}"]
     own = [f"s:{session.name}", ANYONE]
     return [*own, f"r:{session.role}"] if session.role else own
 
@@ -43,7 +47,11 @@ def scopes_overlap(one: Task, other: Task) -> bool:
 
 def why_not(task: Task, session: Session, active: Iterable[Task]) -> str | None:
     """Return in one sentence why a task does not suit a session now, or None if it does."""
-    if task.role is not None and task.role != session.role and session.name not in (task.assignee, task.front):
+    if task.batch is not None and task.batch != session.batch and session.name not in (task.assignee, task.front):
+        return f"{task.id} is for the sessions of {task.batch}."
+    of_batch = task.batch is not None and task.batch == session.batch
+    suits = of_batch or task.role in (None, session.role) or session.name in (task.assignee, task.front)
+    if not suits:
         return f"{task.id} is for the role {task.role}, and {session.name} has {session.role or 'none'}."
     for other in active:
         if other.id != task.id and scopes_overlap(task, other):

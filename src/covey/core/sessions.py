@@ -37,6 +37,15 @@ class State(StrEnum):
     DEAD = "dead"
 
 
+class Goal(StrEnum):
+    """What covey shall do with a session that it runs."""
+
+    STOPPED = "stopped"
+    WORKING = "working"
+    PAUSED = "paused"
+    REMOVED = "removed"
+
+
 AWAKE = (State.WORKING, State.IDLE, State.NEEDS_YOU, State.LIMITED, State.COMPACTING, State.STALLED)
 _FROM: dict[State, tuple[State, ...]] = {
     State.STARTING: (State.IDLE, State.PAUSED, State.DEAD),
@@ -60,6 +69,9 @@ class Session:
     kind: Kind = Kind.OUTSIDE
     role: str | None = None
     wip: int | None = None
+    agent: str | None = None
+    batch: str | None = None
+    goal: Goal = Goal.STOPPED
     state: State = State.IDLE
     evidence: str | None = None
     created: float = 0.0
@@ -74,6 +86,49 @@ class Registered:
     kind: Kind = Kind.OUTSIDE
     role: str | None = None
     wip: int | None = None
+    agent: str | None = None
+    batch: str | None = None
+    """The only tasks that it works on are those of this batch, and it goes when they have ended."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """A session shall work the board."""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A session shall work no more, until it is started."""
+
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Paused:
+    """A session shall stand still, with what it holds, until it is resumed."""
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """A session that stood still shall go on."""
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """A session shall be removed as soon as its work is safe."""
+
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Rescued:
+    """Work that git would not have kept was put under a ref, before its worktree was touched."""
+
+    ref: str
+    commit: str
+    why: str
+    files: int = 0
+    task: str | None = None
 
 
 @dataclass(frozen=True)
@@ -89,16 +144,75 @@ class Removed:
     """A session is no more."""
 
 
-Event = Registered | Changed | Removed
+Event = Registered | Started | Stopped | Paused | Resumed | Leaving | Rescued | Changed | Removed
 
 
-def register(session: Session | None, kind: Kind, role: str | None, wip: int | None) -> Registered:
+def register(
+    session: Session | None,
+    kind: Kind,
+    role: str | None,
+    wip: int | None,
+    *,
+    agent: str | None = None,
+    batch: str | None = None,
+) -> Registered:
     """Make a session known; a name that is in use stays with its session."""
     if session is not None and not session.removed:
         raise Refused(f"There is a session {session.name} already.", hint="Choose another name.")
     if wip is not None and wip < 1:
         raise Invalid("wip must be at least 1.")
-    return Registered(kind=kind, role=role, wip=1 if kind is Kind.RUN and wip is None else wip)
+    limit = 1 if kind is Kind.RUN and wip is None else wip
+    return Registered(kind=kind, role=role, wip=limit, agent=agent, batch=batch)
+
+
+def start(session: Session) -> Started | None:
+    """Let a session that covey runs work the board, None if it does already."""
+    _run_by_covey(session, "started")
+    if session.goal is Goal.REMOVED:
+        raise Refused(f"{session.name} is about to be removed.")
+    if session.goal is Goal.PAUSED:
+        raise Refused(f"{session.name} is paused.", hint=f"covey session resume {session.name} lets it go on.")
+    return None if session.goal is Goal.WORKING else Started()
+
+
+def stop(session: Session, why: str | None = None) -> Stopped | None:
+    """Let a session work no more, None if it does not already."""
+    _run_by_covey(session, "stopped")
+    return None if session.goal in (Goal.STOPPED, Goal.REMOVED) else Stopped(why)
+
+
+def pause(session: Session) -> Paused | None:
+    """Let a session stand still, None if it does already."""
+    _run_by_covey(session, "paused")
+    if session.goal in (Goal.STOPPED, Goal.REMOVED):
+        raise Refused(f"{session.name} does not work.", hint=f"covey session start {session.name} lets it work.")
+    return None if session.goal is Goal.PAUSED else Paused()
+
+
+def resume(session: Session) -> Resumed | None:
+    """Let a session that stands still go on, None if it does not stand still."""
+    _run_by_covey(session, "resumed")
+    if session.goal in (Goal.STOPPED, Goal.REMOVED):
+        raise Refused(f"{session.name} is not paused.", hint=f"covey session start {session.name} lets it work.")
+    return None if session.goal is Goal.WORKING else Resumed()
+
+
+def leave(session: Session, *, at_work: bool, force: bool, why: str | None = None) -> Leaving | None:
+    """Let a session go, None if it goes already; one at work only by force."""
+    if at_work and not force:
+        raise Refused(
+            f"{session.name} is at work.",
+            hint=f"covey session stop {session.name} first, or remove it with --force; its work is kept either way.",
+        )
+    return None if session.goal is Goal.REMOVED else Leaving(why)
+
+
+def _run_by_covey(session: Session, verb: str) -> None:
+    if session.kind is not Kind.RUN:
+        raise Refused(
+            f"{session.name} cannot be {verb}: covey does not run it.",
+            hint="covey session new NAME --agent AGENT makes one that covey runs.",
+        )
 
 
 def change(session: Session, state: State, evidence: str) -> Changed | None:
@@ -131,7 +245,17 @@ def may_take(session: Session, holding: int) -> None:
 
 def first(name: str, seq: int, event: Registered, at: float) -> Session:
     """Return the session that a Registered event begins."""
-    return Session(name=name, ordinal=seq, kind=event.kind, role=event.role, wip=event.wip, created=at, updated=at)
+    return Session(
+        name=name,
+        ordinal=seq,
+        kind=event.kind,
+        role=event.role,
+        wip=event.wip,
+        agent=event.agent,
+        batch=event.batch,
+        created=at,
+        updated=at,
+    )
 
 
 def apply(session: Session, event: Event, at: float) -> Session:
@@ -139,7 +263,17 @@ def apply(session: Session, event: Event, at: float) -> Session:
     match event:
         case Registered():
             return first(session.name, session.ordinal, event, at)
+        case Started() | Resumed():
+            return replace(session, goal=Goal.WORKING, updated=at)
+        case Stopped():
+            return replace(session, goal=Goal.STOPPED, updated=at)
+        case Paused():
+            return replace(session, goal=Goal.PAUSED, updated=at)
+        case Leaving():
+            return replace(session, goal=Goal.REMOVED, updated=at)
+        case Rescued():
+            return replace(session, updated=at)
         case Changed(state, evidence):
             return replace(session, state=state, evidence=evidence, updated=at)
         case Removed():
-            return replace(session, state=State.DEAD, removed=True, updated=at)
+            return replace(session, state=State.DEAD, goal=Goal.REMOVED, removed=True, updated=at)

@@ -77,6 +77,7 @@ class Task:
     overlap: bool = False
     done_when: tuple[str, ...] = ()
     budget: float | None = None
+    batch: str | None = None
     key: str | None = None
     session: str | None = None
     fence: int = 0
@@ -117,6 +118,7 @@ class Added:
     overlap: bool = False
     done_when: tuple[str, ...] = ()
     budget: float | None = None
+    batch: str | None = None
     key: str | None = None
     note: str | None = None
 
@@ -139,6 +141,7 @@ class Edited:
     overlap: bool | None = None
     done_when: tuple[str, ...] | None = None
     budget: float | None = None
+    batch: str | None = None
     note: str | None = None
     cleared: tuple[str, ...] = ()
 
@@ -281,7 +284,7 @@ def approve(task: Task) -> Approved:
 
 def land(task: Task, commit: str) -> Done:
     """Say that the work is on main, in `commit`."""
-    if task.status is not Status.MERGING:
+    if task.status not in (Status.MERGING, Status.REVIEW):
         raise _refusal("landed", task)
     return Done("landed", commit)
 
@@ -372,6 +375,7 @@ def add(task_id: str, ordinal: int, event: Added, at: float, by: str) -> Task:
         overlap=event.overlap,
         done_when=event.done_when,
         budget=event.budget,
+        batch=event.batch,
         key=event.key,
         notes=(Note(by, at, event.note),) if event.note else (),
         created=at,

@@ -1,0 +1,39 @@
+"""All sessions that covey runs, together: they work, or stand still."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FLEET = "fleet"
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Whether the whole fleet stands still, since when and by whose word."""
+
+    id: str = FLEET
+    paused: bool = False
+    by: str | None = None
+    since: float | None = None
+
+
+@dataclass(frozen=True)
+class Paused:
+    """Every session shall stand still, and nothing new shall start or land."""
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """The fleet shall go on."""
+
+
+Event = Paused | Resumed
+
+
+def apply(fleet: Fleet, event: Event, at: float, by: str) -> Fleet:
+    """Return the fleet as it is after `event`. Never refuses."""
+    match event:
+        case Paused():
+            return Fleet(paused=True, by=by, since=at)
+        case Resumed():
+            return Fleet()

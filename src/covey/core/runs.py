@@ -1,0 +1,112 @@
+"""The life of a run: one start of an agent program in a session, for one claim of one task.
+
+begun > ended        The event that begins it is the intent: it is written before anything is started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from covey.errors import Refused
+
+
+class Outcome(StrEnum):
+    """What a run came to."""
+
+    HANDED_IN = "handed-in"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One start of an agent program."""
+
+    id: str
+    ordinal: int
+    session: str
+    task: str
+    fence: int
+    agent: str
+    base: str | None = None
+    conversation: str | None = None
+    outcome: Outcome | None = None
+    code: int | None = None
+    what: str | None = None
+    commit: str | None = None
+    begun: float = 0.0
+    ended: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """A run shall be started; it may never have come to that."""
+
+    session: str
+    task: str
+    fence: int
+    agent: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """The worktree of a run is ready, on a branch that begins at this commit."""
+
+    base: str
+
+
+@dataclass(frozen=True)
+class Talking:
+    """The agent named the conversation, so that a later run can take it up again."""
+
+    conversation: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """Nothing of the run is alive any more, and this came of it."""
+
+    outcome: Outcome
+    code: int | None = None
+    what: str | None = None
+    commit: str | None = None
+
+
+Event = Begun | Prepared | Talking | Ended
+
+
+def end(run: Run, event: Ended) -> Ended:
+    """End a run that has not ended."""
+    if run.outcome is not None:
+        raise Refused(f"{run.id} has ended already.")
+    return event
+
+
+def first(run_id: str, seq: int, event: Begun, at: float) -> Run:
+    """Return the run that a Begun event begins."""
+    return Run(
+        id=run_id,
+        ordinal=seq,
+        session=event.session,
+        task=event.task,
+        fence=event.fence,
+        agent=event.agent,
+        begun=at,
+    )
+
+
+def apply(run: Run, event: Event, at: float) -> Run:
+    """Return the run as it is after `event`. Never refuses."""
+    match event:
+        case Begun():
+            return first(run.id, run.ordinal, event, at)
+        case Prepared():
+            return replace(run, base=event.base)
+        case Talking(conversation):
+            return replace(run, conversation=conversation)
+        case Ended():
+            return replace(
+                run, outcome=event.outcome, code=event.code, what=event.what, commit=event.commit, ended=at
+            )
