@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 from covey.errors import ToolFailed
 
 PATIENCE = 60.0
+_GRACE = 3.0
+"""Seconds that git has, when it is told to end, to take its lock files away."""
+_KEPT = (
+    "GIT_SSH", "GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_ALLOW_PROTOCOL", "GIT_ASKPASS", "GIT_TERMINAL_PROMPT",
+    "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM", "GIT_EXEC_PATH",
+    "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+)  # fmt: skip
+"""How git reaches other hosts and finds its settings. The rest would turn our calls to another repository or index:
+whoever starts us from a hook hands it down."""
 
 
 def git(
@@ -17,9 +28,10 @@ def git(
     stdin: bytes | None = None,
     env: dict[str, str] | None = None,
     patience: float = PATIENCE,
+    keep: tuple[int, ...] = (),
 ) -> bytes:
     """Run git in a folder and return what it prints; what it complains of becomes the error."""
-    done = try_git(*words, at=at, stdin=stdin, env=env, patience=patience)
+    done = try_git(*words, at=at, stdin=stdin, env=env, patience=patience, keep=keep)
     if done.returncode != 0:
         raise ToolFailed(f"git {words[0]} failed: {complaint(done)}.")
     return done.stdout
@@ -33,28 +45,56 @@ def complaint(done: subprocess.CompletedProcess[bytes]) -> str:
     return said or f"exit code {done.returncode}"
 
 
+def inherited_env() -> dict[str, str]:
+    """Return our own environment without what would turn git away from the repository that we name."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name.startswith(_KEPT)}
+
+
 def try_git(
     *words: str,
     at: Path,
     stdin: bytes | None = None,
     env: dict[str, str] | None = None,
     patience: float = PATIENCE,
+    keep: tuple[int, ...] = (),
+    apart: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder and return how it ended."""
+    """Run git in a folder and return how it ended.
+
+    It inherits the descriptors to `keep`, so that their locks outlive us with it. `apart` from our terminal it can
+    ask nobody, and whatever it started ends with it.
+    """
     try:
-        return subprocess.run(
+        with subprocess.Popen(
             ["git", *words],
             cwd=at,
-            input=stdin,
-            stdin=None if stdin is not None else subprocess.DEVNULL,
-            capture_output=True,
-            timeout=patience,
-            check=False,
-            env={**os.environ, "LC_ALL": "C", **(env or {})},
-        )
+            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**inherited_env(), "LC_ALL": "C", **(env or {})},
+            pass_fds=keep,
+            start_new_session=apart,
+        ) as process:
+            try:
+                out, complaints = process.communicate(stdin, timeout=patience)
+            except BaseException:
+                _end(process, whole_group=apart)
+                raise
+            return subprocess.CompletedProcess(process.args, process.returncode, out, complaints)
     except FileNotFoundError as error:
         if not at.is_dir():
             raise ToolFailed(f"There is no folder {at}.") from error
         raise ToolFailed("git is not installed, or not on the PATH.", hint="Install git.") from error
     except subprocess.TimeoutExpired as error:
         raise ToolFailed(f"git {words[0]} did not end within {patience:g} s.") from error
+
+
+def _end(process: subprocess.Popen[bytes], *, whole_group: bool) -> None:
+    """End git, kindly first: killed at once, it would leave its lock files behind."""
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE)
+    process.kill()
+    if whole_group:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
