@@ -1,0 +1,135 @@
+"""An agent of your own: any program, declared in covey.toml by its command."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from covey.agents.agent import Assignment
+from covey.core import texts
+from covey.core.launches import Launch
+from covey.core.signals import Asks, Conversation, Failed, Result, Said, Signal, Works
+from covey.errors import Invalid
+
+PLACEHOLDERS = ("prompt", "prompt_file", "body_file", "worktree", "task", "title", "session", "run")
+"""What may stand in braces in a command."""
+
+WORD = 100 * 1024
+"""Bytes up to which a word is passed to a program; the kernel refuses one of 128 KiB."""
+
+SAID = 4000
+"""Characters of a line that people get to see."""
+
+SIGNAL = 1024 * 1024
+"""Characters up to which a line may be a signal."""
+
+_PLACEHOLDER = re.compile(r"(?<!\$)\{(" + "|".join(PLACEHOLDERS) + r")\}")
+_LIKE_A_PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z][A-Za-z_-]*)\}")
+_SHELL = re.compile(r"(?:.*/)?(?:ba|da|k|z|fi)?sh\Z", re.DOTALL)
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|\Z)|[ -/]*[0-~])", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A program that is started by a command with placeholders, and speaks in lines."""
+
+    name: str
+    command: tuple[str, ...]
+
+    def launch(self, work: Assignment) -> Launch:
+        """Return the command with the work in its placeholders; the program is answered on its standard input."""
+        values = {name: str(getattr(work, name)).replace("\0", "") for name in PLACEHOLDERS}
+        argv = tuple(_filled(word, values) for word in self.command)
+        return Launch(argv=argv, cwd=work.worktree, env=dict(work.env), typed=True)
+
+    def read(self, line: str) -> list[Signal]:
+        """Return the signal that a line is, or else the line as something said."""
+        line = line.strip()
+        signal = _signal(line)
+        if signal is not None:
+            return [signal]
+        said = _shown(line[: 4 * SAID].rpartition("\r")[2])
+        return [Said(said if len(said) <= SAID else said[: SAID - 1] + "…")] if said else []
+
+
+def check(name: str, command: object) -> tuple[str, ...]:
+    """Return the command that a table of covey.toml declares for an agent, or say what is wrong with it."""
+    texts.name(name, "The name of an agent")
+    if not isinstance(command, list | tuple) or not all(isinstance(word, str) for word in command):
+        raise Invalid(
+            f"The command of the agent {name} must be a list of texts.", hint='Like command = ["bash", "{body_file}"].'
+        )
+    if not command or not command[0].strip():
+        raise Invalid(f"The command of the agent {name} names no program.", hint='Like ["bash", "{body_file}"].')
+    for word in command:
+        if "\0" in word:
+            raise Invalid(f"The command of the agent {name} has a NUL in it.")
+        _check_names(name, word)
+    _check_shell(name, tuple(command))
+    return tuple(command)
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    """Return a word with its placeholders replaced, once: what is put in is not looked at again."""
+    filled = _PLACEHOLDER.sub(lambda found: values[found[1]], word)
+    if len(filled.encode("utf-8", "replace")) <= WORD:
+        return filled
+    short = {**values, "prompt": f"Read the file {values['prompt_file']}: it says all that you have to do."}
+    return _PLACEHOLDER.sub(lambda found: short[found[1]], word)
+
+
+def _check_names(agent: str, word: str) -> None:
+    """Refuse what must be a placeholder mistyped; other braces belong to the program."""
+    import difflib  # only braces need it, and every command reads the settings
+
+    for name in _LIKE_A_PLACEHOLDER.findall(word):
+        near = difflib.get_close_matches(name.lower().replace("-", "_"), PLACEHOLDERS, 1, 0.6)
+        if near and name not in PLACEHOLDERS:
+            raise Invalid(
+                f"The command of the agent {agent} has {{{name}}} in it, which covey does not know.",
+                hint=f"Did you mean {{{near[0]}}}?",
+            )
+
+
+def _check_shell(agent: str, command: tuple[str, ...]) -> None:
+    """Refuse to let a shell run what somebody wrote as a title or a prompt."""
+    program = next((i for i, word in enumerate(command) if re.fullmatch(r"-[a-z]*c", word)), None)
+    if program is None or not _SHELL.match(command[0]) or program + 1 >= len(command):
+        return
+    for name in _PLACEHOLDER.findall(command[program + 1]):
+        if name in ("prompt", "title"):
+            raise Invalid(
+                f"The command of the agent {agent} would let the shell run what stands in a task's {name}.",
+                hint=f'Pass it as a word of its own: ["sh", "-c", "my-agent \\"$1\\"", "sh", "{{{name}}}"].',
+            )
+
+
+def _signal(line: str) -> Signal | None:
+    """Return what a line means that is one JSON object with `covey` in it, as a signal."""
+    if not line.startswith("{") or len(line) > SIGNAL or '"covey"' not in line:
+        return None
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    text, name = (_shown(told[key]) if isinstance(told.get(key), str) else "" for key in ("text", "id"))
+    match told.get("covey"):
+        case "working":
+            return Works()
+        case "ask" if text:
+            return Asks(text)
+        case "result" if text:
+            return Result(text)
+        case "failed" if text:
+            return Failed(text)
+        case "conversation" if name:
+            return Conversation(name)
+    return None
+
+
+def _shown(text: str) -> str:
+    """Return a text without what would move a terminal's cursor or cannot be stored."""
+    return _CONTROL.sub("", _ESCAPE.sub("", text)).strip()

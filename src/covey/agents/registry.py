@@ -1,0 +1,70 @@
+"""Which agents there are: those that covey.toml declares, and those that packages bring by entry point."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from covey.agents.agent import Agent
+from covey.agents.declared import Declared
+from covey.core.launches import Launch
+from covey.errors import Invalid, NotFound
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "covey.agents"
+"""The group of entry points; each names a value that is an Agent."""
+
+
+def find(name: str, declared: Mapping[str, tuple[str, ...]]) -> Agent:
+    """Return the agent of a name; what covey.toml declares comes first."""
+    if name in declared:
+        return Declared(name, tuple(declared[name]))
+    entry = _entries().get(name)
+    if entry is None:
+        raise NotFound(
+            f"There is no agent {name!r}.",
+            hint=f"There are {', '.join(names(declared))}; [agents.{name}] in covey.toml declares one of your own.",
+        )
+    return _load(entry)
+
+
+def names(declared: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return the names of all agents, sorted."""
+    return sorted({*declared, *_entries()})
+
+
+def executable(launch: Launch) -> str | None:
+    """Say why the program of a launch cannot be run, or nothing if it can."""
+    program = launch.argv[0]
+    if "/" in program:
+        path = os.path.join(launch.cwd, program)
+        if not os.path.isfile(path):
+            return f"there is no program {program}"
+        return None if os.access(path, os.X_OK) else f"{program} may not be executed"
+    folders = [os.path.join(launch.cwd, folder) for folder in os.get_exec_path(launch.env)]
+    found = [path for path in (os.path.join(folder, program) for folder in folders) if os.path.isfile(path)]
+    if any(os.access(path, os.X_OK) for path in found):
+        return None
+    return f"{found[0]} may not be executed" if found else f"there is no program {program} on the PATH"
+
+
+def _entries() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # takes milliseconds, and most commands start no agent
+
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _load(entry: EntryPoint) -> Agent:
+    try:
+        agent = entry.load()
+    except (ImportError, AttributeError, SyntaxError) as error:
+        raise Invalid(
+            f"The agent {entry.name} cannot be loaded: {error}.", hint=f"It comes from {entry.value}; install it anew."
+        ) from error
+    if not (isinstance(getattr(agent, "name", None), str) and callable(getattr(agent, "launch", None))):
+        raise Invalid(f"{entry.value}, which should be the agent {entry.name}, is none.")
+    found: Agent = agent
+    return found

@@ -1,0 +1,140 @@
+"""What every agent keeps to; passing this is joining covey."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from covey.agents import registry
+from covey.agents.agent import Agent, Assignment
+from covey.core import signals
+from covey.core.signals import Asks, Result, Signal, Works
+from tests.agents.works import PATIENCE, Place
+
+BASH = """\
+echo '{"covey": "ask", "text": "Which colour?"}'
+read -r answer
+echo '{"covey": "working"}'
+echo "$answer" > colour.txt
+git add colour.txt
+git commit --quiet --message "Paint it $answer"
+echo '{"covey": "result", "text": "It is painted."}'
+"""
+SCRIPT = """\
+ask Which colour?
+write colour.txt
+    {answer}
+commit Paint it {answer}
+result It is painted.
+"""
+PYTHON = """\
+import json, subprocess, sys
+print(json.dumps({"covey": "ask", "text": "Which colour?"}), flush=True)
+answer = input()
+print(json.dumps({"covey": "working"}), flush=True)
+open("colour.txt", "w").write(answer + "\\n")
+subprocess.run(["git", "add", "colour.txt"], check=True)
+subprocess.run(["git", "commit", "-qm", f"Paint it {answer}"], check=True)
+print(json.dumps({"covey": "result", "text": "It is painted."}))
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """An agent, and a body with which it asks for a colour, paints, commits, and says so."""
+
+    agent: Agent
+    body: str
+
+
+COMMANDS = {
+    "sh": ("bash", "{body_file}"),
+    "python": (sys.executable, "-c", "import sys; exec(sys.argv[2].partition('Do this.')[2])", "{title}", "{prompt}"),
+}
+CASES = {
+    "scripted": Case(registry.find("scripted", {}), SCRIPT),
+    "sh": Case(registry.find("sh", COMMANDS), BASH),
+    "python": Case(registry.find("python", COMMANDS), PYTHON),
+}
+
+every_agent = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+words = st.text(max_size=40) | st.sampled_from(
+    ["", "{prompt}", "-x", "a\0b", "é" * 20, "{task}{run}", "$HOME", "\ud800"]
+)
+assignments = st.builds(
+    Assignment,
+    run=words,
+    session=words,
+    task=words,
+    title=words,
+    worktree=words.map(lambda name: "/" + name.replace("\0", "")),
+    prompt=words | st.integers(0, 400_000).map(lambda size: "{title} " * (size // 8)),
+    prompt_file=words,
+    body_file=words,
+    env=st.dictionaries(words, words, max_size=3),
+    conversation=st.none() | words,
+)
+kinds = st.sampled_from(["ask", "result", "working", "failed", "conversation", "else", 1, None])
+anything = st.recursive(st.none() | st.integers() | words, lambda inner: st.lists(inner, max_size=3))
+objects = st.fixed_dictionaries({"covey": kinds | anything}, optional={"text": anything, "id": anything})
+lines = st.text() | objects.map(json.dumps) | st.sampled_from([
+    "{" * 100_000, '{"covey": ' + "[" * 100_000, '{"covey": "ask", "text": ' + "9" * 5000 + "}", "x" * 1_500_000,
+    '{"covey": "result", "text": "' + "x" * 1_500_000 + '"}', '{"covey": "ask", "text": "\\ud800\\u0000"}',
+    "\x1b]0;title\x07\x1b[31mred\x1b[0m", "\x1b]never ended", "\r\r\r", "10 %\r20 %", '{"covey"',
+])  # fmt: skip
+
+
+@every_agent
+@given(work=assignments)
+def test_a_launch_is_made_of_any_assignment_and_of_nothing_else(case: Case, work: Assignment) -> None:
+    launch = case.agent.launch(work)
+    assert launch == case.agent.launch(work)
+    assert launch.argv
+    assert all(type(word) is str and "\0" not in word for word in launch.argv)
+    assert all(len(word.encode("utf-8", "surrogatepass")) < 128 * 1024 for word in launch.argv)
+    assert launch.cwd == work.worktree
+    assert work.env.items() <= launch.env.items()
+
+
+@every_agent
+@given(line=lines)
+def test_any_line_is_read(case: Case, line: str) -> None:
+    told = case.agent.read(line)
+    assert told == case.agent.read(line)
+    assert all(isinstance(signal, signals.Signal) for signal in told)
+    for signal in told:
+        for text in vars(signal).values():
+            assert text.strip()
+            assert text.encode()
+            assert "\0" not in text and "\x1b" not in text
+    assert sum(len(signal.text) for signal in told if isinstance(signal, signals.Said)) <= 4000
+
+
+@every_agent
+def test_its_program_can_be_run(case: Case, place: Place) -> None:
+    assert registry.executable(case.agent.launch(place.work(case.body))) is None
+
+
+@every_agent
+def test_it_asks_hears_the_answer_and_commits(case: Case, place: Place) -> None:
+    launch = case.agent.launch(place.work(case.body))
+    assert launch.typed
+    heard: list[Signal] = []
+    with place.started(launch) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        for line in process.stdout:
+            heard += case.agent.read(line)
+            if heard and isinstance(heard[-1], Asks):
+                process.stdin.write("sea green\n")
+                process.stdin.flush()
+        complaint = process.stderr.read()
+        assert process.wait(PATIENCE) == 0, complaint
+    assert heard == [Asks("Which colour?"), Works(), Result("It is painted.")]
+    assert place.git("log", "-1", "--format=%s, by %cn") == "Paint it sea green, by ada"
+    assert place.git("show", "HEAD:colour.txt") == "sea green"
+    assert place.git("status", "--porcelain") == ""
