@@ -1,0 +1,130 @@
+"""The sample of the demo: a small bookshop with seven bugs, and a task for each, which the scripted agent can do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from covey.agents.scripted import PLAYER
+
+SAMPLE = Path(__file__).with_name("sample")
+GATE = ("python3", "-B", "-m", "unittest")
+"""What `merge.check` of the sample runs; it keeps no bytecode, which could outlive a source of the same second."""
+
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A task of the sample: the bug of one module, how it shows, and what is right."""
+
+    key: str
+    title: str
+    asked: str
+    wrong: str
+    right: str
+    needs: tuple[str, ...] = ()
+
+    @property
+    def script(self) -> str:
+        """Return how the scripted agent does it."""
+        return (SAMPLE / f"{self.key}.txt").read_text(encoding="utf-8")
+
+
+FIXES = (
+    Fix("money", "Keep every cent of a price", 'cents("19.99")', "1998", "1999"),
+    Fix("search", "Find titles whatever their capitals", 'search(["Dune"], "dune")', "[]", "['Dune']"),
+    Fix("isbn", "Take numbers that end with X", 'valid("0-8044-2957-X")', "ValueError", "True"),
+    Fix("cart", "Give each cart its own lines", 'Cart().add("Emma", "8") or Cart().total()', "800", "0", ("money",)),
+    Fix("voucher", "Take the right sum off", "percent(1999, 10)", "1809", "1800", ("money",)),
+    Fix(
+        "shelf",
+        "Show the last page too",
+        'pages(["a", "b", "c"], 2)',
+        "[['a', 'b']]",
+        "[['a', 'b'], ['c']]",
+        ("search",),
+    ),
+    Fix(
+        "receipt",
+        "Print receipts that add up",
+        '"Voucher" in receipt(Cart([("Emma", 800)]), 500)',
+        "False",
+        "True",
+        ("cart", "voucher"),
+    ),
+)
+"""What is wrong with the shop: a diamond from money to receipt, a chain from search to shelf, and one by itself."""
+
+MENDED = "search"
+"""The task whose first try does not pass the gate."""
+
+
+def own_environment() -> dict[str, str]:
+    """Return an environment in which neither the user's git settings nor a session's tokens count."""
+    free = {name: value for name, value in os.environ.items() if not name.startswith(("COVEY_", "GIT_"))}
+    who = {"NAME": "covey demo", "EMAIL": "demo@covey.invalid"}
+    own = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in who.items()}
+    return free | own | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def make(root: Path) -> None:
+    """Make the repository of the shop, with one commit."""
+    root.mkdir(parents=True)
+    env = own_environment()
+    subprocess.run(["git", "init", "--quiet", "--initial-branch", "main"], cwd=root, env=env, check=True)
+    words = [sys.executable, "-I", "-S", str(PLAYER), str(SAMPLE / "project.txt"), "shop", "Open the bookshop"]
+    subprocess.run(words, cwd=root, env=env, check=True)
+
+
+def write_tasks(path: Path) -> None:
+    """Write the tasks as `covey run` and `covey task import` take them."""
+    rows = (
+        {
+            "key": fix.key,
+            "title": fix.title,
+            "body": fix.script,
+            "needs": list(fix.needs),
+            "scope": [f"bookshop/{fix.key}.py", f"tests/test_{fix.key}.py"],
+        }
+        for fix in FIXES
+    )
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+def answers(root: Path) -> dict[str, str]:
+    """Return what the shop in a folder answers to the question of each fix, or which error it meets."""
+    asked = {fix.key: (f"from bookshop.{fix.key} import *", fix.asked) for fix in FIXES}
+    code = f"""
+import json
+told = {{}}
+for key, (names, asked) in {asked!r}.items():
+    known = {{}}
+    exec(names, known)
+    try:
+        told[key] = repr(eval(asked, known))
+    except Exception as error:
+        told[key] = type(error).__name__
+print(json.dumps(told))
+"""
+    done = subprocess.run(
+        ["python3", "-B", "-c", code],
+        cwd=root,
+        env=own_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    told: dict[str, str] = json.loads(done.stdout)
+    return told
+
+
+def passes_the_gate(root: Path) -> bool:
+    """Say whether the tests of the shop in a folder pass."""
+    done = subprocess.run(GATE, cwd=root, env=own_environment(), capture_output=True, check=False, timeout=PATIENCE)
+    return done.returncode == 0
