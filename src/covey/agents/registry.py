@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from covey.agents.agent import Agent
@@ -52,6 +54,12 @@ def executable(launch: Launch) -> str | None:
 
 
 def _entries() -> dict[str, EntryPoint]:
+    return _entries_on(tuple(sys.path))
+
+
+@cache
+def _entries_on(path: tuple[str, ...]) -> dict[str, EntryPoint]:
+    """Return the entry points of all packages, looked for once: agents are asked for at every look at their output."""
     from importlib.metadata import entry_points  # takes milliseconds, and most commands start no agent
 
     return {entry.name: entry for entry in entry_points(group=GROUP)}
