@@ -1,0 +1,428 @@
+"""Runs as plain processes, each held by a wrapper that lives longer than we do."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import marshal
+import os
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from covey.core.launches import Launch, Observation
+from covey.errors import Invalid, Refused, TooLarge, Unavailable
+
+WRAPPER = str(Path(__file__).with_name("wrapper.py"))
+
+OUTPUT_BYTES = 256 * 1024
+"""Bytes of output that are read at once."""
+ERRORS_BYTES = 64 * 1024
+"""Bytes of the end of what was said on standard error."""
+TYPED_BYTES = 256 * 1024
+"""Bytes that may be typed at once."""
+
+START_PATIENCE = 30.0
+STOP_PATIENCE = 10.0
+HOLD_PATIENCE = 10.0
+SWEEP_PATIENCE = 2.0
+TYPE_PATIENCE = 2.0
+PAGE = os.sysconf("SC_PAGESIZE")
+
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+LOCK = struct.Struct("hhqqi4x")
+"""What fcntl calls `struct flock`: type, whence, start, length, pid."""
+WHO_HOLDS = LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+
+
+class ProcessRunner:
+    """Runs in a folder; whoever opens the same folder later finds them all again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = os.path.realpath(folder)
+
+    def start(self, run_id: str, launch: Launch) -> None:
+        """Start a run, and return when its program runs or could not be; one that was started already is left alone."""
+        run = self._run(run_id)
+        letter = _letter(launch)
+        if _exists(f"{run}/started") or _exists(f"{run}/stopped"):
+            return
+        try:
+            os.makedirs(run, mode=0o700, exist_ok=True)
+            answer = _call_wrapper(run, letter)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            answer = str(error)
+        if answer == "done" or _exists(f"{run}/started"):
+            return
+        raise Unavailable(
+            f"Run {run_id} could not be started: {answer.removeprefix('failed ') or 'its wrapper was killed'}.",
+            hint="Look at the disk and at the limits of the machine, and start it again.",
+        )
+
+    def look(self, run_id: str) -> Observation:
+        """Return what can be seen of a run now; one whose wrapper was killed is swept up first."""
+        run = self._run(run_id)
+        code = _read(f"{run}/rc", 0, 32)
+        if code or _exists(f"{run}/lost"):
+            return _ended(run, code)
+        # In this order: who is past this mark and does not hold the lock has ended, whoever begins meanwhile.
+        started = _exists(f"{run}/started")
+        if _holder(run) is None:
+            return _let_go(run) if started else _never_started(run)
+        if not started and not _exists(f"{run}/started"):
+            return Observation(known=False, alive=False)  # It may begin in a moment, or fail to.
+        return Observation(known=True, alive=True, size=_size(run), held=_exists(f"{run}/held"))
+
+    def output(self, run_id: str, since: int) -> tuple[bytes, int]:
+        """Return a part of its output from an offset on, and where the next part begins."""
+        if since < 0:
+            raise Invalid("Output begins at 0.", hint="Go on from the offset that came with the last part.")
+        data = _read(f"{self._run(run_id)}/output", since, OUTPUT_BYTES)
+        return data, since + len(data)
+
+    def errors(self, run_id: str) -> bytes:
+        """Return the end of what it said on standard error, if that is kept apart."""
+        path = f"{self._run(run_id)}/errors"
+        return _read(path, max(0, _length(path) - ERRORS_BYTES), ERRORS_BYTES)
+
+    def type(self, run_id: str, text: str) -> None:
+        """Let a line arrive at the run's input, whole or not at all; refuse if the run takes none, now or ever."""
+        run = self._run(run_id)
+        data = text.encode(errors="surrogateescape") + b"\n"
+        if len(data) > TYPED_BYTES:
+            raise TooLarge(f"At most {TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
+        deaf = Refused(f"Run {run_id} takes no input.", hint="Start a run whose input is typed, or wait for its end.")
+        if _holder(run) is None:
+            raise deaf
+        try:
+            file = os.open(f"{run}/input", os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            raise deaf from None
+        try:
+            _type(file, data, run_id)
+        except OSError:
+            raise deaf from None
+        finally:
+            os.close(file)
+
+    def stop(self, run_id: str) -> None:
+        """End a run with all that it started; one that never started never will."""
+        run = self._run(run_id)
+        _prevent(run, run_id)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with _wrapper_of(run) as wrapper:
+                if wrapper is None:
+                    break
+                _send(wrapper, number)
+                _gone(wrapper, STOP_PATIENCE)
+        if self.look(run_id).alive:
+            raise Unavailable(
+                f"Run {run_id} does not end.", hint="Something of it hangs in the system; stop it again later."
+            )
+
+    def hold(self, run_id: str, *, on: bool) -> None:
+        """Let a run and all that it started stand still, or go on; already so, or gone, is fine."""
+        run = self._run(run_id)
+        with _wrapper_of(run) as wrapper:
+            if wrapper is None or _exists(f"{run}/held") == on:
+                return
+            _send(wrapper, signal.SIGUSR1 if on else signal.SIGUSR2)
+            deadline = time.monotonic() + HOLD_PATIENCE
+            while not _gone(wrapper, 0.002) and _exists(f"{run}/held") != on:
+                if time.monotonic() > deadline:
+                    raise Unavailable(
+                        f"Run {run_id} does not {'stand still' if on else 'go on'}.", hint="Try it again, or stop it."
+                    )
+
+    def forget(self, run_id: str) -> None:
+        """Remove what is only needed while a run lives, and keep its output; one that lives is not forgotten."""
+        run = self._run(run_id)
+        if self.look(run_id).alive:
+            raise Refused(f"Run {run_id} still lives.", hint="Stop it first.")
+        for name in ("input", "held"):
+            with contextlib.suppress(OSError):
+                os.unlink(f"{run}/{name}")
+
+    def _run(self, run_id: str) -> str:
+        if not RUN_ID.fullmatch(run_id):
+            raise Invalid(f"{run_id!r} is no id of a run.", hint="Letters, digits, dots, dashes and underscores.")
+        return f"{self._folder}/{run_id}"
+
+
+# Starting
+
+
+def _letter(launch: Launch) -> bytes:
+    """Return a launch as the wrapper reads it."""
+    if not launch.argv or not os.path.isabs(launch.cwd):
+        raise Invalid("A run needs a program and a whole path to work in.", hint="Look at the agent that launches it.")
+    try:
+        argv = [word.encode(errors="surrogateescape") for word in launch.argv]
+        cwd = launch.cwd.encode(errors="surrogateescape")
+        env = {
+            name.encode(errors="surrogateescape"): value.encode(errors="surrogateescape")
+            for name, value in launch.env.items()
+        }
+        stdin = None if launch.stdin is None else launch.stdin.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        raise Invalid("A launch holds text that is no text.", hint="Look at the agent that launches it.") from None
+    if any(b"\0" in word for word in (*argv, cwd, *env, *env.values())) or any(not k or b"=" in k for k in env):
+        raise Invalid("A launch holds what no program can be given.", hint="Leave out zero bytes and odd names.")
+    if launch.typed and stdin is not None and len(stdin) > TYPED_BYTES:
+        raise TooLarge(f"At most {TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
+    return marshal.dumps((argv, cwd, env, stdin, launch.typed, launch.apart))
+
+
+def _call_wrapper(run: str, letter: bytes) -> str:
+    """Start a wrapper and return its answer; it comes when the program runs. Nothing of it stays our child."""
+    command = [sys.executable, "-I", "-S", "-X", "utf8", WRAPPER, run]
+    # Python may need the first; a run inside of a run carries the mark of the outer one.
+    env = {
+        name: os.environ[name] for name in ("LD_LIBRARY_PATH", "COVEY_RUN", "COVEY_RUN_FOLDER") if name in os.environ
+    }
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env=env,
+        start_new_session=True,
+    ) as process:
+        try:
+            return process.communicate(letter, START_PATIENCE)[0].decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+
+
+# Seeing
+
+
+def _holder(run: str) -> int | None:
+    """Return the pid of the process that holds the lock of a run: the kernel's word, and the lock stays undisturbed."""
+    try:
+        file = os.open(f"{run}/lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        kind, _, _, _, pid = LOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, WHO_HOLDS))
+    finally:
+        os.close(file)
+    return None if kind == fcntl.F_UNLCK else int(pid)
+
+
+def _never_started(run: str) -> Observation:
+    if _exists(f"{run}/stopped"):
+        return Observation(known=True, alive=False, failure="It was stopped before it had started.")
+    return Observation(known=False, alive=False)
+
+
+def _let_go(run: str) -> Observation:
+    """Return what is left of a run whose wrapper is gone: it said how the run ended, or was killed before."""
+    code = _read(f"{run}/rc", 0, 32)
+    if not code:
+        if not _sweep(run):
+            return Observation(known=True, alive=True, size=_size(run))
+        with contextlib.suppress(OSError):  # A full disk: the next look sweeps again.
+            os.close(os.open(f"{run}/lost", os.O_CREAT | os.O_WRONLY, 0o600))
+    return _ended(run, code)
+
+
+def _ended(run: str, code: bytes) -> Observation:
+    failure = _read(f"{run}/failure", 0, 8192).decode(errors="replace") or None
+    return Observation(known=True, alive=False, code=int(code) if code else None, size=_size(run), failure=failure)
+
+
+def _exists(path: str) -> bool:
+    return os.access(path, os.F_OK)
+
+
+def _size(run: str) -> int:
+    return _length(f"{run}/output")
+
+
+def _length(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _read(path: str, since: int, most: int) -> bytes:
+    """Return a part of a file; of one that is not there, nothing."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.pread(file, most, since)
+    finally:
+        os.close(file)
+
+
+# Typing
+
+
+def _type(file: int, data: bytes, run_id: str) -> None:
+    """Write a line into a pipe if all of it fits now: nobody else writes meanwhile, and a reader only makes room."""
+    _take_turn(file)
+    room = fcntl.fcntl(file, fcntl.F_GETPIPE_SZ)
+    (waiting,) = struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, b"\0" * 4))
+    # A pipe fills by pages, and two neighbours together hold more than one page: at worst it is half used.
+    fits = len(data) <= room if waiting == 0 else len(data) + waiting <= room // 2 - 2 * PAGE
+    if not fits:
+        raise Refused(
+            f"Run {run_id} has not read yet what was typed before.", hint="Type it again when the run listens."
+        )
+    os.write(file, data)
+
+
+def _take_turn(file: int) -> None:
+    """Wait until nobody else types to the same run, but not for long."""
+    deadline = time.monotonic() + TYPE_PATIENCE
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise Unavailable("Somebody else is typing to the run.", hint="Type it again.") from None
+        time.sleep(0.001)
+
+
+# Ending
+
+
+def _prevent(run: str, run_id: str) -> None:
+    """Make sure that a run which never started never will. A wrapper looks for this mark after it has the lock."""
+    if _exists(f"{run}/started") or _exists(f"{run}/stopped"):
+        return
+    try:
+        os.makedirs(run, mode=0o700, exist_ok=True)
+        file = os.open(f"{run}/stopped", os.O_CREAT | os.O_WRONLY, 0o600)
+        os.fsync(file)
+        os.close(file)
+    except OSError as error:
+        raise Unavailable(f"Run {run_id} could not be stopped: {error.strerror}.", hint="Look at the disk.") from None
+
+
+@contextlib.contextmanager
+def _wrapper_of(run: str) -> Iterator[int | None]:
+    """Yield a handle on the process that holds a run, which no other process can get hold of by its number."""
+    file = None
+    while file is None and (pid := _holder(run)) is not None:
+        if pid <= 0:
+            raise Unavailable("The run lives in another container.", hint="Speak to the covey that started it.")
+        try:
+            file = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        if _holder(run) != pid:
+            os.close(file)
+            file = None
+    try:
+        yield file
+    finally:
+        if file is not None:
+            os.close(file)
+
+
+def _send(process: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(process, number)
+
+
+def _gone(process: int, patience: float) -> bool:
+    """Wait for the end of a process, but not for long; return whether it came."""
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    return bool(poll.poll(patience * 1000))
+
+
+# Sweeping: the wrapper was killed, so its program is dead, and what that had started may not be.
+
+
+def _sweep(run: str) -> bool:
+    """Kill what carries the mark of a run or still writes its output; return whether nothing of it is left."""
+    spared = _ourselves()
+    deadline = time.monotonic() + SWEEP_PATIENCE
+    clean = 0
+    while clean < 2:  # One look can miss a process that is about to execute another program.
+        found = [pid for pid in _processes() if pid not in spared and _kill_if_of(run, pid)]
+        clean = 0 if found else clean + 1
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.002)
+    return True
+
+
+def _kill_if_of(run: str, pid: int) -> bool:
+    """Kill a process if it belongs to a run, and return whether it did."""
+    if not _belongs(run, pid):
+        return False
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        if _belongs(run, pid):  # Still, and so not another one that got its number.
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+    finally:
+        os.close(process)
+    return True
+
+
+def _belongs(run: str, pid: int) -> bool:
+    """Say whether a process carries the mark of a run, or has its output open to write."""
+    mark = b"COVEY_RUN_FOLDER=" + run.encode(errors="surrogateescape")
+    outputs = (f"{run}/output", f"{run}/errors")
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environ:
+            if mark in environ.read().split(b"\0"):
+                return True
+        return any(
+            os.readlink(f"/proc/{pid}/fd/{file}") in outputs and _writes(pid, file)
+            for file in os.listdir(f"/proc/{pid}/fd")
+        )
+    except OSError:
+        return False  # Gone, or not ours to look at.
+
+
+def _writes(pid: int, file: str) -> bool:
+    with open(f"/proc/{pid}/fdinfo/{file}") as about:
+        flags = next(int(line.split()[1], 8) for line in about if line.startswith("flags:"))
+    return flags & os.O_ACCMODE != os.O_RDONLY
+
+
+def _processes() -> list[int]:
+    """Return the processes of our user."""
+    user = os.getuid()
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if os.stat(f"/proc/{name}").st_uid == user:
+                found.append(int(name))
+    return found
+
+
+def _ourselves() -> set[int]:
+    """Return this process and those above it."""
+    found: set[int] = set()
+    pid = os.getpid()
+    while pid > 0 and pid not in found:
+        found.add(pid)
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as about:
+                pid = int(about.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            break
+    return found

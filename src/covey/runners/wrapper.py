@@ -1,0 +1,373 @@
+"""The program that holds one run: it outlives whoever asked for the run, and ends after everything of the run has.
+
+It is started by its path, with `python -I -S`, and imports little and nothing of covey, so that it starts in a few
+milliseconds. It takes the launch from standard input and answers on standard output; see `process.py`, its only caller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import marshal
+import os
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # What only the types need is not worth its milliseconds.
+    from collections.abc import Iterable
+    from typing import NoReturn
+
+STOPPED_GRACE = 5.0
+"""Seconds that a run has to end after it was told to."""
+LEFT_GRACE = 2.0
+"""Seconds that what a program left behind has to end after the program did."""
+WAIT_FOR_OTHER = 10.0
+"""Seconds that another wrapper of the same run has to say that it began."""
+
+HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+INPUT_BYTES = 1 << 20
+NOT_STARTED = 127
+
+Launch = tuple[list[bytes], bytes, dict[bytes, bytes], bytes | None, bool, bool]
+"""argv, cwd, environment, standard input, typed, apart."""
+
+libc = ctypes.CDLL(None)
+
+
+def main(folder: str) -> None:
+    """Hold the run of a folder: begin it if nobody ever did, and stay until nothing of it is left."""
+    launch: Launch = marshal.loads(read_all(0))
+    if os.fork():
+        os._exit(0)  # Our parent waits for this process, and init for the one that stays.
+    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)  # Before the lock: whoever finds its holder may signal at once.
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    os.chdir(folder)
+    try:
+        run = None if not take_lock() else begin(folder, launch)
+    except OSError as error:
+        answer(f"failed {error.strerror}")
+        return
+    answer("done")
+    if run is not None:
+        run.hold()
+        run.finish()
+
+
+def take_lock() -> bool:
+    """Take the lock of the run for the life of this process; false if the run began, or must not begin any more."""
+    # A record lock belongs to this process alone: no child inherits it, and asking who holds it does not disturb it.
+    lock = os.open("lock", os.O_RDWR | os.O_CREAT, 0o600)
+    deadline = time.monotonic() + WAIT_FOR_OTHER
+    while True:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return not (os.path.exists("started") or os.path.exists("stopped"))
+        if os.path.exists("started") or os.path.exists("stopped"):
+            return False
+        time.sleep(0.002)
+
+
+def begin(folder: str, launch: Launch) -> Run:
+    """Start the program; from here on the run counts as started, also if the program cannot be."""
+    argv, cwd, env, stdin, typed, apart = launch
+    env[b"COVEY_RUN"] = os.path.basename(folder).encode(errors="surrogateescape")
+    env[b"COVEY_RUN_FOLDER"] = folder.encode(errors="surrogateescape")
+    output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    errors = os.open("errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if apart else output
+    source = open_typed(stdin or b"") if typed else open_given(stdin)
+    write_whole("started", b"%d\n" % os.getpid())  # On disk before anything is done, so that it is never done twice.
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    pid, problem = spawn(argv, cwd, env, (source, output, errors))
+    os.close(source)
+    if problem:
+        write_if_possible("failure", problem)
+    return Run(pid, outputs=(output, errors))
+
+
+def open_given(text: bytes | None) -> int:
+    """Return an input that holds a text and then ends."""
+    if not text:
+        return os.open("/dev/null", os.O_RDONLY)
+    given = os.memfd_create("input")
+    write_all(given, text)
+    os.lseek(given, 0, os.SEEK_SET)
+    return given
+
+
+def open_typed(text: bytes) -> int:
+    """Return an input that holds a text and stays open for what is typed."""
+    remove("input")
+    os.mkfifo("input", 0o600)
+    source = os.open("input", os.O_RDONLY | os.O_NONBLOCK)
+    kept = os.open("input", os.O_WRONLY | os.O_NONBLOCK)  # Never closed: the program sees no end of file.
+    os.set_blocking(source, True)
+    with contextlib.suppress(OSError):  # The user's pipes are over their limit: it stays at its usual size.
+        fcntl.fcntl(kept, fcntl.F_SETPIPE_SZ, INPUT_BYTES)
+    write_all(kept, text)
+    return source
+
+
+def spawn(argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], files: tuple[int, ...]) -> tuple[int, bytes]:
+    """Start the program, and return its pid and why it could not be executed, if so."""
+    heard, told = os.pipe()
+    wrapper = os.getpid()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        return 0, f"No process could be started: {error.strerror}.".encode()
+    if pid == 0:
+        become(argv, cwd, env, files, wrapper, told)
+    os.close(told)
+    problem = read_all(heard)
+    os.close(heard)
+    return pid, problem
+
+
+def become(
+    argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], files: tuple[int, ...], wrapper: int, told: int
+) -> NoReturn:
+    """Become the program, in a session of its own, and die with the wrapper."""
+    problem = cwd
+    try:
+        os.setsid()
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != wrapper:
+            os._exit(NOT_STARTED)  # It died before we asked to be told.
+        for number in signal.valid_signals():
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        for target, file in enumerate(files):
+            os.dup2(file, target)
+        os.chdir(cwd)
+        problem = argv[0]
+        execute(argv, env)
+    except OSError as error:
+        name = problem.decode(errors="replace")
+        os.write(told, f"{name} could not be started: {error.strerror}.".encode(errors="replace")[:4000])
+    finally:
+        os._exit(NOT_STARTED)
+
+
+def execute(argv: list[bytes], env: dict[bytes, bytes]) -> NoReturn:
+    """Execute the program, looked for on the PATH that it is given."""
+    if b"/" in argv[0]:
+        os.execve(argv[0], argv, env)
+    problem: OSError | None = None
+    for place in env.get(b"PATH", os.defpath.encode()).split(b":"):
+        try:
+            os.execve(os.path.join(place, argv[0]), argv, env)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            problem = problem or error
+        except OSError as error:
+            if problem is None or isinstance(problem, (FileNotFoundError, NotADirectoryError)):
+                problem = error
+    assert problem is not None
+    raise problem
+
+
+class Run:
+    """The program and everything that it started, all of it below this process."""
+
+    def __init__(self, pid: int, outputs: tuple[int, int]) -> None:
+        self.pid = pid
+        self.code: int | None = None if pid else NOT_STARTED
+        self._outputs = outputs
+        self._deadline: float | None = None
+        self._kills = 0
+
+    def hold(self) -> None:
+        """Stay until nothing of the run is left, and do what signals ask for."""
+        while self._reap():
+            if self.code is not None and self._deadline is None:
+                self._end(LEFT_GRACE)
+            heard = self._listen()
+            if heard == signal.SIGTERM and self._deadline is None:
+                self._end(STOPPED_GRACE)
+            elif heard == signal.SIGUSR1 and self._deadline is None:
+                stand_still()
+            elif heard == signal.SIGUSR2 and self._deadline is None:
+                go_on()
+
+    def finish(self) -> None:
+        """Say how the run ended, after its last output is on the disk."""
+        remove("held")
+        remove("input")
+        for file in self._outputs:
+            with contextlib.suppress(OSError):
+                os.fsync(file)
+        write_if_possible("rc", b"%d\n" % (self.code or 0))  # Without it, the run is seen to have ended by the lock.
+
+    def _reap(self) -> bool:
+        """Bury the dead; false when nobody is left. Who loses its parent becomes our child, so nobody is overlooked."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.pid:
+                self.code = os.waitstatus_to_exitcode(status)
+
+    def _end(self, grace: float) -> None:
+        self._deadline = time.monotonic() + grace
+        tell_all(signal.SIGTERM)
+        go_on()  # What stands still could not hear it.
+
+    def _listen(self) -> int:
+        """Wait for a signal; once the grace is over, kill, again and again, and wait a moment."""
+        if self._deadline is None:
+            return signal.sigwaitinfo(HEARD).si_signo
+        patience = self._deadline - time.monotonic()
+        if patience <= 0:
+            tell_all(signal.SIGKILL)
+            self._kills += 1
+            patience = min(0.005 * self._kills, 1.0)
+        heard = signal.sigtimedwait(HEARD, patience)
+        return 0 if heard is None else heard.si_signo
+
+
+def stand_still() -> None:
+    """Stop all processes of the run: again until a look finds nobody new and all of them at rest."""
+    told: set[int] = set()
+    for _ in range(500):
+        family = descendants()
+        new = set(family) - told
+        for pid in new:
+            tell(pid, signal.SIGSTOP, family)
+        told |= new
+        if not new and all(state_and_parent(pid)[0] in "TtZX" for pid in family):
+            break
+        time.sleep(0.002)
+    if not write_if_possible("held", b""):
+        go_on()  # Nobody could know that it stands still.
+
+
+def go_on() -> None:
+    """Let all processes of the run go on."""
+    tell_all(signal.SIGCONT)
+    remove("held")
+
+
+def tell_all(number: int) -> None:
+    """Send a signal to every process of the run."""
+    family = descendants()
+    for pid in family:
+        tell(pid, number, family)
+
+
+def tell(pid: int, number: int, family: Iterable[int]) -> None:
+    """Send a signal to a process if it is still the one that we mean."""
+    try:
+        file = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        # A process that got the number meanwhile would have a parent outside of the family.
+        parent = state_and_parent(pid)[1]
+        if parent == os.getpid() or parent in family:
+            signal.pidfd_send_signal(file, number)
+    except OSError:
+        pass
+    finally:
+        os.close(file)
+
+
+def descendants() -> dict[int, int]:
+    """Return the processes below this one, each with its parent."""
+    parents = {pid: state_and_parent(pid)[1] for pid in map(int, filter(str.isdigit, os.listdir("/proc")))}
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents.items():
+        children.setdefault(parent, []).append(pid)
+    found: dict[int, int] = {}
+    waiting = [os.getpid()]
+    while waiting:
+        parent = waiting.pop()
+        below = [pid for pid in children.get(parent, ()) if pid not in found]
+        found.update(dict.fromkeys(below, parent))
+        waiting += below
+    return found
+
+
+def state_and_parent(pid: int) -> tuple[str, int]:
+    """Return the letter of a process's state and its parent; one that is gone is dead and has none."""
+    try:
+        file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+    except OSError:
+        return "X", -1
+    try:
+        fields = os.read(file, 4096).rpartition(b")")[2].split()
+    except OSError:
+        return "X", -1
+    finally:
+        os.close(file)
+    return fields[0].decode(), int(fields[1])
+
+
+def answer(text: str) -> None:
+    """Tell whoever started us, and then let go of them."""
+    with contextlib.suppress(OSError):  # Killed meanwhile; the run goes on.
+        os.write(1, text.encode())
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for file in (0, 1, 2):
+        os.dup2(nothing, file)
+    os.close(nothing)
+
+
+def read_all(file: int) -> bytes:
+    """Return all that comes until the end of file."""
+    parts = []
+    while part := os.read(file, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def write_all(file: int, data: bytes) -> None:
+    """Write all of it."""
+    while data:
+        data = data[os.write(file, data) :]
+
+
+def write_whole(name: str, data: bytes) -> None:
+    """Make a file of the run that is on the disk whole, or not at all."""
+    file = os.open(f"{name}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        write_all(file, data)
+        os.fsync(file)
+    finally:
+        os.close(file)
+    os.rename(f"{name}.new", name)
+    folder = os.open(".", os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_if_possible(name: str, data: bytes) -> bool:
+    """Make a file of the run, unless the disk is full: the run is more important than what is said about it."""
+    try:
+        write_whole(name, data)
+    except OSError:
+        return False
+    return True
+
+
+def remove(name: str) -> None:
+    """Remove a file of the run, if it is there."""
+    with contextlib.suppress(OSError):
+        os.unlink(name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,230 @@
+"""What only plain processes have: a wrapper that can be killed, and files that can fail it."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from covey.core.launches import Observation
+from covey.errors import Unavailable
+from covey.runners import process
+from covey.runners.process import ProcessRunner
+from tests.runners.places import Place, alive, python, shell, state
+from tests.serving import wait_until
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Place]:
+    """Yield a folder with a process runner on it."""
+    found = Place("process", tmp_path / "runs")
+    try:
+        yield found
+    finally:
+        found.end_all()
+
+
+def wrapper_of(place: Place, run_id: str) -> int:
+    """Return the pid of the wrapper, by its own word."""
+    return int((place.folder / run_id / "started").read_text())
+
+
+def kill_wrapper(place: Place, run_id: str) -> None:
+    pid = wrapper_of(place, run_id)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not alive(pid), "the end of the wrapper")
+
+
+FAMILY = """
+sleep 1000 & echo $!
+setsid sleep 1000 & echo $!
+setsid sh -c 'trap "" TERM HUP; (while :; do sleep 0.01; done) & echo $!; wait' &
+echo $$
+echo all
+wait
+"""
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_killed_wrapper_takes_the_program_and_all_that_it_started_with_it(here: Place, held: bool) -> None:
+    here.start("run-1", shell(FAMILY))
+    here.start("run-2", shell(FAMILY))
+    for run in ("run-1", "run-2"):
+        wait_until(lambda run=run: here.text(run).count("\n") == 5, "all of them")  # type: ignore[misc]
+    pids, others = ([int(word) for word in here.text(run).split() if word != "all"] for run in ("run-1", "run-2"))
+    here.runner.hold("run-1", on=held)
+    kill_wrapper(here, "run-1")
+    seen = here.runner.look("run-1")
+    assert not any(map(alive, pids))
+    assert (seen.known, seen.alive, seen.code, seen.held) == (True, False, None, False)
+    assert here.another().look("run-1") == seen
+    assert here.runner.look("run-2").alive and all(map(alive, others))
+    kill_wrapper(here, "run-2")
+
+
+def test_what_dropped_the_mark_but_can_still_write_is_swept_up_too(here: Place) -> None:
+    here.start("run-1", shell("env -i setsid sh -c 'echo $$; while :; do sleep 0.05; done' & wait", apart=True))
+    pid = int(here.says("run-1", "\n"))
+    with (here.folder / "run-1" / "output").open("rb"):  # Who only reads is not meant.
+        kill_wrapper(here, "run-1")
+        assert not here.runner.look("run-1").alive
+    assert not alive(pid)
+
+
+def test_a_run_of_the_same_name_elsewhere_is_not_touched(here: Place, tmp_path: Path) -> None:
+    there = Place("process", tmp_path / "elsewhere")
+    try:
+        for place in (here, there):
+            place.start("run-1", shell("setsid sleep 1000 & echo $!; wait"))
+            place.says("run-1", "\n")
+        kill_wrapper(here, "run-1")
+        assert not here.runner.look("run-1").alive
+        assert alive(int(there.text("run-1")))
+    finally:
+        there.end_all()
+
+
+def test_a_sweep_spares_whoever_looks(here: Place) -> None:
+    here.start("run-1", shell("exec sleep 1000"))
+    kill_wrapper(here, "run-1")
+    script = (
+        "import sys; from pathlib import Path; from covey.runners.process import ProcessRunner;"
+        "print(ProcessRunner(Path(sys.argv[1])).look('run-1').alive)"
+    )
+    mark = {"COVEY_RUN_FOLDER": f"{here.folder.resolve()}/run-1"}
+    words = ["/bin/sh", "-c", '"$@"; exit', "sh", sys.executable, "-c", script, str(here.folder)]
+    looked = subprocess.run(words, env=os.environ | mark, capture_output=True, text=True, check=True)
+    assert looked.stdout == "False\n"
+
+
+def test_a_stop_ends_a_run_whose_wrapper_hangs(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.start("run-1", shell(FAMILY))
+    pids = [int(word) for word in here.says("run-1", "all").split() if word != "all"]
+    os.kill(wrapper_of(here, "run-1"), signal.SIGSTOP)
+    monkeypatch.setattr(process, "STOP_PATIENCE", 0.1)
+    here.runner.stop("run-1")
+    assert not any(map(alive, pids))
+    assert here.runner.look("run-1").code is None
+
+
+def test_looking_without_pause_never_disturbs_a_start(here: Place, tmp_path: Path) -> None:
+    over = threading.Event()
+    runs = [f"run-{n}" for n in range(10)]
+    untrue: list[Observation] = []
+
+    def look() -> None:
+        runner = ProcessRunner(here.folder)
+        known: set[str] = set()
+        while not over.is_set():
+            for run in runs:
+                seen = runner.look(run)
+                if seen.known:
+                    known.add(run)
+                if run in known and not seen.alive:
+                    untrue.append(seen)
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for run in runs:
+            here.start(run, shell(f"echo $COVEY_RUN >> {tmp_path}/starts; exec sleep 1000"))
+        wait_until(lambda: (tmp_path / "starts").read_text().split() == runs, "all of them once")
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert not untrue
+
+
+def test_a_launch_that_arrives_in_part_starts_nothing_and_a_later_start_does(here: Place, tmp_path: Path) -> None:
+    run = here.folder / "run-1"
+    run.mkdir(parents=True)
+    letter = marshal.dumps(([b"/bin/touch", bytes(tmp_path / "ran")], b"/", {}, None, False, False))
+    for length in (0, 1, len(letter) // 2, len(letter) - 1):
+        words = [sys.executable, "-I", "-S", process.WRAPPER, str(run)]
+        ended = subprocess.run(words, input=letter[:length], capture_output=True, check=False)
+        assert ended.returncode != 0 and ended.stdout == b""
+    assert not here.runner.look("run-1").known
+    here.start("run-1", shell("exit 3"))
+    assert here.ended("run-1").code == 3
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_start_that_cannot_be_noted_does_nothing_and_can_be_repeated(here: Place, tmp_path: Path) -> None:
+    obstacle = here.folder / "run-1" / "started.new"
+    obstacle.mkdir(parents=True)
+    launch = shell(f"echo x >> {tmp_path}/starts")
+    with pytest.raises(Unavailable, match="could not be started: Is a directory"):
+        here.start("run-1", launch)
+    assert not here.runner.look("run-1").known
+    obstacle.rmdir()
+    here.start("run-1", launch)
+    here.ended("run-1")
+    assert (tmp_path / "starts").read_text() == "x\n"
+
+
+def test_a_run_whose_end_cannot_be_noted_is_seen_to_have_ended(here: Place) -> None:
+    here.start("run-1", shell("echo here; read line; exit 3", typed=True))
+    (here.folder / "run-1" / "rc.new").mkdir()
+    here.runner.type("run-1", "go")
+    assert here.ended("run-1") == Observation(known=True, alive=False, code=None, size=5)
+
+
+def test_a_hold_that_cannot_be_noted_is_none(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "HOLD_PATIENCE", 0.3)
+    here.start("run-1", shell("exec sleep 1000"))
+    (here.folder / "run-1" / "held.new").mkdir()
+    with pytest.raises(Unavailable, match="does not stand still"):
+        here.runner.hold("run-1", on=True)
+    wait_until(lambda: all(state(pid) == "S" for pid in here.processes("run-1")), "that it goes on")
+
+
+def test_errors_are_kept_apart_if_asked_and_only_their_end_is_read(here: Place) -> None:
+    runner = ProcessRunner(here.folder)
+    script = "import sys; print('out'); sys.stderr.write('x' * 100_000 + 'end')"
+    here.start("run-1", python(script, apart=True))
+    here.start("run-2", python(script))
+    assert here.ended("run-1").size == 4
+    assert here.ended("run-2").size == 100_007
+    assert runner.errors("run-1").endswith(b"xend") and len(runner.errors("run-1")) == process.ERRORS_BYTES
+    assert runner.errors("run-2") == b""
+
+
+def test_a_wrapper_is_deaf_to_what_a_terminal_sends(here: Place) -> None:
+    here.start("run-1", shell("echo here; read line; exit 3", typed=True))
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
+        os.kill(wrapper_of(here, "run-1"), number)
+    here.says("run-1", "here")
+    here.runner.type("run-1", "go")
+    assert here.ended("run-1").code == 3
+
+
+def test_orphans_are_buried_while_the_run_goes_on(here: Place) -> None:
+    here.start("run-1", shell("for n in 1 2 3 4 5; do (sleep 0.02 &) ; done; echo here; exec sleep 1000"))
+    here.says("run-1", "here")
+    wait_until(lambda: len(here.processes("run-1")) == 1, "the end of the orphans")
+    assert here.runner.look("run-1").alive
+
+
+def test_a_run_inside_of_a_run_ends_with_it(here: Place, tmp_path: Path) -> None:
+    inner = Place("process", tmp_path / "inner")
+    script = (
+        "import signal, sys; from pathlib import Path; from covey.runners.process import ProcessRunner;"
+        "from covey.core.launches import Launch;"
+        f"ProcessRunner(Path({str(inner.folder)!r})).start('run-1', Launch(argv=('sleep', '1000'), cwd='/'));"
+        "print('here', flush=True); signal.pause()"
+    )
+    here.start("run-1", shell(f'exec "{sys.executable}" -c "{script}"'))
+    here.says("run-1", "here")
+    assert inner.runner.look("run-1").alive
+    here.runner.stop("run-1")
+    assert not inner.runner.look("run-1").alive
+    assert not inner.processes()
