@@ -33,7 +33,7 @@ def git(
     """Run git in a folder and return what it prints; what it complains of becomes the error."""
     done = try_git(*words, at=at, stdin=stdin, env=env, patience=patience, keep=keep)
     if done.returncode != 0:
-        raise ToolFailed(f"git {words[0]} failed: {complaint(done)}.")
+        raise ToolFailed(f"git {_verb(words)} failed: {complaint(done)}.")
     return done.stdout
 
 
@@ -86,7 +86,14 @@ def try_git(
             raise ToolFailed(f"There is no folder {at}.") from error
         raise ToolFailed("git is not installed, or not on the PATH.", hint="Install git.") from error
     except subprocess.TimeoutExpired as error:
-        raise ToolFailed(f"git {words[0]} did not end within {patience:g} s.") from error
+        raise ToolFailed(f"git {_verb(words)} did not end within {patience:g} s.") from error
+
+
+def _verb(words: tuple[str, ...]) -> str:
+    """Return what git was asked to do: the first word that is not a setting."""
+    while len(words) > 2 and words[0] == "-c":
+        words = words[2:]
+    return words[0]
 
 
 def _end(process: subprocess.Popen[bytes], *, whole_group: bool) -> None:

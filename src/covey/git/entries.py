@@ -1,0 +1,135 @@
+"""What git keeps of each worktree: the small files in `worktrees/<id>` of the repository, read and mended.
+
+They are read here rather than asked of git, since one entry that is half made lets git fail for all of them. Their
+layout is documented (gitrepository-layout): `gitdir` names the checkout's `.git`, `commondir` the repository, `HEAD`
+what is checked out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+from pathlib import Path
+
+from covey.git.locks import clear_left_behind
+
+_COMMIT = re.compile(r"(?!0+\Z)([0-9a-f]{40}|[0-9a-f]{64})\Z")
+_BRANCH = "ref: refs/heads/"
+_STATE = (
+    "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "MERGE_AUTOSTASH", "AUTO_MERGE", "SQUASH_MSG",
+    "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "rebase-merge", "rebase-apply", "sequencer",
+    "BISECT_START", "BISECT_LOG", "BISECT_TERMS", "BISECT_NAMES", "BISECT_EXPECTED_REV", "BISECT_ANCESTORS_OK",
+    "BISECT_HEAD", "BISECT_RUN", "BISECT_FIRST_PARENT", "refs/bisect", "refs/rewritten",
+)  # fmt: skip
+"""What a merge, rebase, cherry-pick, revert or bisect that never ended keeps in the worktree's own folder."""
+
+
+def entries(common: Path) -> list[Path]:
+    """Return the folders of all linked worktrees of a repository, whoever made them."""
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(common / "worktrees") if entry.is_dir())
+    except FileNotFoundError:
+        return []
+
+
+def place(entry: Path) -> Path | None:
+    """Return the checkout that an entry belongs to, or None if it does not say."""
+    said = _read(entry / "gitdir")
+    return None if not said else Path(os.path.normpath(entry / said)).parent
+
+
+def branch(git_dir: Path) -> str | None:
+    """Return the branch that is checked out, or None if there is none."""
+    said = _read(git_dir / "HEAD")
+    return said.removeprefix(_BRANCH) if said.startswith(_BRANCH) else None
+
+
+def commit(git_dir: Path) -> str | None:
+    """Return the commit that is checked out without a branch, or None if there is one."""
+    said = _read(git_dir / "HEAD")
+    return said if _COMMIT.match(said) else None
+
+
+def holds(git_dir: Path, name: str) -> bool:
+    """Say whether a branch is checked out there, or in the midst of a rebase or bisect."""
+    unfinished = (_read(git_dir / part) for part in ("rebase-merge/head-name", "rebase-apply/head-name"))
+    return branch(git_dir) == name or f"refs/heads/{name}" in unfinished or _read(git_dir / "BISECT_START") == name
+
+
+def pointed_at(checkout: Path) -> str | None:
+    """Return what the `.git` file of a checkout points at, or None if it has none."""
+    said = _read(checkout / ".git")
+    return said.removeprefix("gitdir: ") if said.startswith("gitdir: ") else None
+
+
+def is_whole(entry: Path) -> bool:
+    """Say whether git can read an entry."""
+    said = _read(entry / "HEAD")
+    return bool(_read(entry / "commondir")) and (said.startswith("ref: refs/") or _COMMIT.match(said) is not None)
+
+
+def mend(entry: Path, checkout: Path, base: str) -> None:
+    """Make an entry and its checkout whole, whatever is missing of them; what is whole is not touched."""
+    checkout.mkdir(parents=True, exist_ok=True)
+    if place(entry) != checkout:
+        _write(entry / "gitdir", f"{checkout}/.git")
+    complete(entry, base)
+    pointed = pointed_at(checkout)
+    if pointed is None or Path(os.path.normpath(checkout / pointed)) != entry:
+        _write(checkout / ".git", f"gitdir: {entry}")
+    # git marks an entry so while it makes one.
+    if _read(entry / "locked") == "initializing":
+        (entry / "locked").unlink(missing_ok=True)
+
+
+def complete(entry: Path, base: str) -> None:
+    """Let git read an entry whose making was cut short."""
+    if not is_whole(entry):
+        _write(entry / "commondir", "../..")
+        _write(entry / "HEAD", base)
+
+
+def forget_unfinished(entry: Path) -> None:
+    """Forget the merge, rebase, cherry-pick, revert or bisect that was under way; no branch and no file moves."""
+    for name in _STATE:
+        path = entry / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def clear_locks(entry: Path, *more: Path) -> None:
+    """Remove the lock files that a killed git left in a worktree's own folder, and those named."""
+    for lock in (*entry.glob("*.lock"), *(entry / "refs").rglob("*.lock"), *more):
+        clear_left_behind(lock)
+
+
+def _read(path: Path) -> str:
+    """Return a small file without the line end; one that is missing or no text is empty."""
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape").removesuffix("\n")
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return ""
+
+
+def _write(path: Path, line: str) -> None:
+    write_whole(path, line + "\n")
+
+
+def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file so that nobody ever sees a part of it."""
+    new = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+        new.chmod(mode)
+        new.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise

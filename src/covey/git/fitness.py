@@ -1,0 +1,70 @@
+"""Whether covey can look after a repository: what it cannot do well it refuses, before anything is begun."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from functools import lru_cache
+from pathlib import Path
+
+from covey.git.project import Project
+from covey.git.run import git, try_git
+
+OLDEST = (2, 38)
+"""The first git that merges without a checkout."""
+_LISTING_PATIENCE = 300.0
+_LFS = re.compile(rb"\bfilter=lfs\b")
+
+
+def unfit(project: Project, main: str) -> str | None:
+    """Return why covey cannot look after this repository, in one sentence, or None if it can."""
+    return _unfit_git() or _unfit_refs(project) or _unfit_content(project, main)
+
+
+def _unfit_git() -> str | None:
+    said = git("version", at=Path("/")).decode(errors="replace")
+    found = re.search(r"(\d+)\.(\d+)", said)
+    if found is None or (int(found[1]), int(found[2])) >= OLDEST:
+        return None
+    return f"covey needs git {OLDEST[0]}.{OLDEST[1]} or newer, and this is {said.strip()}: install a newer one."
+
+
+def _unfit_refs(project: Project) -> str | None:
+    storage = try_git("config", "extensions.refStorage", at=project.common).stdout.decode().strip()
+    if storage not in ("", "files"):
+        return f"This repository keeps its refs as {storage}, and covey works only with those kept as files."
+    if try_git("show-ref", "--verify", "--quiet", "refs/heads/covey", at=project.common).returncode == 0:
+        return "There is a branch called covey, so that no branch covey/<task> can be made: rename it."
+    return None
+
+
+def _unfit_content(project: Project, main: str) -> str | None:
+    asked = try_git("rev-parse", "--verify", "--quiet", f"refs/heads/{main}^{{tree}}", at=project.common)
+    if asked.returncode != 0:
+        return None
+    has_modules, has_lfs = _content(project.common, asked.stdout.decode().strip())
+    if has_modules:
+        return f"{main} has submodules, and covey does not look after those."
+    extra = project.common / "info" / "attributes"
+    if not has_lfs and not (extra.is_file() and _LFS.search(extra.read_bytes())):
+        return None
+    if shutil.which("git-lfs") is None and not (_exec_path() / "git-lfs").exists():
+        return f"{main} keeps files in Git LFS, and git-lfs is not installed: install it, then run git lfs install."
+    if not any(try_git("config", f"filter.lfs.{kind}", at=project.common).stdout for kind in ("process", "smudge")):
+        return f"{main} keeps files in Git LFS, which is not set up for you: run git lfs install."
+    return None
+
+
+@lru_cache(maxsize=16)
+def _content(common: Path, tree: str) -> tuple[bool, bool]:
+    """Say whether a tree has submodules, and whether it has files in Git LFS; a tree never changes."""
+    listed = git("ls-tree", "-r", "-z", "--full-tree", tree, at=common, patience=_LISTING_PATIENCE).split(b"\0")
+    has_modules = any(line.startswith(b"160000 ") or line.endswith(b"\t.gitmodules") for line in listed)
+    attributes = [line.split()[2] for line in listed if line.endswith((b"/.gitattributes", b"\t.gitattributes"))]
+    asked = b"".join(blob + b"\n" for blob in attributes)
+    content = git("cat-file", "--batch", at=common, stdin=asked, patience=_LISTING_PATIENCE) if asked else b""
+    return has_modules, _LFS.search(content) is not None
+
+
+def _exec_path() -> Path:
+    return Path(git("--exec-path", at=Path("/")).decode().strip())

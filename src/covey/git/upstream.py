@@ -1,0 +1,93 @@
+"""The newest main: where new branches begin, also when others have pushed to the remote meanwhile."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from subprocess import CompletedProcess
+
+from covey.errors import CoveyError, Refused
+from covey.git.project import Project
+from covey.git.run import complaint, try_git
+
+LANDED = "refs/covey/landed"
+FETCHED = "refs/covey/upstream"
+FETCH_PATIENCE = 15.0
+FRESH = 60.0
+"""Seconds for which a fetch is good enough for everybody."""
+SULK = 300.0
+"""Seconds after which a remote that failed is asked again."""
+
+
+class Upstream:
+    """What we know of the remote's main; fetched once for all who ask at the same time."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.note = ""
+        """Why the last fetch failed, in one sentence; empty when it did not."""
+        self._lock = threading.Lock()
+        self._asked: dict[tuple[str, str], tuple[float, bool]] = {}
+
+    def newest(self, main: str, remote: str) -> str:
+        """Return the newest commit of main that we may build on: never one that would leave out our own."""
+        is_fetched = bool(remote) and self._fetch_once(main, remote)
+        refs = self._refs(f"refs/heads/{main}", LANDED, FETCHED)
+        newest = refs.get(f"refs/heads/{main}")
+        if newest is None:
+            raise Refused(f"There is no commit on {main} yet.", hint="Commit something there first.")
+        for ref in (LANDED, FETCHED) if is_fetched else (LANDED,):
+            other = refs.get(ref)
+            if other is not None and other != newest and self._descends(other, newest):
+                newest = other
+        return newest
+
+    def _fetch_once(self, main: str, remote: str) -> bool:
+        """Say whether the remote's main has been fetched, now or a moment ago; whoever asks meanwhile waits for it."""
+        with self._lock:
+            when, succeeded = self._asked.get((main, remote), (-SULK, False))
+            if time.monotonic() - when < (FRESH if succeeded else SULK):
+                return succeeded
+            succeeded = self._try("config", f"remote.{remote}.url").returncode == 0 and self._fetch(main, remote)
+            self._asked[main, remote] = (time.monotonic(), succeeded)
+            return succeeded
+
+    def _fetch(self, main: str, remote: str) -> bool:
+        # `--update-head-ok`: no branch is fetched into, so git need not look at all worktrees, half made ones too.
+        words = (
+            "-c", "core.hooksPath=/dev/null", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
+            "--update-head-ok", "--no-recurse-submodules", "--no-auto-maintenance", "--refmap=", "--", remote,
+            f"+refs/heads/{main}:{FETCHED}",
+        )  # fmt: skip
+        try:
+            deadline, env = time.monotonic() + FETCH_PATIENCE, self._silent()
+            done = self._try(*words, env=env, patience=FETCH_PATIENCE)
+            if done.returncode != 0 and b"/worktrees/" in done.stderr:
+                done = self._try(*words, env=env, patience=max(1.0, deadline - time.monotonic()))
+        except CoveyError as error:
+            self.note = f"{remote} could not be fetched: {error.message}"
+            return False
+        self.note = "" if done.returncode == 0 else f"{remote} could not be fetched: {complaint(done)}."
+        return done.returncode == 0
+
+    def _silent(self) -> dict[str, str]:
+        """Return the environment of a git that asks nobody anything."""
+        env = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
+        if "GIT_SSH" in os.environ and "GIT_SSH_COMMAND" not in os.environ:
+            return env
+        configured = self._try("config", "core.sshCommand").stdout.decode(errors="replace").strip()
+        command = os.environ.get("GIT_SSH_COMMAND") or configured or "ssh"
+        return {**env, "GIT_SSH_COMMAND": f"{command} -o BatchMode=yes -o ConnectTimeout=10"}
+
+    def _refs(self, *names: str) -> dict[str, str]:
+        done = self._try("for-each-ref", "--format=%(refname) %(objectname)", *names)
+        printed = done.stdout.decode(errors="surrogateescape")
+        return {name: commit for name, _, commit in (line.rpartition(" ") for line in printed.splitlines())}
+
+    def _descends(self, commit: str, ancestor: str) -> bool:
+        return self._try("merge-base", "--is-ancestor", ancestor, commit).returncode == 0
+
+    def _try(self, *words: str, env: dict[str, str] | None = None, patience: float = 60.0) -> CompletedProcess[bytes]:
+        whole = {"GIT_DIR": str(self.project.common), **(env or {})}
+        return try_git(*words, at=self.project.common, env=whole, patience=patience, apart=env is not None)

@@ -1,0 +1,530 @@
+"""The worktrees of sessions and of the merge queue: made many at once, used again from task to task, removed for good.
+
+covey's own are known by a record in its state folder, written before git makes one and removed after it is gone: what
+has no record is somebody else's and is never touched. Whatever a crash leaves between the two is mended by the next
+`prepare`. A worktree's lock is lent to the git that works in it, so that a git which outlives us is waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import CompletedProcess
+
+from covey.errors import Invalid, Refused, ToolFailed
+from covey.git import entries
+from covey.git.guard import session_env
+from covey.git.locks import held
+from covey.git.project import Project
+from covey.git.run import complaint, try_git
+from covey.git.upstream import Upstream
+
+BRANCHES = "covey/"
+"""What the branches of sessions begin with."""
+CHECKOUT_PATIENCE = 600.0
+TRASH = ".trash-"
+
+_NAME = re.compile(r"\.?[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+_ALONE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c",
+          "maintenance.auto=false", "-c", "submodule.recurse=false", "-c", "core.filesRefLockTimeout=5000", "-c",
+          "core.packedRefsTimeout=10000", "-c", "checkout.workers=2")  # fmt: skip
+"""Nothing of the user's runs when covey itself works in a worktree, but for the filters that files need."""
+_IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "covey"), ("EMAIL", "covey@agents.local"))
+}
+
+
+@dataclass(frozen=True)
+class Worktree:
+    """One worktree of covey's: its branch if it is on one, and its commit if it has one."""
+
+    name: str
+    path: Path
+    git_dir: Path | None
+    """Where git keeps its index and HEAD; None if git does not know it, or no longer."""
+    branch: str | None
+    head: str | None
+
+
+@dataclass(frozen=True)
+class _Record:
+    """What we know of a worktree that we made, or had begun to make."""
+
+    name: str
+    path: Path
+    id: str
+
+
+class Worktrees:
+    """The worktrees of one project that are covey's; any thread may call, and other processes at the same time."""
+
+    def __init__(self, project: Project, folder: Path) -> None:
+        self.project = project
+        self.folder = folder
+        self.upstream = Upstream(project)
+        self._records = project.state / "worktrees"
+
+    # What there is
+
+    def path(self, name: str) -> Path:
+        """Return where a worktree is, or would be made."""
+        record = self._record(name)
+        return self.folder / _checked(name) if record is None else record.path
+
+    def git_dir(self, name: str) -> Path | None:
+        """Return the folder in which git keeps index and HEAD of a worktree, or None if there is none."""
+        record = self._record(name)
+        return None if record is None else self._entry(record)
+
+    def list(self) -> list[Worktree]:
+        """Return covey's own worktrees that are on disk or known to git, whole or not."""
+        found = [(record, self._entry(record)) for record in self._all_records()]
+        tips = self._tips() if found else {}
+        return [
+            self._worktree(record, entry, tips)
+            for record, entry in found
+            if entry is not None or os.path.lexists(record.path)
+        ]
+
+    def _worktree(self, record: _Record, entry: Path | None, tips: dict[str, str]) -> Worktree:
+        branch = None if entry is None else entries.branch(entry)
+        commit = None if entry is None else entries.commit(entry)
+        return Worktree(record.name, record.path, entry, branch, commit if branch is None else tips.get(branch))
+
+    def _tips(self) -> dict[str, str]:
+        printed = self._git("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/" + BRANCHES)
+        pairs = (line.split(" ", 1) for line in printed.decode(errors="surrogateescape").splitlines())
+        return {name: commit for commit, name in pairs}
+
+    # Sessions
+
+    def prepare(self, name: str, branch: str, base: str) -> str:
+        """Bring a session's worktree onto its branch, clean but for ignored files, and return the commit it is at.
+
+        A branch that has commits which `base` lacks is carried on; any other begins at `base`. Whatever is not
+        committed there is gone afterwards: the caller has rescued it.
+        """
+        _must_be_ours(branch)
+        with self._alone(name) as lock:
+            start, tip = self._commit(base), self._tip(branch)
+            entry, path, is_new = self._make(name, start, lock)
+            entries.forget_unfinished(entry)
+            entries.clear_locks(entry, self.project.common / "refs" / "heads" / f"{branch}.lock")
+            self._free(branch, besides=entry)
+            if tip is None or not self._is_ahead(tip, start):
+                self._git("update-ref", f"refs/heads/{branch}", start, tip or "0" * len(start), lock=lock)
+                tip = start
+            self._in(entry, path, "symbolic-ref", "HEAD", f"refs/heads/{branch}", lock=lock)
+            self._reset(entry, path, lock, ("-ffd",) if not is_new else ())
+            return tip
+
+    def release(self, name: str) -> None:
+        """Let a worktree's branch go, so that another may have it; its files stay."""
+        with self._alone(name):
+            entry = self.git_dir(name)
+            if entry is not None:
+                self._detach(entry)
+
+    def session_env(self, name: str, guard: Path) -> dict[str, str]:
+        """Return the environment with which a session's git is its own, and keeps its hands off what all share."""
+        return session_env(self.project, name, guard, self.path(name))
+
+    # The merge queue
+
+    def gate(self, name: str, commit: str, *, pristine: bool = False) -> Path:
+        """Return a worktree at exactly one commit and on no branch; a pristine one is without ignored files too."""
+        with self._alone(name) as lock:
+            wanted = self._commit(commit)
+            entry, path, is_new = self._make(name, wanted, lock)
+            entries.forget_unfinished(entry)
+            entries.clear_locks(entry)
+            self._in(entry, path, "update-ref", "--no-deref", "HEAD", wanted, lock=lock)
+            self._reset(entry, path, lock, () if is_new else ("-ffdx",) if pristine else ("-ffd",))
+            return path
+
+    # Removal
+
+    def remove(self, name: str) -> None:
+        """Remove a worktree for good, whole or half made; one that is not there, or not covey's, is left as it is."""
+        with self._alone(name):
+            record = self._record(name)
+            if record is None:
+                self._lock_file(name).unlink(missing_ok=True)
+                return
+            entry = self._entry(record)
+            if entry is None:
+                self._must_not_be_foreign(record)
+            trash = record.path.with_name(f"{TRASH}{name}-{secrets.token_hex(4)}")
+            with contextlib.suppress(FileNotFoundError):
+                record.path.rename(trash)
+            with held(self._adding):
+                if entry is not None:
+                    self._discard(entry)
+            self._record_file(name).unlink(missing_ok=True)
+            self._lock_file(name).unlink(missing_ok=True)
+        self._sweep(record.path.parent)
+
+    def _discard(self, entry: Path) -> None:
+        """Take an entry out of git's sight in one step: others read the entries at any moment."""
+        aside = self.project.state / f"{TRASH}{secrets.token_hex(4)}"
+        entry.rename(aside)
+        _delete(aside)
+        with contextlib.suppress(OSError):
+            entry.parent.rmdir()
+
+    def _sweep(self, folder: Path) -> None:
+        """Delete what is in the trash, also of a removal that was cut short, and the folder if it is empty then."""
+        with contextlib.suppress(FileNotFoundError):
+            for trash in folder.glob(f"{TRASH}*"):
+                _delete(trash)
+        for trash in self.project.state.glob(f"{TRASH}*"):
+            _delete(trash)
+        with held(self._adding), contextlib.suppress(OSError):
+            folder.rmdir()
+
+    # Branches
+
+    def is_ahead(self, branch: str, base: str) -> bool:
+        """Say whether a branch has a commit that `base` lacks; one that does not exist has none."""
+        tip = self._tip(branch)
+        return tip is not None and self._is_ahead(tip, self._commit(base))
+
+    def drop_branch(self, branch: str, tip: str) -> bool:
+        """Delete a session's branch if it still stands at `tip`, and say whether it did."""
+        _must_be_ours(branch)
+        holder = next((entry for entry in self._git_dirs() if entries.holds(entry, branch)), None)
+        if holder is not None:
+            raise Refused(
+                f"The branch {branch} is checked out in {self._place(holder)}.", hint="Release it there first."
+            )
+        entries.clear_locks(self.project.common / "none", self.project.common / "refs" / "heads" / f"{branch}.lock")
+        if self._tip(branch) != tip:
+            return False
+        done = self._try("update-ref", "-d", f"refs/heads/{branch}", tip)
+        if done.returncode != 0 and self._tip(branch) == tip:
+            raise ToolFailed(f"The branch {branch} could not be deleted: {complaint(done)}.")
+        return done.returncode == 0
+
+    def drop_empty_branch(self, branch: str, base: str) -> bool:
+        """Delete a session's branch if it has nothing that `base` lacks, and say whether it did."""
+        tip = self._tip(branch)
+        return tip is not None and not self._is_ahead(tip, self._commit(base)) and self.drop_branch(branch, tip)
+
+    def newest_main(self, main: str, remote: str) -> str:
+        """Return the commit from which new branches begin: main with what landed, or the remote's if that is ahead."""
+        return self.upstream.newest(main, remote)
+
+    def _free(self, branch: str, besides: Path) -> None:
+        """Take a branch away from covey's other worktrees; a user's own keeps it."""
+        ours = {self._entry(record): record.name for record in self._all_records()}
+        for git_dir in self._git_dirs():
+            if git_dir == besides or not entries.holds(git_dir, branch):
+                continue
+            if git_dir not in ours:
+                raise Refused(
+                    f"The branch {branch} is checked out in {self._place(git_dir)}, which is not covey's.",
+                    hint="Switch to another branch there: covey's own work on it goes on elsewhere.",
+                )
+            entries.forget_unfinished(git_dir)
+            self._detach(git_dir)
+
+    def _detach(self, entry: Path) -> None:
+        branch = entries.branch(entry)
+        tip = None if branch is None else self._tip(branch)
+        if tip is not None:
+            entries.clear_locks(entry, entry / "HEAD.lock")
+            self._in(entry, self.project.common, "update-ref", "--no-deref", "HEAD", tip)
+
+    def _git_dirs(self) -> Sequence[Path]:
+        return [self.project.common, *entries.entries(self.project.common)]
+
+    def _place(self, git_dir: Path) -> Path:
+        return self.project.root if git_dir == self.project.common else entries.place(git_dir) or git_dir
+
+    # Making and mending
+
+    def _make(self, name: str, base: str, lock: int) -> tuple[Path, Path, bool]:
+        """Return git's folder and the checkout of a worktree that git can use, and whether it is new."""
+        record = self._record(name)
+        entry = None if record is None else self._entry(record)
+        if record is not None and entry is not None:
+            self._set_repository_aside(record)
+            entries.mend(entry, record.path, base)
+            return entry, record.path, not (entry / "index").exists() and _is_bare(record.path)
+        if record is not None:
+            self._must_not_be_foreign(record)
+            self._set_aside(record)
+        path = self.folder / name if record is None else record.path
+        if record is None:
+            self._must_be_free(path)
+        return self._add(name, path, base, lock), path, True
+
+    def _add(self, name: str, path: Path, base: str, lock: int) -> Path:
+        with held(self._adding) as adding:
+            self._complete_all(base)
+            identity = _free_id(self.project.common, name)
+            self._write_record(_Record(name, path, identity))
+            done = self._try(
+                "worktree", "add", "--quiet", "--no-checkout", "--detach", str(path), base,
+                lock=lock, adding=adding,
+            )  # fmt: skip
+            entry = next((e for e in entries.entries(self.project.common) if entries.place(e) == path), None)
+            if done.returncode != 0 or entry is None:
+                if entry is None:
+                    self._record_file(name).unlink(missing_ok=True)
+                raise ToolFailed(f"The worktree {path} could not be made: {complaint(done)}.")
+            if entry.name != identity:
+                self._write_record(_Record(name, path, entry.name))
+            return entry
+
+    def _complete_all(self, base: str) -> None:
+        """Complete the entries of ours whose making was cut short: git fails for all while one is half made."""
+        for record in self._all_records():
+            entry = self.project.common / "worktrees" / record.id
+            if (entry / "gitdir").exists() and not entries.is_whole(entry) and self._entry(record) is not None:
+                entries.complete(entry, base)
+
+    def _must_be_free(self, path: Path) -> None:
+        """Refuse a place where somebody else's files or worktree are."""
+        foreign = next((e for e in entries.entries(self.project.common) if entries.place(e) == path), None)
+        if foreign is not None or (os.path.lexists(path) and not _is_empty_folder(path)):
+            raise Refused(
+                f"{path} exists already and is not a worktree of covey's.", hint="Move it away, or choose another name."
+            )
+
+    def _must_not_be_foreign(self, record: _Record) -> None:
+        """Refuse a checkout that has taken the place of ours: another repository, or another's worktree."""
+        pointed = entries.pointed_at(record.path)
+        is_ours = pointed is None or Path(pointed).name == record.id
+        if (
+            (record.path / ".git").is_dir()
+            or not is_ours
+            or (os.path.lexists(record.path) and not record.path.is_dir())
+        ):
+            raise Refused(f"{record.path} is no longer a worktree of covey's.", hint="Move it away, then try again.")
+
+    def _set_aside(self, record: _Record) -> None:
+        """Move the files of a worktree that git has forgotten beside it: nobody could rescue them there."""
+        with contextlib.suppress(FileNotFoundError):
+            (record.path / ".git").unlink()
+        if record.path.exists() and not _is_empty_folder(record.path):
+            record.path.rename(record.path.with_name(f".aside-{record.name}-{secrets.token_hex(4)}"))
+
+    def _set_repository_aside(self, record: _Record) -> None:
+        """Keep a repository that the session made in place of its worktree's link."""
+        if (record.path / ".git").is_dir():
+            aside = self.project.state / "aside"
+            aside.mkdir(exist_ok=True)
+            shutil.move(record.path / ".git", aside / f"{record.name}-{secrets.token_hex(4)}.git")
+
+    def _entry(self, record: _Record) -> Path | None:
+        """Return git's folder of a worktree that we made, or None if it is gone or has become another's."""
+        entry = self.project.common / "worktrees" / record.id
+        if not entry.is_dir():
+            return None
+        place = entries.place(entry)
+        if place is None or place == record.path:
+            return entry
+        # The repository may have moved together with its worktrees; then both still name each other.
+        pointed = entries.pointed_at(record.path)
+        has_moved = not os.path.lexists(place / ".git") and pointed is not None and Path(pointed).name == record.id
+        return entry if has_moved else None
+
+    # Files in a worktree
+
+    def _reset(self, entry: Path, path: Path, lock: int, clean: tuple[str, ...]) -> None:
+        """Make the files those of HEAD; `clean` says what else is removed."""
+        if clean:
+            self._show_all(entry, path, lock)
+        done = self._try_reset(entry, path, lock)
+        if done.returncode != 0:
+            # An index that a crash cut off is made anew.
+            (entry / "index").unlink(missing_ok=True)
+            done = self._try_reset(entry, path, lock)
+        if done.returncode != 0:
+            raise ToolFailed(f"The files of {path} could not be checked out: {complaint(done)}.")
+        if clean and self._try_clean(entry, path, lock, clean).returncode != 0:
+            _make_writable(path)
+            done = self._try_clean(entry, path, lock, clean)
+            if done.returncode != 0:
+                raise ToolFailed(f"{path} could not be cleaned: {complaint(done)}.")
+
+    def _show_all(self, entry: Path, path: Path, lock: int) -> None:
+        """Undo the marks that hide changed files from git, but for those of a sparse checkout."""
+        if not (entry / "index").exists() or (entry / "info" / "sparse-checkout").exists():
+            return
+        listed = self._try_in(entry, path, "ls-files", "-v", "-z", lock=lock).stdout.split(b"\0")
+        hidden = [line[2:] for line in listed if line[:1] == b"S" or line[:1].islower()]
+        if hidden:
+            words = ("update-index", "--no-skip-worktree", "--no-assume-unchanged", "-z", "--stdin")
+            self._try_in(entry, path, *words, lock=lock, stdin=b"\0".join(hidden))
+
+    def _try_reset(self, entry: Path, path: Path, lock: int) -> CompletedProcess[bytes]:
+        return self._try_in(entry, path, "reset", "--quiet", "--hard", lock=lock)
+
+    def _try_clean(self, entry: Path, path: Path, lock: int, clean: tuple[str, ...]) -> CompletedProcess[bytes]:
+        return self._try_in(entry, path, "clean", "--quiet", *clean, lock=lock)
+
+    # git
+
+    def _commit(self, name: str) -> str:
+        done = self._try("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        if done.returncode != 0:
+            raise Invalid(f"There is no commit {name}.")
+        return done.stdout.decode().split()[-1]
+
+    def _tip(self, branch: str) -> str | None:
+        done = self._try("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+        return done.stdout.decode().strip() if done.returncode == 0 else None
+
+    def _is_ahead(self, tip: str, base: str) -> bool:
+        return tip != base and self._try("merge-base", "--is-ancestor", tip, base).returncode != 0
+
+    def _git(self, *words: str, lock: int | None = None) -> bytes:
+        return _checked_output(words, self._try(*words, lock=lock))
+
+    def _try(self, *words: str, lock: int | None = None, adding: int | None = None) -> CompletedProcess[bytes]:
+        env = {"GIT_DIR": str(self.project.common), "GIT_TERMINAL_PROMPT": "0", **_IDENTITY}
+        keep = tuple(fd for fd in (lock, adding) if fd is not None)
+        return try_git(*_ALONE, *words, at=self.project.common, env=env, keep=keep, patience=CHECKOUT_PATIENCE)
+
+    def _in(self, entry: Path, path: Path, *words: str, lock: int | None = None) -> bytes:
+        return _checked_output(words, self._try_in(entry, path, *words, lock=lock))
+
+    def _try_in(
+        self, entry: Path, path: Path, *words: str, lock: int | None = None, stdin: bytes | None = None
+    ) -> CompletedProcess[bytes]:
+        """Run git in a worktree by naming its parts: what a session has written in its `.git` is not believed."""
+        env = {
+            "GIT_DIR": str(entry), "GIT_COMMON_DIR": str(self.project.common), "GIT_WORK_TREE": str(path),
+            "GIT_TERMINAL_PROMPT": "0", **_IDENTITY,
+        }  # fmt: skip
+        keep = () if lock is None else (lock,)
+        return try_git(*_ALONE, *words, at=path, env=env, keep=keep, stdin=stdin, patience=CHECKOUT_PATIENCE)
+
+    # Records and locks
+
+    @property
+    def _adding(self) -> Path:
+        return self.project.state / "worktrees.lock"
+
+    @contextlib.contextmanager
+    def _alone(self, name: str) -> Iterator[int]:
+        with held(self._lock_file(_checked(name))) as lock:
+            yield lock
+
+    def _lock_file(self, name: str) -> Path:
+        return self._records / f"{name}.lock"
+
+    def _record_file(self, name: str) -> Path:
+        return self._records / f"{name}.made"
+
+    def _record(self, name: str) -> _Record | None:
+        try:
+            said = json.loads(self._record_file(_checked(name)).read_bytes())
+            # Relative to the repository, so that both may move together.
+            return _Record(name, Path(os.path.normpath(self.project.common / said["path"])), said["id"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise Refused(
+                f"{self._record_file(name)} cannot be read: {error}.", hint="Remove that file and the worktree."
+            ) from error
+
+    def _write_record(self, record: _Record) -> None:
+        said = {"id": record.id, "path": os.path.relpath(record.path, self.project.common)}
+        entries.write_whole(self._record_file(record.name), json.dumps(said) + "\n")
+
+    def _all_records(self) -> Sequence[_Record]:
+        names = sorted(file.name.removesuffix(".made") for file in self._records.glob("*.made"))
+        return [record for record in (self._record(name) for name in names if _NAME.match(name)) if record is not None]
+
+
+def default_folder(project: Project, template: str) -> Path:
+    """Return the folder of the worktrees that a template names, seen from the project's root."""
+    own = project.root.name.removesuffix(".git")
+    repo = own if own and not own.startswith(".") else project.root.parent.name
+    try:
+        said = Path(template.format(repo=repo)).expanduser()
+    except (KeyError, IndexError, ValueError, RuntimeError) as error:
+        raise Invalid(
+            f"The folder of the worktrees {template!r} makes no sense: {error}.", hint="Only {repo} is known in it."
+        ) from error
+    folder = (project.root / said).resolve()
+    _must_be_out_of_sight(project, folder)
+    return folder
+
+
+def _must_be_out_of_sight(project: Project, folder: Path) -> None:
+    """Refuse a folder where git would show the worktrees among the user's files, or keeps its own."""
+    hint = 'The default is sessions.worktrees = "../{repo}.worktrees"; one that git ignores will do as well.'
+    common, state = project.common.resolve(), project.state.resolve()
+    if folder.is_relative_to(common) and not (folder.is_relative_to(state) and folder != state):
+        raise Invalid(f"{folder} is where git keeps the repository: no place for worktrees.", hint=hint)
+    there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
+    asked = try_git(
+        "rev-parse", "--path-format=absolute", "--is-inside-work-tree", "--git-common-dir", at=there
+    ).stdout.decode(errors="surrogateescape").splitlines()  # fmt: skip
+    if len(asked) != 2 or asked[0] != "true" or Path(asked[1]).resolve() != common:
+        return
+    if try_git("check-ignore", "--quiet", "--no-index", str(folder / "x"), at=there).returncode != 0:
+        raise Invalid(f"{folder} is inside a checkout of this repository: git would show it there.", hint=hint)
+
+
+def _checked(name: str) -> str:
+    if not _NAME.match(name):
+        raise Invalid(f"{name!r} cannot be the name of a worktree.", hint="Letters, digits, dots, dashes, underscores.")
+    return name
+
+
+def _must_be_ours(branch: str) -> None:
+    if not branch.startswith(BRANCHES) or branch == BRANCHES:
+        raise Invalid(f"{branch!r} is no branch of a session.", hint=f"Those begin with {BRANCHES}.")
+
+
+def _checked_output(words: tuple[str, ...], done: CompletedProcess[bytes]) -> bytes:
+    if done.returncode != 0:
+        raise ToolFailed(f"git {words[0]} failed: {complaint(done)}.")
+    return done.stdout
+
+
+def _free_id(common: Path, name: str) -> str:
+    """Return how git will call a worktree: its folder's name with a number if that is taken."""
+    plain = re.sub(r"\.lock\Z", "-lock", re.sub(r"\A\.", "-", name.replace("..", "--"))).rstrip(".")
+    taken = {entry.name for entry in entries.entries(common)}
+    return next(f"{plain}{number or ''}" for number in range(len(taken) + 1) if f"{plain}{number or ''}" not in taken)
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+
+
+def _is_bare(path: Path) -> bool:
+    """Say whether a checkout holds nothing but its link to git."""
+    return all(child.name == ".git" for child in path.iterdir())
+
+
+def _make_writable(folder: Path) -> None:
+    """Give ourselves back the rights to delete what is in a folder."""
+    for top, folders, _ in os.walk(folder):
+        for name in (top, *(os.path.join(top, each) for each in folders)):
+            if not os.path.islink(name):
+                with contextlib.suppress(OSError):
+                    os.chmod(name, 0o700)
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder that is in the trash; what cannot be deleted now stays there for the next time."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        _make_writable(folder)
+        shutil.rmtree(folder, ignore_errors=True)
