@@ -13,33 +13,54 @@ from typing import Any
 from covey.errors import Invalid
 
 FILE = "covey.toml"
+POLICIES = ("squash", "merge")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True)
 class Project:
-    """The repository under covey's care."""
+    """The repository under covey's care: its branch on which work lands, and the remote that may be ahead of it."""
 
     main: str = "main"
+    remote: str = "origin"
 
 
 @dataclass(frozen=True)
 class Board:
-    """How long an outside session's claim survives its silence, in seconds."""
+    """How long an outside session's claim survives its silence, in seconds; after how many tries a task is blocked."""
 
     claim_ttl: float = 3600.0
+    tries: int = 3
 
 
 @dataclass(frozen=True)
 class Sessions:
-    """How long a dead run keeps its claim, in seconds."""
+    """The sessions that covey runs: agent, how many, how long, where; seconds until a dead one loses its claim."""
 
+    agent: str = ""
+    count: int = 4
+    max: int = 50
+    run_minutes: float = 60.0
+    worktrees: str = "../{repo}.worktrees"
     dead_after: float = 60.0
 
 
 @dataclass(frozen=True)
-class Merge:
-    """Whether what is handed in waits for a person before it may land."""
+class AgentSettings:
+    """An agent of your own: any program, and the variables of your environment that it gets besides the usual ones."""
 
+    command: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Merge:
+    """How work lands: the gate that it must pass as it would land, how it is merged, whether a person looks first."""
+
+    check: str = ""
+    check_minutes: float = 30.0
+    pristine: bool = False
+    policy: str = "squash"
     review: bool = False
 
 
@@ -65,9 +86,21 @@ class Config:
     project: Project = field(default_factory=Project)
     board: Board = field(default_factory=Board)
     sessions: Sessions = field(default_factory=Sessions)
+    agents: dict[str, AgentSettings] = field(default_factory=dict)
     merge: Merge = field(default_factory=Merge)
     leases: Leases = field(default_factory=Leases)
     log: Log = field(default_factory=Log)
+
+    def default_agent(self) -> str:
+        """Return the agent that a session gets if nobody names one: the one that is set, or the only one declared."""
+        if self.sessions.agent:
+            return self.sessions.agent
+        if len(self.agents) == 1:
+            return next(iter(self.agents))
+        raise Invalid(
+            "Which agent shall work is not said.",
+            hint=f'Set agent = "NAME" under [sessions] in {FILE}, or name one with --agent.',
+        )
 
 
 def load(folder: Path) -> Config:
@@ -82,6 +115,30 @@ def load(folder: Path) -> Config:
     return parse(text)
 
 
+class Watcher:
+    """Knows when a folder's covey.toml has changed since it was last read."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stamp = self._look()
+
+    def _look(self) -> tuple[int, int, int] | None:
+        try:
+            found = (self._folder / FILE).stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def changed(self) -> Config | None:
+        """Return the settings if they have changed; ones that make no sense are refused until they are mended."""
+        stamp = self._look()
+        if stamp == self._stamp:
+            return None
+        settings = load(self._folder)
+        self._stamp = stamp
+        return settings
+
+
 def parse(text: str) -> Config:
     """Return the settings that a text spells out."""
     try:
@@ -91,13 +148,29 @@ def parse(text: str) -> Config:
     config: Config = _read(Config, values, (), text)
     for table, name, least in (
         ("board", "claim_ttl", 1),
+        ("board", "tries", 1),
+        ("sessions", "count", 1),
+        ("sessions", "max", 1),
+        ("sessions", "run_minutes", 0.01),
         ("sessions", "dead_after", 1),
+        ("merge", "check_minutes", 0.01),
         ("leases", "ttl", 1),
         ("log", "keep_days", 1),
         ("log", "keep_megabytes", 0),
     ):
         if not least <= getattr(getattr(config, table), name) <= 10_000_000:
             raise Invalid(f"{_place(text, (table,), name)}: {name} must be between {least} and 10,000,000.")
+    if config.merge.policy not in POLICIES:
+        place = _place(text, ("merge",), "policy")
+        raise Invalid(f"{place}: policy must be {' or '.join(POLICIES)}, not {config.merge.policy!r}.")
+    for name, agent in config.agents.items():
+        if not _NAME.fullmatch(name):
+            raise Invalid(f"{_place(text, ('agents',), name)}: {name!r} is no name for an agent.")
+        if not agent.command or not all(agent.command):
+            raise Invalid(
+                f"{_place(text, ('agents',), name)}: the agent {name} has no command.",
+                hint=f'[agents.{name}] command = ["program", "{{prompt_file}}"] names one.',
+            )
     return config
 
 
@@ -117,6 +190,14 @@ def _value(hint: Any, value: Any, path: tuple[str, ...], text: str) -> Any:
         if not isinstance(value, dict):
             raise Invalid(f"{_place(text, path[:-1], path[-1])}: [{path[-1]}] is a table.")
         return _read(typing.cast(type[Any], hint), value, path, text)
+    if typing.get_origin(hint) is dict:
+        if not isinstance(value, dict):
+            raise Invalid(f"{_place(text, path[:-1], path[-1])}: [{path[-1]}] is a table.")
+        return {name: _value(typing.get_args(hint)[1], each, (*path, name), text) for name, each in value.items()}
+    if hint == tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise Invalid(f"{_place(text, path[:-1], path[-1])}: {path[-1]} must be a list of texts, not {value!r}.")
+        return tuple(value)
     if hint is float and type(value) is int:
         try:
             return float(value)

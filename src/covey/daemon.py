@@ -34,7 +34,12 @@ from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Invalid, Refused, Unavailable
 from covey.git import project as projects
 from covey.git.project import Project
+from covey.git.worktrees import Worktrees, default_folder
+from covey.loops.desk import Desk
+from covey.loops.fleet import Fleet
 from covey.loops.janitor import LOOK_EVERY, Janitor
+from covey.loops.merger import Merger
+from covey.runners.process import ProcessRunner
 from covey.store.lock import WriterLock
 from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
@@ -89,15 +94,20 @@ class _Server(uvicorn.Server):
 class Daemon:
     """One project's daemon, from its lock to its last answer."""
 
-    def __init__(self, project: Project, port: int | None, bind: Bind | None) -> None:
+    def __init__(self, project: Project, port: int | None, bind: Bind | None, *, hold: bool = False) -> None:
         self.project = project
         self._lock = WriterLock(project.lock)
         self._lock_up()
         self._clock = SystemClock()
         self._store = SqliteStore(project.database, clock=lambda: self._clock.now().wall, project=project.name)
         token = project.token()
+        self._watcher = config.Watcher(project.root)
         settings = config.load(project.root)
-        self._app = App(self._store, settings, self._clock, project.name, daemon=True, secret=token.encode())
+        runner = ProcessRunner(project.state / "runs")
+        self._app = App(
+            self._store, settings, self._clock, project.name, daemon=True, secret=token.encode(), runner=runner
+        )
+        self._app.house.settings = self._watcher.changed
         self._sockets = [_loopback(project, port)]
         self._bind = bind
         if bind is not None:
@@ -117,6 +127,12 @@ class Daemon:
         self._web = Web(self._app, token, Doors(names, ports))
         self._servers = [self._server(i) for i in range(len(self._sockets))]
         self._stop = asyncio.Event()
+        folder = default_folder(project, settings.sessions.worktrees)
+        worktrees = Worktrees(project, folder)
+        self._desk = Desk(self._app, project, runner, worktrees, self.url, self._web.read, self._web.write)
+        self._fleet = Fleet(self._desk, hold=hold)
+        self._merger = Merger(self._desk)
+        self._web.listeners += [self._fleet.hear, self._merger.hear]
 
     def _lock_up(self) -> None:
         """Become the only writer; a command that writes at this moment is done in a moment."""
@@ -160,7 +176,9 @@ class Daemon:
             asyncio.create_task(server.serve(sockets=[sock]))
             for server, sock in zip(self._servers, self._sockets, strict=True)
         ]
-        loops = [asyncio.create_task(self._look()), asyncio.create_task(self._count())]
+        loops = [
+            asyncio.create_task(loop) for loop in (self._look(), self._count(), self._fleet.run(), self._merger.run())
+        ]
         while not all(server.started for server in self._servers):  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.005)
         self._announce()
@@ -173,6 +191,8 @@ class Daemon:
         for task in loops:
             task.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
+        await self._merger.stop()
+        await self._fleet.stop()
         await self._last_words()
 
     async def _last_words(self) -> None:
@@ -189,6 +209,7 @@ class Daemon:
 
     def close(self) -> None:
         """Finish what was begun, and let the lock go last."""
+        self._desk.close()
         self._web.close()
         self._store.close(tidy=True)
         with contextlib.suppress(OSError):
@@ -217,6 +238,7 @@ class Daemon:
         while True:
             await asyncio.sleep(LOOK_EVERY)
             try:
+                self._app.house.refresh()
                 await janitor.tick()
             except CoveyError as error:
                 log.warning("the janitor could not finish: %s", error)
@@ -327,6 +349,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--bind")
     parser.add_argument("--certificate", type=Path)
     parser.add_argument("--key", type=Path)
+    parser.add_argument("--hold", action="store_true")
     parser.add_argument("--foreground", action="store_true")
     parser.add_argument("--json", action="store_true")
     words = parser.parse_args(argv)
@@ -334,7 +357,7 @@ def main(argv: list[str] | None = None) -> int:
         project = projects.find(words.folder.resolve()).must_be_begun()
         _keep_log(project, foreground=words.foreground)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(project, words.port, _bind_of(words)))
+            runner.run(_serve(project, words.port, _bind_of(words), hold=words.hold))
     except CoveyError as error:
         if words.foreground:
             complain(error, as_json=words.json)
@@ -345,8 +368,8 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-async def _serve(project: Project, port: int | None, bind: Bind | None) -> None:
-    daemon = Daemon(project, port, bind)
+async def _serve(project: Project, port: int | None, bind: Bind | None, *, hold: bool) -> None:
+    daemon = Daemon(project, port, bind, hold=hold)
     try:
         await daemon.run()
     finally:

@@ -9,13 +9,14 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from covey.app import board, imports, leases, log, mail, merges, origins, sessions, status
+from covey.app import board, fleet, imports, leases, log, mail, merges, origins, sessions, status
 from covey.app.clock import Clock
 from covey.app.pulses import DAEMON, Pulses, of_session
 from covey.app.verbs import VERBS, Call, House, Page, Principal, Verb
 from covey.config import Config
 from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Denied, Invalid, Reused, Unknown
+from covey.runners.runner import Runner
 from covey.store.sqlite import Job, Outcome
 from covey.store.tx import Tx
 
@@ -26,6 +27,7 @@ __all__ = [
     "Principal",
     "Verb",
     "board",
+    "fleet",
     "imports",
     "leases",
     "log",
@@ -68,11 +70,19 @@ class App:
     """Every verb over one store; it knows nothing of who carries the question."""
 
     def __init__(
-        self, store: Store, config: Config, clock: Clock, project: str, *, daemon: bool, secret: bytes = b""
+        self,
+        store: Store,
+        config: Config,
+        clock: Clock,
+        project: str,
+        *,
+        daemon: bool,
+        secret: bytes = b"",
+        runner: Runner | None = None,
     ) -> None:
         self.store = store
         self.daemon = daemon
-        self.house = House(config, Pulses(clock, store.place), project, secret)
+        self.house = House(config, Pulses(clock, store.place), project, secret, runner)
         store.read(self.house.pulses.load)
         if not daemon:
             self.house.pulses.without_daemon()

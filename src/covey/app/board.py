@@ -9,6 +9,7 @@ from typing import Any
 
 from covey.app import shapes
 from covey.app.changes import change, count_child, count_unmet, find, queue, settle
+from covey.app.mail import tell
 from covey.app.pulses import of_session
 from covey.app.shapes import TaskFull, TaskRow
 from covey.app.verbs import Call, Page, verb
@@ -74,7 +75,25 @@ def edit(call: Call, asked: shapes.EditTask, id: str) -> TaskFull:
     if not tasks.is_nothing(wish):
         check_edit(call, task, wish)
         task = change(call, task, wish, call.actor(None))
+        if task.status is Status.DOING and task.session not in (None, call.actor(None)):
+            _tell_holder(call, task, wish)
     return full(call, task)
+
+
+def _tell_holder(call: Call, task: Task, wish: tasks.Edited) -> None:
+    """Let whoever is at work on a task know that it is another one now."""
+    assert task.session is not None
+    named = [name for name in shapes.EditTask.__struct_fields__ if getattr(wish, name, None) is not None]
+    parts = [
+        f"{task.id} was edited by {call.actor(None)} while you are at work on it: {', '.join([*named, *wish.cleared])}."
+    ]
+    if wish.title is not None:
+        parts.append(f"Title: {wish.title}")
+    if wish.note is not None:
+        parts.append(f"Note: {wish.note}")
+    if wish.body is not None:
+        parts.append(call.tx.text(wish.body))
+    tell(call, task.session, "\n".join(parts), task.id)
 
 
 @verb("task.claim", "POST /api/board/{id}/claim", shapes.Claim, TaskFull)
@@ -101,7 +120,7 @@ def next_task(call: Call, asked: shapes.Claim) -> TaskFull | None:
     name = _claimant(call, asked)
     session = call.known(name)
     sessions.may_take(session, call.tx.holding(name) if session.wip else 0)
-    task = _first_that_suits(call.tx, session, asked.overlap)
+    task = first_that_suits(call.tx, session, asked.overlap)
     if task is None:
         call.hear(name)
         return None
@@ -122,13 +141,19 @@ def handin(call: Call, asked: shapes.HandIn, id: str) -> TaskFull:
     """Hand in the work on a task: a change goes to review or the merge queue, a report is done."""
     task, holder = _held(call, id, asked)
     result = None if asked.result is None else call.prose(asked.result, "The result")
-    review = call.house.config.merge.review
+    review = needs_review(call, holder)
     event = tasks.hand_in(task, holder, review=review, result=result, commit=asked.commit)
     task = change(call, task, event, holder)
     if task.status is not Status.DONE:
         branch = asked.branch or f"covey/{task.id}"
         queue(call, merges.Queued(task=id, session=holder, branch=branch, commit=asked.commit, review=review))
     return full(call, task)
+
+
+def needs_review(call: Call, holder: str) -> bool:
+    """Say whether work waits for a person: where that is required, and for agents of ours if no gate would test it."""
+    merge = call.house.config.merge
+    return merge.review or (not merge.check and call.known(holder).kind is sessions.Kind.RUN)
 
 
 @verb("task.release", "POST /api/board/{id}/release", shapes.Release, TaskFull)
@@ -228,6 +253,7 @@ def _shared(task: Task) -> dict[str, Any]:
         "updated": task.updated,
         "claimed": task.claimed,
         "ended": task.ended,
+        "batch": task.batch,
     }
 
 
@@ -260,7 +286,7 @@ def _held(call: Call, task_id: str, asked: shapes.Held, *, person: bool = False)
     return task, holder
 
 
-def _first_that_suits(tx: Tx, session: sessions.Session, overlap: bool) -> Task | None:
+def first_that_suits(tx: Tx, session: sessions.Session, overlap: bool) -> Task | None:
     lanes = scheduling.lanes(session)
     heads = [task for lane in lanes for task in tx.waiting(lane, 1)]
     first = min(heads, key=scheduling.rank, default=None)

@@ -148,6 +148,5 @@ def step(call: Call, merge: merges.Merge, event: merges.Event, actor: str) -> me
 
 def withdraw(call: Call, task: str, reason: str) -> None:
     """Take a task's open merge out of the queue."""
-    where = "WHERE task = ? AND state IN ('review', 'queued', 'testing')"
-    for merge in call.tx.find(rows.MERGES, where, (task,)):
+    for merge in call.tx.open_merges(task):
         step(call, merge, merges.Withdrawn(reason), COVEY)

@@ -8,7 +8,7 @@ from covey.app.shapes import MessageFull
 from covey.app.verbs import Call, missing, verb
 from covey.core import mail
 from covey.core.mail import Message, Reading
-from covey.core.sessions import EVERYONE, OWNER
+from covey.core.sessions import COVEY, EVERYONE, OWNER
 from covey.errors import NotFound
 from covey.store import rows
 
@@ -30,11 +30,20 @@ def send(call: Call, asked: shapes.SendMail) -> MessageFull:
         wants_ack=asked.wants_ack,
     )
     call.worker(sender)
+    return full(call, _post(call, sender, event), None)
+
+
+def tell(call: Call, to: str, text: str, task: str) -> None:
+    """Let a session know something of its task, in covey's own name."""
+    _post(call, COVEY, mail.Sent(to=to, text=call.tx.keep(text), task=task))
+
+
+def _post(call: Call, sender: str, event: mail.Sent) -> Message:
     seq = call.tx.next_seq
     message = mail.first(f"mail-{seq}", seq, sender, event, call.tx.now)
     call.tx.insert(rows.MESSAGES, message)
     call.tx.append(sender, message.id, event, message)
-    return full(call, message, None)
+    return message
 
 
 @verb("mail.inbox", "GET /api/mail", shapes.Inbox, list[MessageFull])

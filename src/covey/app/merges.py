@@ -7,6 +7,8 @@ from covey.app.changes import change, find, step
 from covey.app.shapes import MergeRow
 from covey.app.verbs import Call, missing, verb
 from covey.core import merges, tasks
+from covey.core.sessions import COVEY, Goal, Kind
+from covey.core.tasks import Status
 from covey.core.texts import line
 from covey.store import rows
 
@@ -17,18 +19,18 @@ def list_merges(call: Call, asked: shapes.ListMerges) -> list[MergeRow]:
     if asked.all:
         found = call.tx.find(rows.MERGES, "ORDER BY ordinal DESC LIMIT ?", (asked.limit,))[::-1]
     else:
-        where = "WHERE state IN ('review', 'queued', 'testing') ORDER BY ordinal LIMIT ?"
-        found = call.tx.find(rows.MERGES, where, (asked.limit,))
+        found = call.tx.open_merges(limit=asked.limit)
     return [MergeRow.of(merge) for merge in found]
 
 
 @verb("merge.approve", "POST /api/merges/{id}/approve", shapes.Nothing, MergeRow, owner=True)
 def approve(call: Call, asked: shapes.Nothing, id: str) -> MergeRow:
-    """Let reviewed work into the queue."""
+    """Let work land: into the queue after its review, and without a test where there is no gate."""
     merge = _find(call, id)
     task = find(call.tx, merge.task)
     after = step(call, merge, merges.Approved(), call.actor(None))
-    change(call, task, tasks.approve(task), call.actor(None))
+    if task.status is Status.REVIEW:
+        change(call, task, tasks.approve(task), call.actor(None))
     return MergeRow.of(after)
 
 
@@ -49,8 +51,19 @@ def reject(call: Call, asked: shapes.Because, id: str) -> MergeRow:
     task = find(call.tx, merge.task)
     reason = line(asked.reason, "The reason", 2000)
     after = step(call, merge, merges.Rejected(reason), call.actor(None))
-    change(call, task, tasks.reject(task, merge.session, reason), call.actor(None))
+    send_back(call, change(call, task, tasks.reject(task, merge.session, reason), call.actor(None)))
     return MergeRow.of(after)
+
+
+def send_back(call: Call, task: tasks.Task) -> tasks.Task:
+    """Let anyone mend rejected work whose author is gone, or shall work no more."""
+    author = None if task.front is None else call.tx.session(task.front)
+    stays = author is not None and not author.removed
+    if stays and author is not None and author.kind is Kind.RUN:
+        stays = author.goal in (Goal.WORKING, Goal.PAUSED)
+    if task.front is None or stays:
+        return task
+    return change(call, task, tasks.Edited(cleared=("front",)), COVEY)
 
 
 def _find(call: Call, merge_id: str) -> merges.Merge:

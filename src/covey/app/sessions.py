@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 
+from covey.agents import registry
 from covey.app import shapes
 from covey.app.changes import change
 from covey.app.leases import end
@@ -28,13 +29,36 @@ def list_sessions(call: Call, asked: shapes.Nothing) -> list[SessionFull]:
 
 @verb("session.new", "POST /api/sessions", shapes.NewSession, SessionFull, status=201, owner=True)
 def new(call: Call, asked: shapes.NewSession) -> SessionFull:
-    """Make a session from outside known, with its role and how many tasks it may hold."""
-    if asked.name in sessions.RESERVED:
-        raise Invalid(f"{asked.name} is a name that no session can have.")
-    before = call.tx.session(asked.name)
-    event = sessions.register(before, Kind.OUTSIDE, asked.role, asked.wip)
-    call.hear(asked.name)
-    return full(call, call.put_session(before, asked.name, event))
+    """Make a session known: one from outside, or with an agent one that covey runs once it is started."""
+    if asked.agent is not None:
+        call.house.refresh()
+        check_agent(call, asked.agent)
+    return full(call, register(call, asked.name, role=asked.role, wip=asked.wip, agent=asked.agent))
+
+
+def register(
+    call: Call,
+    name: str,
+    *,
+    role: str | None = None,
+    wip: int | None = None,
+    agent: str | None = None,
+    batch: str | None = None,
+) -> sessions.Session:
+    """Make a session known; one that has an agent is run by covey."""
+    if name in sessions.RESERVED:
+        raise Invalid(f"{name} is a name that no session can have.")
+    before = call.tx.session(name)
+    kind = Kind.OUTSIDE if agent is None else Kind.RUN
+    event = sessions.register(before, kind, role, wip, agent=agent, batch=batch)
+    call.hear(name)
+    return call.put_session(before, name, event)
+
+
+def check_agent(call: Call, name: str) -> None:
+    """Refuse an agent that nobody has declared and that covey does not bring."""
+    config = call.house.config
+    registry.find(name, {agent: settings.command for agent, settings in config.agents.items()})
 
 
 @verb("session.token", "POST /api/sessions/{name}/token", shapes.Nothing, shapes.Token, owner=True, secret=True)
@@ -79,6 +103,7 @@ def full(call: Call, session: sessions.Session) -> SessionFull:
     return SessionFull(
         **{name: getattr(session, name) for name in SessionRow.__struct_fields__},
         tasks=held,
+        run=next((run.id for run in call.tx.open_runs(session.name)), None) if session.kind is Kind.RUN else None,
         seen=pulse.seen if pulse else None,
         last_action=None if last is None else event_row(last),
     )
@@ -98,9 +123,16 @@ def silent_sessions(call: Call) -> list[tuple[sessions.Session, float]]:
         if name not in waited_for and session.kind is not Kind.RUN:
             continue  # from outside, a lease lives by its own time and not by the claim's
         ttl = claim_ttl(session.kind, outside=config.board.claim_ttl, run=config.sessions.dead_after)
-        if ttl is not None and pulses.expired(ttl, of_session(name)):
+        if ttl is not None and pulses.expired(ttl, of_session(name)) and not _is_running(call, session):
             silent.append((session, ttl))
     return silent
+
+
+def _is_running(call: Call, session: sessions.Session) -> bool:
+    """Say whether a session's program is alive: it then keeps what it holds, also while no daemon hears of it."""
+    if session.kind is not Kind.RUN:
+        return False
+    return any(call.house.lives(run.id) for run in call.tx.open_runs(session.name))
 
 
 def silent_leases(call: Call) -> list[leases.Lease]:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from covey.core import merges, sessions, tasks
+from covey.core import merges, runs, sessions, tasks
 from covey.core.alerts import Alert
 from covey.core.leases import Lease
 from covey.core.mail import Message
@@ -79,6 +79,7 @@ class AddTask(Asked, frozen=True, kw_only=True):
     overlap: bool = False
     done_when: Checks = []
     budget: Money | None = None
+    batch: Name | None = None
     note: Line | None = None
 
 
@@ -100,6 +101,7 @@ class EditTask(Asked, frozen=True, kw_only=True):
     overlap: bool | UnsetType = UNSET
     done_when: Checks | UnsetType = UNSET
     budget: Money | UnsetType | None = UNSET
+    batch: Name | UnsetType | None = UNSET
     note: Line | UnsetType = UNSET
 
 
@@ -172,11 +174,48 @@ class Because(Asked, frozen=True, kw_only=True):
 
 
 class NewSession(Asked, frozen=True, kw_only=True):
-    """A session from outside; one without `wip` may hold any number of tasks."""
+    """A session from outside, which without `wip` holds any number of tasks, or with an `agent` one that covey runs."""
 
     name: Name
     role: Name | None = None
     wip: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    agent: Name | None = None
+
+
+class RemoveSession(Asked, frozen=True, kw_only=True):
+    """Whether a session at work is removed too; its work is kept either way."""
+
+    force: bool = False
+
+
+class SendText(Asked, frozen=True, kw_only=True):
+    """What is typed to the program of a session."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=65_536)]
+
+
+class ReadLogs(Asked, frozen=True, kw_only=True):
+    """Which run (default: the last), from which byte on; a negative `since` counts from the end."""
+
+    run: Annotated[str, _form(r"(run|gate)-[0-9]+", "must be the id of a run, such as run-12")] | None = None
+    since: Annotated[int, Meta(ge=-(2**53), le=2**53)] = 0
+
+
+class ListRuns(Asked, frozen=True, kw_only=True):
+    """Which runs, the newest first."""
+
+    session: Name | None = None
+    task: TaskId | None = None
+    limit: Limit = 50
+
+
+class StartBatch(Asked, frozen=True, kw_only=True):
+    """Sessions for the tasks of a batch; with `all`, every task that waits on the board joins it first."""
+
+    name: Name
+    sessions: Annotated[int, Meta(ge=1, le=1000)]
+    agent: Name | None = None
+    all: bool = False
 
 
 class TakeLease(Asked, frozen=True, kw_only=True):
@@ -293,6 +332,7 @@ class TaskRow(Struct, frozen=True, kw_only=True):
     updated: float
     claimed: float | None
     ended: float | None
+    batch: str | None
 
 
 class TaskFull(TaskRow, frozen=True, kw_only=True):
@@ -346,17 +386,71 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     state: sessions.State
     role: str | None
     wip: int | None
+    agent: str | None
+    batch: str | None
+    goal: sessions.Goal
     evidence: str | None
     created: float
     updated: float
 
 
 class SessionFull(SessionRow, frozen=True, kw_only=True):
-    """A session with the tasks that it holds, when it was last heard of, and what it did last."""
+    """A session with the tasks that it holds, its run, when it was last heard of, and what it did last."""
 
     tasks: list[str]
+    run: str | None
     seen: float | None
     last_action: EventRow | None
+
+
+class RunRow(Struct, frozen=True, kw_only=True):
+    """One start of an agent program."""
+
+    id: str
+    session: str
+    task: str
+    fence: int
+    agent: str
+    base: str | None
+    conversation: str | None
+    ending: str | None
+    outcome: runs.Outcome | None
+    code: int | None
+    what: str | None
+    commit: str | None
+    begun: float
+    ended: float | None
+
+    @staticmethod
+    def of(run: runs.Run) -> RunRow:
+        """Return a run as it is answered."""
+        return RunRow(**{name: getattr(run, name) for name in RunRow.__struct_fields__})
+
+
+class Logs(Struct, frozen=True):
+    """A part of what a run printed, where the next part begins, and whether it may still print more."""
+
+    run: str
+    text: str
+    next: int
+    alive: bool
+
+
+class FleetRow(Struct, frozen=True):
+    """Whether the whole fleet stands still, since when and by whose word."""
+
+    paused: bool
+    by: str | None
+    since: float | None
+
+
+class BatchRow(Struct, frozen=True):
+    """A batch: its sessions, and those of its tasks that have not ended."""
+
+    name: str
+    sessions: list[str]
+    tasks: list[str]
+    over: bool
 
 
 class Token(Struct, frozen=True):
@@ -420,6 +514,10 @@ class MergeRow(Struct, frozen=True, kw_only=True):
     branch: str
     commit: str | None
     state: merges.State
+    approved: bool
+    candidate: str | None
+    untested: bool
+    run: str | None
     landed: str | None
     reason: str | None
     queued: float
@@ -472,6 +570,7 @@ class ProjectStatus(Struct, frozen=True, kw_only=True):
     leases: int
     unread: int
     merges: int
+    paused: bool
 
 
 class Problem(Struct, frozen=True):

@@ -23,5 +23,6 @@ def status(call: Call, asked: shapes.Nothing) -> shapes.ProjectStatus:
         sessions=list_sessions(call, asked),
         leases=int(tx.db.rows("SELECT count(*) FROM leases WHERE state = 'live'")[0][0]),
         unread=len(letters(call, call.who.session or OWNER, unread=True, limit=1000)),
-        merges=int(tx.db.rows("SELECT count(*) FROM merges WHERE state IN ('review', 'queued', 'testing')")[0][0]),
+        merges=tx.count_open_merges(),
+        paused=tx.fleet().paused,
     )

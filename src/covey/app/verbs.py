@@ -17,6 +17,7 @@ from covey.core import sessions
 from covey.core.sessions import COVEY, OWNER, RESERVED
 from covey.core.texts import Text, line, prose
 from covey.errors import Denied, Invalid, NotFound
+from covey.runners.runner import Runner
 from covey.store import rows
 from covey.store.tx import Tx
 
@@ -38,7 +39,7 @@ class Principal:
         return OWNER if self.session is None else f"session:{self.session}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class House:
     """What every verb may look at besides the store."""
 
@@ -46,6 +47,19 @@ class House:
     pulses: Pulses
     project: str
     secret: bytes = b""
+    runner: Runner | None = None
+    settings: Callable[[], Config | None] = lambda: None
+    """Returns the settings if they were changed since it was last asked."""
+
+    def refresh(self) -> None:
+        """Take up settings that were changed; refuse to go on with ones that make no sense."""
+        changed = self.settings()
+        if changed is not None:
+            self.config = changed
+
+    def lives(self, run_id: str) -> bool:
+        """Say whether something of a run is alive, whoever watches it."""
+        return self.runner is not None and self.runner.look(run_id).alive
 
 
 @dataclass

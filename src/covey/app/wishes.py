@@ -47,6 +47,7 @@ def as_added(call: Call, asked: shapes.AddTask, needs: tuple[Need, ...], key: st
         overlap=asked.overlap,
         done_when=_checks(asked.done_when),
         budget=asked.budget,
+        batch=asked.batch,
         key=key,
         note=call.line(asked.note, "The note"),
     )
@@ -79,7 +80,7 @@ def _within(own: Task, event: tasks.Added) -> tasks.Added | None:
     if own.budget is not None and budget is not None and budget > own.budget:
         return None
     do_not_touch = tuple(dict.fromkeys((*event.do_not_touch, *own.do_not_touch)))
-    return replace(event, scope=scope, budget=budget, do_not_touch=do_not_touch)
+    return replace(event, scope=scope, budget=budget, do_not_touch=do_not_touch, batch=own.batch)
 
 
 def _checks(checks: list[str]) -> tuple[str, ...]:
@@ -111,9 +112,9 @@ def as_edited(call: Call, task: Task, asked: shapes.EditTask) -> tasks.Edited:
 
 def check_edit(call: Call, task: Task, wish: tasks.Edited) -> None:
     if call.who.session is not None:
-        rights = (wish.scope, wish.do_not_touch, wish.overlap, wish.budget, wish.done_when)
+        rights = (wish.scope, wish.do_not_touch, wish.overlap, wish.budget, wish.done_when, wish.batch)
         if wish.cleared or any(right is not None for right in rights):
-            raise Denied("Only the owner may change scope, do-not-touch, overlap, budget or done-when checks.")
+            raise Denied("Only the owner may change scope, do-not-touch, overlap, budget, batch or done-when checks.")
         if task.assignee not in (None, call.who.session):
             raise Denied(f"{task.id} is for {task.assignee}; only the owner may edit it.")
     needs = task.needs if wish.needs is None else wish.needs

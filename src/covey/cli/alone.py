@@ -10,6 +10,7 @@ from covey.app.clock import SystemClock
 from covey.app.verbs import fingerprint, read_body, read_query
 from covey.cli.client import Answer, Question
 from covey.git.project import Project
+from covey.runners.process import ProcessRunner
 from covey.store.lock import WriterLock
 from covey.store.sqlite import SqliteStore
 
@@ -32,7 +33,10 @@ class Alone:
             self._store = SqliteStore(self._project.database, project=self._project.name)
             settings = config.load(self._project.root)
             secret = self._project.token().encode()
-            self._app = App(self._store, settings, SystemClock(), self._project.name, daemon=False, secret=secret)
+            runner = ProcessRunner(self._project.state / "runs")
+            self._app = App(
+                self._store, settings, SystemClock(), self._project.name, daemon=False, secret=secret, runner=runner
+            )
         except BaseException:
             self.close()
             raise

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from covey.git import project as projects
 from covey.git.project import Project
 from covey.store.lock import WriterLock
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 def answering(project: Project) -> dict[str, Any] | None:
@@ -58,7 +59,42 @@ def _up_arguments(parser: Parser) -> None:
 
 
 def _down_arguments(parser: Parser) -> None:
-    """Take nothing but what every command takes."""
+    parser.add_argument("--agents", action="store_true", help="stop the agents too; their work is kept")
+
+
+def ensure_up(project: Project, *words: str) -> bool:
+    """Start the daemon unless it runs, and say whether it was started; some words start it in another way."""
+    project.token()  # neither we nor a new daemon could go on without it
+    if answering(project) is not None:
+        return False
+    _start(project, [*_plain_command(project), *words])
+    return True
+
+
+@contextlib.contextmanager
+def errand(client: Client) -> Iterator[bool]:
+    """Have a daemon for as long as a command needs one; one of our own starts no agent, and is gone afterwards."""
+    project = projects.find(Path(client.folder)).must_be_begun()
+    own = ensure_up(project, "--hold")
+    try:
+        yield own
+    finally:
+        if own:
+            stop_daemon(project)
+
+
+def stop_daemon(project: Project) -> int | None:
+    """Stop the daemon if it runs, and return which process it was."""
+    pid = _holder(project)
+    if pid is not None:
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass  # it has ended by itself
+        except PermissionError:
+            raise Denied(f"Process {pid} is not yours to stop.", hint="Whoever started the daemon stops it.") from None
+        _wait_until_free(project, pid)
+    return pid
 
 
 def up(args: argparse.Namespace, client: Client) -> int:
@@ -95,19 +131,29 @@ def _say_up(project: Project, said: dict[str, Any], *, as_json: bool) -> None:
 def down(args: argparse.Namespace, client: Client) -> None:
     """Stop the daemon, if it runs."""
     project = projects.find(Path(client.folder)).must_be_begun()
-    pid = _holder(project)
-    if pid is not None:
-        try:
-            os.kill(pid, signal.SIGTERM)
-        except ProcessLookupError:
-            pass  # it has ended by itself
-        except PermissionError:
-            raise Denied(f"Process {pid} is not yours to stop.", hint="Whoever started the daemon stops it.") from None
-        _wait_until_free(project, pid)
+    if args.agents:
+        with errand(client):
+            _stop_agents(client)
+    pid = stop_daemon(project)
+    running = [session["name"] for session in client.ask("session.list").value if session["run"]]
     if args.json:
-        print(json.dumps({"stopped": pid is not None, "pid": pid}))
-    else:
-        print("covey is down." if pid else "covey was not up.")
+        print(json.dumps({"stopped": pid is not None, "pid": pid, "running": running}))
+        return
+    print("covey is down." if pid else "covey was not up.")
+    if running:
+        print(f"Still at work: {', '.join(running)}. covey up takes them up again; covey down --agents stops them.")
+
+
+def _stop_agents(client: Client) -> None:
+    """Stop every session that covey runs, and wait until nothing of them is alive."""
+    ours = [session["name"] for session in client.ask("session.list").value if session["kind"] == "run"]
+    for name in ours:
+        client.ask("session.stop", {"name": name}, {})
+    deadline = time.monotonic() + PATIENCE
+    while any(session["run"] for session in client.ask("session.list").value):
+        if time.monotonic() > deadline:
+            raise Unavailable("Some agents have not stopped.", hint="covey session list shows them; try again.")
+        time.sleep(0.05)
 
 
 def _port(text: str) -> int:
@@ -127,8 +173,12 @@ def _address(text: str) -> str:
     return text
 
 
+def _plain_command(project: Project) -> list[str]:
+    return [sys.executable, "-m", "covey.daemon", str(project.root)]
+
+
 def _command(project: Project, words: argparse.Namespace) -> list[str]:
-    command = [sys.executable, "-m", "covey.daemon", str(project.root)]
+    command = _plain_command(project)
     if words.port:
         command += ["--port", str(words.port)]
     if words.bind:
@@ -334,6 +384,6 @@ COMMANDS = {
                   up, example="covey up\ncovey up --bind 192.0.2.7:8443\n"
                               "covey up --json | jq -r .url   the address at which it answers",
                   prints="{url, token, pid}, and {bind, fingerprint} if it answers beyond loopback"),
-    "down": Command("stop the daemon of this repository; what was acknowledged is on disk", _down_arguments, down,
-                    example="covey down", prints="{stopped, pid}"),
+    "down": Command("stop the daemon of this repository; agents at work go on until it is up again", _down_arguments,
+                    down, example="covey down\ncovey down --agents   stops the agents too", prints="{stopped, pid, running}"),
 }  # fmt: skip

@@ -23,33 +23,41 @@ MOST_BYTES = 700 * 1024
 
 
 def import_file(args: Namespace, client: Client) -> None:
-    """Read the whole file, check all of it, then write."""
-    path = Path(client.folder) / args.file
-    text, name, kind = _read(args, path, client)
-    found = wishes.from_checklist(text, args.file) if kind == "md" else wishes.from_json_lines(text, args.file)
-    plan = Plan(found, name, args.file, Board(client), client)
-    with client:
-        first, second = plan.requests()
-    answer = _send(client, [*first, *second], len(first))
+    """Bring the tasks of a file onto the board, and say what that did."""
+    answer, remarks = bring(client, args.file, args.format, {})
     if args.json:
         print(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
         return
     counts = ", ".join(f"{len(answer[what])} {what}" for what in ("added", "updated", "unchanged"))
     print(f"Imported {args.file}: {counts}.")
-    for remark in plan.remarks:
+    for remark in remarks:
         print(f"  {remark}")
 
 
-def _read(args: Namespace, path: Path, client: Client) -> tuple[str, str, str]:
-    if args.file == "-":
-        return decode(sys.stdin.buffer.read(), "standard input"), "-", args.format or "jsonl"
+def bring(
+    client: Client, file: str, kind: str | None, extra: dict[str, Any]
+) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """Read a whole file, check it, write it with `extra` fields for every task; return ids by key, and remarks."""
+    text, name, kind = _read(client, file, kind)
+    found = wishes.from_checklist(text, file) if kind == "md" else wishes.from_json_lines(text, file)
+    plan = Plan(found, name, file, Board(client), client)
+    with client:
+        first, second = plan.requests()
+    answer = _send(client, [extra | request for request in (*first, *second)], len(first))
+    return answer, plan.remarks
+
+
+def _read(client: Client, file: str, kind: str | None) -> tuple[str, str, str]:
+    if file == "-":
+        return decode(sys.stdin.buffer.read(), "standard input"), "-", kind or "jsonl"
+    path = Path(client.folder) / file
     try:
-        text = decode(path.read_bytes(), args.file)
+        text = decode(path.read_bytes(), file)
     except OSError as error:
-        raise Invalid(f"{args.file} cannot be read: {error.strerror}.") from None
-    kind = args.format or FORMATS.get(path.suffix.lower())
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+    kind = kind or FORMATS.get(path.suffix.lower())
     if kind is None:
-        raise Invalid(f"The name of {args.file} does not tell what is in it.", hint="Say --format md or jsonl.")
+        raise Invalid(f"The name of {file} does not tell what is in it.", hint="Say --format md or jsonl.")
     return text, name_of(path, client), kind
 
 

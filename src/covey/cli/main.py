@@ -21,11 +21,15 @@ GROUPS = {
     "mail": "messages between sessions and people",
     "merge": "the queue of what wants to land",
     "session": "the workers on this project",
+    "rescue": "work that was kept when a worktree was reset or removed",
 }
 SINGLE = {
     "init": "let covey look after this repository",
     "up": "start the daemon",
     "down": "stop the daemon",
+    "run": "work on some tasks until they have landed",
+    "pause": "let the whole fleet stand still",
+    "resume": "let the fleet go on",
     "status": "the project at a glance",
     "log": "what happened, and the care of the log",
     "completion": "a script that completes commands in your shell",
@@ -43,12 +47,17 @@ Begin:
   init        {init}
   up          {up}
   down        {down}
+Run:
+  run         {run}
+  pause       {pause}
+  resume      {resume}
 Work:
   task        {task}
   lease       {lease}
   mail        {mail}
   merge       {merge}
   session     {session}
+  rescue      {rescue}
 Look:
   status      {status}
   log         {log}
@@ -59,8 +68,9 @@ Options:
   --json      print exactly what REST answers
   --version   print the version of covey
 
-covey COMMAND --help and covey help COMMAND show more. Everything but up and down works with and without the daemon.
-Example: covey init && covey task add "Fix the flaky test" && covey task next --as ada
+covey COMMAND --help and covey help COMMAND show more. The board, leases, mail and
+the log work with and without the daemon.
+Example: covey init && covey run "Fix the flaky test" "Add rate limiting"
 """
 
 
@@ -224,6 +234,8 @@ def _single(word: str) -> Command:
     """Return the command that is no group."""
     if word in ("up", "down"):
         command: Command = _module("daemon").COMMANDS[word]
+    elif word in ("pause", "resume"):
+        command = _module("fleet").COMMANDS[word]
     else:
         command = _module(word).COMMAND
     return command

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from argparse import Namespace
 
 from covey.cli.client import Client
@@ -59,9 +60,36 @@ def _work(merge: dict[str, Any]) -> str:
 
 
 def approve(args: Namespace, client: Client) -> None:
-    """Let reviewed work into the queue."""
-    answer = client.ask("merge.approve", {"id": args.id}, {})
-    reply(args, answer, f"Approved {args.id}: {answer.value['task']} may land")
+    """Let work land; without a daemon, have one for as long as that takes."""
+    from covey.cli.daemon import errand
+
+    with errand(client) as own:
+        answer = client.ask("merge.approve", {"id": args.id}, {})
+        now = _until_ended(client, args.id) if own else answer.value
+    reply(args, answer, _approved(now))
+
+
+def _until_ended(client: Client, merge: str) -> dict[str, Any]:
+    """Wait until a merge has ended, or waits for something that a daemon cannot bring about."""
+    while True:
+        merges = client.ask("merge.list", fields={"all": True, "limit": 1000}).value
+        now: dict[str, Any] = next(each for each in merges if each["id"] == merge)
+        if now["state"] not in ("queued", "testing"):
+            return now
+        time.sleep(0.05)
+
+
+def _approved(merge: dict[str, Any]) -> str:
+    said = f"Approved {merge['id']}: {merge['task']}"
+    match merge["state"]:
+        case "landed":
+            return f"{said} landed in {merge['landed'][:12]}"
+        case "rejected":
+            return f"{said} was rejected: {merge['reason']}"
+        case "passed":
+            return f"{said} passed, and waits until your checkout lets main follow"
+        case _:
+            return f"{said} may land"
 
 
 def land(args: Namespace, client: Client) -> None:

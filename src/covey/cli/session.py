@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from argparse import Namespace
 
 from covey.cli import trail
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, whole_number
-from covey.cli.show import age, reply, table
+from covey.cli.show import age, as_json, prose, reply, table
+from covey.errors import Unavailable
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    from covey.cli.client import Answer
+
+PATIENCE = 60.0
+"""Seconds for which we wait until a session is where it shall be."""
 
 ABOUT = "Sessions: named workers. One that claims a task under a new name becomes known by that."
 
 
 def _new_arguments(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME")
+    parser.add_argument(
+        "--agent", metavar="AGENT", help="the program that covey runs in it; without one it is yours to run"
+    )
     parser.add_argument("--role", metavar="ROLE", help="what it is good at: it gets tasks and mail of this role")
     parser.add_argument("--wip", type=whole_number(1, 1000), metavar="N", help="how many tasks it may hold at once")
 
@@ -30,10 +42,124 @@ def _name_argument(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME")
 
 
+def _remove_arguments(parser: Parser) -> None:
+    _name_argument(parser)
+    parser.add_argument("--force", action="store_true", help="also if it is at work")
+
+
+def _logs_arguments(parser: Parser) -> None:
+    _name_argument(parser)
+    parser.add_argument("--run", metavar="RUN", help="of this run, for example run-12 (default: the last)")
+    parser.add_argument("--follow", "-f", action="store_true", help="go on until the run has ended")
+    parser.add_argument("--tail", type=whole_number(1, 2**31), metavar="BYTES", help="only the end of it")
+
+
+def _send_arguments(parser: Parser) -> None:
+    _name_argument(parser)
+    parser.either("text", "TEXT", "what its program reads")
+
+
 def new(args: Namespace, client: Client) -> None:
     """Make a session known."""
-    answer = client.ask("session.new", fields=body_of(args, "name", "role", "wip"))
-    reply(args, answer, f"Session {args.name} is known; covey task next --as {args.name} gives it work")
+    answer = client.ask("session.new", fields=body_of(args, "name", "role", "wip", "agent"))
+    then = (
+        f"covey session start {args.name} lets it work"
+        if args.agent
+        else f"covey task next --as {args.name} gives it work"
+    )
+    reply(args, answer, f"Session {args.name} is known; {then}")
+
+
+def start(args: Namespace, client: Client) -> None:
+    """Let a session work, with a daemon that looks after it."""
+    from pathlib import Path
+
+    from covey.cli.daemon import ensure_up
+    from covey.git.project import find
+
+    began = ensure_up(find(Path(client.folder)).must_be_begun())
+    answer = client.ask("session.start", {"name": args.name}, {})
+    up = "covey is up, and " if began else ""
+    reply(args, answer, f"{up}{args.name} works the board until covey session stop {args.name}")
+
+
+def stop(args: Namespace, client: Client) -> None:
+    """Stop a session, and wait until nothing of it is alive."""
+    answer = _bring_about(client, "stop", args.name, {}, lambda session: not session["run"] and not session["tasks"])
+    reply(args, answer, f"Stopped {args.name}; what it had not committed is kept (covey rescue list)")
+
+
+def pause(args: Namespace, client: Client) -> None:
+    """Let a session stand still."""
+    answer = _bring_about(client, "pause", args.name, {}, lambda session: session["state"] == "paused")
+    reply(args, answer, f"{args.name} stands still; covey session resume {args.name} lets it go on")
+
+
+def resume(args: Namespace, client: Client) -> None:
+    """Let a session go on."""
+    answer = client.ask("session.resume", {"name": args.name}, {})
+    reply(args, answer, f"{args.name} goes on")
+
+
+def restart(args: Namespace, client: Client) -> None:
+    """Begin a session's task anew."""
+    answer = client.ask("session.restart", {"name": args.name}, {})
+    reply(args, answer, f"{args.name} begins its task again; what it had not committed is kept (covey rescue list)")
+
+
+def remove(args: Namespace, client: Client) -> None:
+    """Remove a session, and wait until nothing of it is left."""
+    answer = _bring_about(client, "remove", args.name, {"force": args.force}, lambda session: False)
+    kept = client.ask("log.list", fields={"kind": "session.rescued", "subject": args.name, "newest": True, "limit": 1})
+    where = f"; its last unsaved work is in {kept.value[0]['data']['ref']}" if kept.value else ""
+    reply(args, answer, f"Removed {args.name}{where}")
+
+
+def _bring_about(
+    client: Client, verb: str, name: str, fields: dict[str, Any], good: Callable[[dict[str, Any]], bool]
+) -> Answer:
+    """Ask for what the daemon's loops do, and wait until it is done; a daemon is had for it if none is up."""
+    from covey.cli.daemon import errand
+
+    with errand(client):
+        answer = client.ask(f"session.{verb}", {"name": name}, fields)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            found = next((each for each in client.ask("session.list").value if each["name"] == name), None)
+            if found is None or good(found):
+                return answer
+            if time.monotonic() > deadline:
+                raise Unavailable(
+                    f"{name} is not there yet after {PATIENCE:g} s: it is {found['state']}.",
+                    hint="It goes on; covey session list shows it.",
+                )
+            time.sleep(0.05)
+
+
+def logs(args: Namespace, client: Client) -> None:
+    """Print what a run printed."""
+    since = -args.tail if args.tail else 0
+    while True:
+        answer = client.ask("session.logs", {"name": args.name}, body_of(args, "run") | {"since": since})
+        part = answer.value
+        if args.json:
+            as_json(answer)
+        else:
+            sys.stdout.write(prose(part["text"]))
+            sys.stdout.flush()
+        args.run = part["run"]
+        ended = not part["alive"] and part["next"] == since
+        since = part["next"]
+        if ended or (not args.follow and not part["text"]):
+            return
+        if not part["text"]:
+            time.sleep(0.2)
+
+
+def send(args: Namespace, client: Client) -> None:
+    """Type to the program of a session."""
+    answer = client.ask("session.send", {"name": args.name}, {"text": args.text})
+    reply(args, answer, f"Typed to {args.name}")
 
 
 def list_sessions(args: Namespace, client: Client) -> None:
@@ -48,7 +174,9 @@ def rows(sessions: list[dict[str, Any]]) -> str:
         (
             (
                 session["name"],
-                session["state"],
+                "stopped"
+                if session["goal"] == "stopped" and session["kind"] == "run" and not session["run"]
+                else session["state"],
                 ", ".join(session["tasks"][:5]) + (" ..." if len(session["tasks"]) > 5 else ""),
                 f"seen {age(session['seen'])}" if session["seen"] else "",
                 f"{trail.sentence(last)}, {age(last['time'])}" if (last := session["last_action"]) else "",
@@ -66,10 +194,26 @@ def token(args: Namespace, client: Client) -> None:
 
 
 COMMANDS = {
-    "new": Command("make a session known, with its role and its limit", _new_arguments, new, owner=True,
-                   example="covey session new ada --role quality --wip 2"),
+    "new": Command("make a session known: with an agent one that covey runs, else one of your own", _new_arguments,
+                   new, owner=True, example="covey session new ada --agent sh\ncovey session new rita --role quality"),
     "list": Command("list the sessions, what each holds and did last", _nothing, list_sessions,
                     example="covey session list"),
+    "start": Command("let a session work the board until it is stopped", _name_argument, start, owner=True,
+                     example="covey session start ada"),
+    "stop": Command("stop a session: its work is kept, its task goes back to the board", _name_argument, stop,
+                    owner=True, example="covey session stop ada"),
+    "pause": Command("let a session stand still with its task", _name_argument, pause, owner=True,
+                     example="covey session pause ada"),
+    "resume": Command("let a session that stands still go on", _name_argument, resume, owner=True,
+                      example="covey session resume ada"),
+    "restart": Command("end a session's run and begin its task again", _name_argument, restart, owner=True,
+                       example="covey session restart ada"),
+    "remove": Command("remove a session and its worktree; its work is kept first", _remove_arguments, remove,
+                      owner=True, example="covey session remove ada\ncovey session remove ada --force   also at work"),
+    "logs": Command("print what a session's program printed", _logs_arguments, logs,
+                    example="covey session logs ada --follow\ncovey session logs ada --run run-12"),
+    "send": Command("type a text to a session's program, as an answer to its question", _send_arguments, send,
+                    owner=True, example='covey session send ada "Use port 8080"'),
     "token": Command("make a token with which a session speaks for itself; older ones end", _name_argument, token,
                      owner=True, example="export COVEY_URL=$(covey up --json | jq -r .url)\n"
                                          "export COVEY_TOKEN=$(covey session token ada)"),

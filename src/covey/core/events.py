@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from covey.core import alerts, leases, mail, merges, sessions, tasks
+from covey.core import alerts, fleet, leases, mail, merges, runs, sessions, tasks
 
 FIRST = bytes(32)
 """What the first event carries as the hash of the one before."""
@@ -76,6 +76,8 @@ Payload = (
     | leases.Event
     | mail.Event
     | merges.Event
+    | runs.Event
+    | fleet.Event
     | alerts.Raised
     | LogEvent
     | DaemonEvent
@@ -96,9 +98,22 @@ KINDS: dict[str, type[Payload]] = {
     "task.waiting": tasks.Waiting,
     "task.done": tasks.Done,
     "session.registered": sessions.Registered,
+    "session.started": sessions.Started,
+    "session.stopped": sessions.Stopped,
+    "session.paused": sessions.Paused,
+    "session.resumed": sessions.Resumed,
+    "session.leaving": sessions.Leaving,
+    "session.rescued": sessions.Rescued,
     "session.changed": sessions.Changed,
     "session.removed": sessions.Removed,
     "session.token_minted": Minted,
+    "run.begun": runs.Begun,
+    "run.prepared": runs.Prepared,
+    "run.talking": runs.Talking,
+    "run.ending": runs.Ending,
+    "run.ended": runs.Ended,
+    "fleet.paused": fleet.Paused,
+    "fleet.resumed": fleet.Resumed,
     "lease.taken": leases.Taken,
     "lease.given": leases.Given,
     "lease.expired": leases.Expired,
@@ -108,6 +123,8 @@ KINDS: dict[str, type[Payload]] = {
     "merge.queued": merges.Queued,
     "merge.approved": merges.Approved,
     "merge.tested": merges.Tested,
+    "merge.passed": merges.Passed,
+    "merge.requeued": merges.Requeued,
     "merge.landed": merges.Landed,
     "merge.rejected": merges.Rejected,
     "merge.withdrawn": merges.Withdrawn,

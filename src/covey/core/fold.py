@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from covey.core import alerts, ids, leases, mail, merges, needs, sessions, tasks
+from covey.core import alerts, fleet, ids, leases, mail, merges, needs, runs, sessions, tasks
 from covey.core.events import Payload, noun
 from covey.core.tasks import Task
 
@@ -52,6 +52,8 @@ Row = (
     | mail.Message
     | mail.Reading
     | merges.Merge
+    | runs.Run
+    | fleet.Fleet
     | alerts.Alert
     | NeedRow
     | ResourceRow
@@ -70,6 +72,8 @@ class State:
     messages: dict[str, mail.Message] = field(default_factory=dict)
     readings: dict[tuple[str, str], mail.Reading] = field(default_factory=dict)
     merges: dict[str, merges.Merge] = field(default_factory=dict)
+    runs: dict[str, runs.Run] = field(default_factory=dict)
+    fleet: dict[str, fleet.Fleet] = field(default_factory=dict)
     alerts: dict[str, alerts.Alert] = field(default_factory=dict)
 
     def fold(self, *, seq: int, at: float, actor: str, kind: str, subject: str, payload: Payload) -> None:
@@ -85,6 +89,10 @@ class State:
                 self._mail(subject, seq, payload, at, actor)
             case "merge":
                 self._merge(subject, seq, payload, at)
+            case "run":
+                self._run(subject, seq, payload, at)
+            case "fleet" if isinstance(payload, fleet.Event):
+                self.fleet[subject] = fleet.apply(self.fleet.get(subject, fleet.Fleet()), payload, at, actor)
             case "alert" if isinstance(payload, alerts.Raised):
                 self.alerts[subject] = alerts.first(subject, seq, payload, at)
             case _:
@@ -121,6 +129,12 @@ class State:
         elif isinstance(payload, merges.Event):
             self.merges[merge] = merges.apply(self.merges[merge], payload, at)
 
+    def _run(self, run: str, seq: int, payload: Payload, at: float) -> None:
+        if isinstance(payload, runs.Begun):
+            self.runs[run] = runs.first(run, seq, payload, at)
+        elif isinstance(payload, runs.Event):
+            self.runs[run] = runs.apply(self.runs[run], payload, at)
+
     def rows(self) -> Iterator[tuple[str, Iterator[Row]]]:
         """Yield every folded table with its rows, counters and indexes made from the rest."""
         yield "tasks", self._with_counters()
@@ -134,6 +148,8 @@ class State:
         yield "messages", iter(self.messages.values())
         yield "readings", iter(self.readings.values())
         yield "merges", iter(self.merges.values())
+        yield "runs", iter(self.runs.values())
+        yield "fleet", iter(self.fleet.values())
         yield "alerts", iter(self.alerts.values())
         counts = Counter(task.status for task in self.tasks.values())
         yield "counts", (CountRow(status, counts[status]) for status in tasks.Status)

@@ -32,6 +32,9 @@ class Run:
     agent: str
     base: str | None = None
     conversation: str | None = None
+    ending: str | None = None
+    again: bool = False
+    fault: bool = False
     outcome: Outcome | None = None
     code: int | None = None
     what: str | None = None
@@ -64,6 +67,16 @@ class Talking:
     conversation: str
 
 
+@dataclass(frozen=True)
+class Ending:
+    """A run shall be stopped, for this reason; `again`: its session goes on with the task in another run; `fault`: it
+    counts as a try."""
+
+    why: str
+    again: bool = False
+    fault: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ended:
     """Nothing of the run is alive any more, and this came of it."""
@@ -74,7 +87,7 @@ class Ended:
     commit: str | None = None
 
 
-Event = Begun | Prepared | Talking | Ended
+Event = Begun | Prepared | Talking | Ending | Ended
 
 
 def end(run: Run, event: Ended) -> Ended:
@@ -106,7 +119,7 @@ def apply(run: Run, event: Event, at: float) -> Run:
             return replace(run, base=event.base)
         case Talking(conversation):
             return replace(run, conversation=conversation)
+        case Ending(why, again, fault):
+            return replace(run, ending=why, again=again, fault=fault)
         case Ended():
-            return replace(
-                run, outcome=event.outcome, code=event.code, what=event.what, commit=event.commit, ended=at
-            )
+            return replace(run, outcome=event.outcome, code=event.code, what=event.what, commit=event.commit, ended=at)

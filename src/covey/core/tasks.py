@@ -225,7 +225,7 @@ Event = (
     Added | Edited | Claimed | HandedIn | Approved | Released | Rejected | Blocked | Dropped | Ready | Waiting | Done
 )
 
-CLEARABLE = ("assignee", "role", "parent", "budget")
+CLEARABLE = ("assignee", "role", "parent", "budget", "batch")
 
 
 def claim(task: Task, session: str) -> Claimed:

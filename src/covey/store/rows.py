@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from covey.core import alerts, fold, leases, mail, merges, scheduling, sessions, tasks
+from covey.core import alerts, fleet, fold, leases, mail, merges, runs, scheduling, sessions, tasks
 from covey.core.events import KINDS, Payload
 
 R = TypeVar("R")
@@ -141,6 +141,8 @@ LEASE_RESOURCES = Table("lease_resources", fold.ResourceRow, ("lease", "resource
 MESSAGES = Table("messages", mail.Message, ("id",))
 READINGS = Table("readings", mail.Reading, ("message", "reader"))
 MERGES = Table("merges", merges.Merge, ("id",))
+RUNS = Table("runs", runs.Run, ("id",))
+FLEET = Table("fleet", fleet.Fleet, ("id",))
 ALERTS = Table("alerts", alerts.Alert, ("id",))
 COUNTS = Table("counts", fold.CountRow, ("status",))
 IDS = Table("ids", fold.IdRow, ("prefix",))
@@ -156,6 +158,8 @@ FOLDED: dict[str, Table[Any]] = {
         MESSAGES,
         READINGS,
         MERGES,
+        RUNS,
+        FLEET,
         ALERTS,
         COUNTS,
         IDS,

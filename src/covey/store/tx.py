@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from covey.core import fold, leases, needs, sessions, tasks
+from covey.core import fleet, fold, leases, merges, needs, runs, sessions, tasks
 from covey.core.events import FIRST, NAMES, Event, Payload, digest
 from covey.core.texts import Blob, Text, blob_of, needs_blob
 from covey.store import rows
@@ -49,6 +49,7 @@ class Pulse:
 
 
 _APPEND = "INSERT INTO events (seq, time, actor, kind, subject, data, key, prev) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_OPEN = "('review', 'queued', 'testing', 'passed')"
 _EVENT = "seq, time, actor, kind, subject, data, key, prev"
 
 
@@ -313,6 +314,48 @@ class Tx:
         if holder is None:
             return self.find(rows.LEASES, "WHERE state = 'live' ORDER BY fence")
         return self.find(rows.LEASES, "WHERE state = 'live' AND holder = ? ORDER BY fence", (holder,))
+
+    # Runs and merges
+
+    def fleet(self) -> fleet.Fleet:
+        """Return whether the fleet stands still."""
+        return self.get(rows.FLEET, fleet.FLEET) or fleet.Fleet()
+
+    def run_sessions(self) -> list[sessions.Session]:
+        """Return the sessions that covey runs."""
+        return self.find(rows.SESSIONS, "WHERE kind = 'run' AND removed = 0 ORDER BY name")
+
+    def run(self, run_id: str) -> runs.Run | None:
+        """Return a run."""
+        return self.get(rows.RUNS, run_id)
+
+    def open_runs(self, session: str | None = None) -> list[runs.Run]:
+        """Return the runs that have not ended, the oldest first."""
+        if session is None:
+            return self.find(rows.RUNS, "WHERE outcome IS NULL ORDER BY ordinal")
+        return self.find(rows.RUNS, "WHERE outcome IS NULL AND session = ? ORDER BY ordinal", (session,))
+
+    def last_runs(self, column: str, value: str, limit: int) -> list[runs.Run]:
+        """Return the last runs of a session or for a task, the newest first."""
+        return self.find(rows.RUNS, f"WHERE {column} = ? ORDER BY ordinal DESC LIMIT ?", (value, limit))
+
+    def open_merges(self, task: str | None = None, limit: int = -1) -> list[merges.Merge]:
+        """Return what wants to land, of one task or of all, the oldest first."""
+        if task is None:
+            return self.find(rows.MERGES, f"WHERE state IN {_OPEN} ORDER BY ordinal LIMIT ?", (limit,))
+        return self.find(rows.MERGES, f"WHERE task = ? AND state IN {_OPEN} ORDER BY ordinal LIMIT ?", (task, limit))
+
+    def count_open_merges(self) -> int:
+        """Return how many merges want to land."""
+        return int(self.db.rows(f"SELECT count(*) FROM merges WHERE state IN {_OPEN}")[0][0])
+
+    def last_merge(self, task: str) -> merges.Merge | None:
+        """Return the last merge of a task."""
+        return next(iter(self.find(rows.MERGES, "WHERE task = ? ORDER BY ordinal DESC LIMIT 1", (task,))), None)
+
+    def batch(self, name: str) -> list[tasks.Task]:
+        """Return the tasks of a batch that have not ended."""
+        return self.find(rows.TASKS, "WHERE batch = ? AND status NOT IN ('done', 'dropped') ORDER BY ordinal", (name,))
 
     # Texts
 

@@ -17,6 +17,7 @@ from covey import PROTOCOL, __version__
 from covey.app.app import Answer, App
 from covey.app.shapes import Problem
 from covey.app.verbs import VERBS, Principal, Verb, fingerprint, read_body, read_query
+from covey.core.runs import Run
 from covey.errors import (
     CoveyError,
     Denied,
@@ -103,6 +104,7 @@ class Web:
         self._routes = _routes()
         self._openapi = Answer(200, _encode(openapi.document()))
         self.hub = stream.Hub()
+        self.listeners: list[Callable[[list[Change]], None]] = []
         self.writer: Writer | None = None
 
     # The store
@@ -113,10 +115,15 @@ class Web:
 
     def _committed(self, changes: list[Change]) -> None:
         replaced = {change.subject for change in changes if change.kind in ("session.token_minted", "session.removed")}
+        replaced |= {
+            run.session for change in changes if isinstance(run := change.row, Run) and run.outcome is not None
+        }
         if replaced:
             self._sessions = {}
             self.hub.end_of(replaced)
         self.hub.publish(changes)
+        for listen in self.listeners:
+            listen(changes)
 
     async def write(self, job: Callable[[Tx], T], *, long: bool = False) -> T:
         """Run a job in the writer and return its value after the commit."""

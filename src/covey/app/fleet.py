@@ -1,0 +1,285 @@
+"""The verbs of the sessions that covey runs: start, stop, pause, remove them, and see what they print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from covey.app import shapes
+from covey.app.changes import change
+from covey.app.sessions import check_agent, full, register
+from covey.app.shapes import BatchRow, FleetRow, Logs, RunRow, SessionFull
+from covey.app.verbs import Call, missing, verb
+from covey.core import batches, fleet, runs, sessions, tasks
+from covey.core.merges import State as MergeState
+from covey.core.sessions import Kind
+from covey.core.tasks import Status
+from covey.core.texts import redact
+from covey.errors import Refused, Unavailable
+from covey.store import rows
+
+MOST_NAMES = 10_000
+
+
+def find(call: Call, name: str) -> sessions.Session:
+    """Return a session, or say that there is none."""
+    session = call.tx.session(name)
+    if session is None or session.removed:
+        raise missing("session", name)
+    return session
+
+
+@verb("session.start", "POST /api/sessions/{name}/start", shapes.Nothing, SessionFull, owner=True)
+def start(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+    """Let a session work the board until it is stopped."""
+    call.house.refresh()
+    return _aim(call, name, sessions.start)
+
+
+@verb("session.stop", "POST /api/sessions/{name}/stop", shapes.Nothing, SessionFull, owner=True)
+def stop(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+    """Stop a session: its program ends, its work is kept, its task goes back to the board."""
+    return _aim(call, name, sessions.stop)
+
+
+@verb("session.pause", "POST /api/sessions/{name}/pause", shapes.Nothing, SessionFull, owner=True)
+def pause(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+    """Let a session stand still with its task, until it is resumed."""
+    return _aim(call, name, sessions.pause)
+
+
+@verb("session.resume", "POST /api/sessions/{name}/resume", shapes.Nothing, SessionFull, owner=True)
+def resume(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+    """Let a session that stands still go on."""
+    return _aim(call, name, sessions.resume)
+
+
+@verb("session.restart", "POST /api/sessions/{name}/restart", shapes.Nothing, SessionFull, owner=True)
+def restart(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+    """End a session's run and begin another on the same task; what was not committed is kept aside."""
+    session = find(call, name)
+    sessions.start(session)
+    for run in call.tx.open_runs(name):
+        if run.ending is None:
+            put_run(call, run, runs.Ending("It was restarted by a person.", again=True), call.actor(None))
+    return _aim(call, name, sessions.start)
+
+
+@verb("session.remove", "POST /api/sessions/{name}/remove", shapes.RemoveSession, SessionFull, owner=True)
+def remove(call: Call, asked: shapes.RemoveSession, name: str) -> SessionFull:
+    """Remove a session once its work is safe; one at work only by force."""
+    session = find(call, name)
+    at_work = bool(call.tx.holding(name) or call.tx.open_runs(name))
+    event = sessions.leave(session, at_work=at_work, force=asked.force)
+    if event is not None:
+        session = call.put_session(session, name, event)
+    if session.kind is not Kind.RUN:
+        session = part(call, session)
+    return full(call, session)
+
+
+def part(call: Call, session: sessions.Session) -> sessions.Session:
+    """End a session for good: what it holds goes back to the board, what it leased is free, its tokens are dead."""
+    let_go(call, session.name)
+    for task in call.tx.in_front_of(session.name):
+        change(call, task, tasks.Edited(cleared=("front",)), sessions.COVEY)
+    call.tx.drop_tokens(session.name)
+    gone = call.put_session(session, session.name, sessions.remove(session), by=sessions.COVEY)
+    if session.batch is not None:
+        disband(call, session.batch)
+    return gone
+
+
+def let_go(call: Call, name: str) -> None:
+    """Give back what a session holds; that is no failed try."""
+    for task in call.tx.held_by(name):
+        change(call, task, tasks.Released(name), sessions.COVEY)
+
+
+@verb("session.send", "POST /api/sessions/{name}/send", shapes.SendText, RunRow, owner=True)
+def send(call: Call, asked: shapes.SendText, name: str) -> RunRow:
+    """Type a text to the program of a session, as an answer to its question."""
+    session = find(call, name)
+    run = next(iter(call.tx.open_runs(name)), None)
+    if run is None or call.house.runner is None:
+        raise Refused(f"{session.name} has no run to type to.", hint="covey session list shows who is at work.")
+    call.house.runner.type(run.id, asked.text)
+    return RunRow.of(run)
+
+
+@verb("session.logs", "GET /api/sessions/{name}/logs", shapes.ReadLogs, Logs)
+def logs(call: Call, asked: shapes.ReadLogs, name: str) -> Logs:
+    """Read what a run of a session printed, from a byte on."""
+    if call.tx.session(name) is None:
+        raise missing("session", name)
+    run = _run_of(call, name, asked.run)
+    runner = call.house.runner
+    if runner is None:
+        raise Unavailable("Nothing can be read of runs here.")
+    seen = runner.look(run)
+    since = asked.since if asked.since >= 0 else max(seen.size + asked.since, 0)
+    data, following = runner.output(run, since)
+    if seen.alive or following < seen.size:
+        data, following = _whole(data, following)
+    return Logs(run, redact(data.decode(errors="replace")), following, seen.alive)
+
+
+def _whole(data: bytes, following: int) -> tuple[bytes, int]:
+    """Return output without the beginning of a character at its end."""
+    for cut in range(1, min(4, len(data) + 1)):
+        if data[-cut] & 0xC0 == 0xC0:
+            return (data[:-cut], following - cut) if cut < _length(data[-cut]) else (data, following)
+        if data[-cut] < 0x80:
+            break
+    return data, following
+
+
+def _length(first: int) -> int:
+    return 4 if first >= 0xF0 else 3 if first >= 0xE0 else 2
+
+
+def _run_of(call: Call, name: str, run_id: str | None) -> str:
+    if run_id is None:
+        last = next(iter(call.tx.last_runs("session", name, 1)), None)
+        if last is None:
+            raise Refused(f"{name} has not run yet.", hint=f"covey session start {name} lets it work.")
+        return last.id
+    run = call.tx.run(run_id)
+    if run is None or run.session != name:
+        raise missing("run", run_id)
+    return run_id
+
+
+@verb("run.list", "GET /api/runs", shapes.ListRuns, list[RunRow])
+def list_runs(call: Call, asked: shapes.ListRuns) -> list[RunRow]:
+    """List runs of a session, for a task, or of all, the newest first."""
+    terms = [(column, value) for column, value in (("session", asked.session), ("task", asked.task)) if value]
+    where = f"WHERE {' AND '.join(f'{column} = ?' for column, _ in terms)} " if terms else ""
+    values = [value for _, value in terms]
+    found = call.tx.find(rows.RUNS, f"{where}ORDER BY ordinal DESC LIMIT ?", (*values, asked.limit))
+    return [RunRow.of(run) for run in found]
+
+
+@verb("fleet.pause", "POST /api/pause", shapes.Nothing, FleetRow, owner=True)
+def pause_fleet(call: Call, asked: shapes.Nothing) -> FleetRow:
+    """Let every session stand still at once, and start and land nothing new."""
+    return _turn(call, fleet.Paused(), paused=True)
+
+
+@verb("fleet.resume", "POST /api/resume", shapes.Nothing, FleetRow, owner=True)
+def resume_fleet(call: Call, asked: shapes.Nothing) -> FleetRow:
+    """Let the fleet go on."""
+    return _turn(call, fleet.Resumed(), paused=False)
+
+
+def _turn(call: Call, event: fleet.Event, *, paused: bool) -> FleetRow:
+    before = call.tx.get(rows.FLEET, fleet.FLEET)
+    now = before or fleet.Fleet()
+    if now.paused is not paused:
+        after = fleet.apply(now, event, call.tx.now, call.actor(None))
+        if before is None:
+            call.tx.insert(rows.FLEET, after)
+        else:
+            call.tx.update(rows.FLEET, before, after)
+        call.tx.append(call.actor(None), fleet.FLEET, event, after)
+        now = after
+    return FleetRow(now.paused, now.by, now.since)
+
+
+@verb("batch.start", "POST /api/batches", shapes.StartBatch, BatchRow, status=201, owner=True, long=True)
+def start_batch(call: Call, asked: shapes.StartBatch) -> BatchRow:
+    """Start sessions for the tasks of a batch; they go when nothing more can come of these."""
+    call.house.refresh()
+    agent = asked.agent or call.house.config.default_agent()
+    check_agent(call, agent)
+    if asked.all:
+        for task in call.tx.find(rows.TASKS, "WHERE status = 'todo' AND batch IS NULL ORDER BY ordinal"):
+            change(call, task, tasks.Edited(batch=asked.name), call.actor(None))
+    wanted = call.tx.batch(asked.name)
+    if not wanted:
+        raise Refused(f"No task of {asked.name} waits.", hint="covey task list shows the board.")
+    most = call.house.config.sessions.max
+    have = len(call.tx.run_sessions())
+    if have + asked.sessions > most:
+        raise Refused(
+            f"That would be {have + asked.sessions} sessions, and at most {most} are allowed.",
+            hint="Take fewer with -n, or set sessions.max in covey.toml.",
+        )
+    names = [name for task in wanted if (name := task.assignee) and _is_free(call, name)]
+    names = [*dict.fromkeys(names), *_fresh_names(call, asked.sessions)]
+    for name in names:
+        session = register(call, name, agent=agent, batch=asked.name)
+        call.put_session(session, name, sessions.Started())
+    return _batch(call, asked.name)
+
+
+def _is_free(call: Call, name: str) -> bool:
+    session = call.tx.session(name)
+    return session is None or session.removed
+
+
+def _fresh_names(call: Call, count: int) -> list[str]:
+    free = (name for number in range(1, MOST_NAMES) if _is_free(call, name := f"worker-{number}"))
+    return [next(free) for _ in range(count)]
+
+
+@verb("batch.show", "GET /api/batches/{name}", shapes.Nothing, BatchRow)
+def show_batch(call: Call, asked: shapes.Nothing, name: str) -> BatchRow:
+    """Show the sessions of a batch, and its tasks that have not ended."""
+    return _batch(call, name)
+
+
+@verb("batch.stop", "POST /api/batches/{name}/stop", shapes.Nothing, BatchRow, owner=True)
+def stop_batch(call: Call, asked: shapes.Nothing, name: str) -> BatchRow:
+    """End the sessions of a batch: their work is kept, and their tasks go back to the board."""
+    for session in _sessions_of(call, name):
+        event = sessions.leave(session, at_work=True, force=True, why=f"{name} was stopped")
+        if event is not None:
+            call.put_session(session, session.name, event)
+    disband(call, name)
+    return _batch(call, name)
+
+
+def _sessions_of(call: Call, name: str) -> list[sessions.Session]:
+    return [session for session in call.tx.run_sessions() if session.batch == name]
+
+
+def _batch(call: Call, name: str) -> BatchRow:
+    open_tasks = call.tx.batch(name)
+    own = [session.name for session in _sessions_of(call, name)]
+    return BatchRow(name, own, [task.id for task in open_tasks], is_over(call, name))
+
+
+def is_over(call: Call, name: str) -> bool:
+    """Say whether nothing of a batch can move by itself any more."""
+    open_tasks = call.tx.batch(name)
+    ours = {task.id for task in open_tasks}
+    outside = {need.task for task in open_tasks for need in task.needs if need.task not in ours}
+    elsewhere = {found.id: found.status for each in outside if (found := call.tx.task(each)) is not None}
+    merging = {task.id for task in open_tasks if task.status is Status.MERGING}
+    stands = {merge.task: merge.state for merge in call.tx.open_merges() if merge.task in merging}
+    waiting = {task for task in merging if stands.get(task) is MergeState.PASSED}
+    return batches.is_over(open_tasks, elsewhere, waiting)
+
+
+def disband(call: Call, name: str) -> None:
+    """Give the tasks of a batch that has no session any more back to the whole board."""
+    if not _sessions_of(call, name):
+        for task in call.tx.batch(name):
+            change(call, task, tasks.Edited(cleared=("batch",)), sessions.COVEY)
+
+
+def put_run(call: Call, run: runs.Run, event: runs.Event, actor: str) -> runs.Run:
+    """Write a run as it is after an event, and the event."""
+    after = runs.apply(run, event, call.tx.now)
+    call.tx.update(rows.RUNS, run, after)
+    call.tx.append(actor, run.id, event, after)
+    return after
+
+
+def _aim(call: Call, name: str, rule: Callable[[sessions.Session], sessions.Event | None]) -> SessionFull:
+    """Set what a session shall do; the loops bring it about."""
+    session = find(call, name)
+    event = rule(session)
+    if event is not None:
+        session = call.put_session(session, name, event)
+    return full(call, session)

@@ -1,0 +1,249 @@
+"""What the loops write of runs: the intent, what was learnt, and what came of it."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from dataclasses import dataclass
+
+from covey.app.board import first_that_suits, needs_review
+from covey.app.changes import change, queue
+from covey.app.fleet import let_go, put_run
+from covey.app.mail import letters
+from covey.app.sessions import alert, digest
+from covey.app.verbs import Call
+from covey.core import mail, merges, runs, sessions, tasks
+from covey.core.judge import Again, HandIn, Verdict
+from covey.core.prompts import Brief, Told
+from covey.core.runs import Outcome, Run
+from covey.core.sessions import COVEY, Goal, Session, State
+from covey.core.tasks import Status, Task
+from covey.store import rows
+
+MAIL = 5
+"""Unread messages that a prompt carries."""
+REASON = 2000
+"""Characters of the reason for which a task is blocked."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A run that shall be started, and all that its prompt is made of."""
+
+    run: Run
+    session: Session
+    brief: Brief
+    body: str
+    token: str
+    tries: int
+    conversation: str | None
+
+
+def branch_of(task: str) -> str:
+    """Return the branch on which a task is worked on."""
+    return f"covey/{task}"
+
+
+def begin(call: Call, name: str) -> Run | None:
+    """Write down the intent to run: on the task that a session holds, else on the next that suits it."""
+    session = call.tx.session(name)
+    if session is None or session.removed or session.goal is not Goal.WORKING or call.tx.fleet().paused:
+        return None
+    if call.tx.open_runs(name):
+        return None
+    task = next(iter(call.tx.held_by(name)), None)
+    if task is None:
+        waiting = first_that_suits(call.tx, session, False)
+        if waiting is None:
+            return None
+        task = change(call, waiting, tasks.claim(waiting, name), name)
+    seq = call.tx.next_seq
+    event = runs.Begun(session=name, task=task.id, fence=task.fence, agent=session.agent or "")
+    run = runs.first(f"run-{seq}", seq, event, call.tx.now)
+    call.tx.insert(rows.RUNS, run)
+    call.tx.append(name, run.id, event, run)
+    show(call, name, State.STARTING, f"{run.id} on {task.id}")
+    return run
+
+
+def work(call: Call, run: Run) -> Work | None:
+    """Return what a run needs to be started, None if its task is no longer its own."""
+    session, task = call.tx.session(run.session), call.tx.task(run.task)
+    if session is None or task is None or not holds(task, run):
+        return None
+    secret = _token(call, run)
+    call.tx.drop_tokens(run.session)
+    call.tx.put_token(digest(secret), run.session)
+    earlier = call.tx.last_runs("task", task.id, 10)
+    talks = (one.conversation for one in earlier if one.conversation and one.agent == run.agent)
+    text = call.tx.text(task.body)
+    return Work(run, session, _brief(call, session, task, text), text, secret, len(task.tries), next(talks, None))
+
+
+def holds(task: Task, run: Run) -> bool:
+    """Say whether a task is at work in this run's claim."""
+    return task.status is Status.DOING and task.session == run.session and task.fence == run.fence
+
+
+def is_theirs(task: Task | None, run: Run) -> bool:
+    """Say whether a task is still the run's: at work, or handed in by it."""
+    if task is None:
+        return False
+    handed_in = task.status in (Status.REVIEW, Status.MERGING, Status.DONE)
+    return holds(task, run) or (handed_in and task.session == run.session and task.fence == run.fence)
+
+
+def _token(call: Call, run: Run) -> str:
+    """Return the token of a run: the same whenever it is asked for, so that it is kept nowhere."""
+    made = hmac.digest(call.house.secret or b"covey", f"{call.tx.head.log} {run.id} {run.fence}".encode(), "sha256")
+    return base64.urlsafe_b64encode(made).decode().rstrip("=")
+
+
+def _brief(call: Call, session: Session, task: Task, body: str) -> Brief:
+    config = call.house.config
+    return Brief(
+        task=task.id,
+        title=task.title,
+        body=body,
+        kind=task.kind,
+        session=session.name,
+        branch=branch_of(task.id),
+        main=config.project.main,
+        check=config.merge.check or None,
+        role=session.role,
+        scope=task.scope,
+        do_not_touch=task.do_not_touch,
+        done_when=task.done_when,
+        needs=[_told(call, need.task) for need in task.needs],
+        tries=task.tries,
+        notes=task.notes,
+        mail=_mail(call, session.name),
+    )
+
+
+def _told(call: Call, task_id: str) -> Told:
+    task = call.tx.task(task_id)
+    assert task is not None
+    result = None if task.result is None else call.tx.text(task.result)
+    return Told(task.id, task.title, task.status, result, task.commit)
+
+
+def _mail(call: Call, name: str) -> list[str]:
+    """Return the unread mail of a session as quoted text, and note that it was read."""
+    said: list[str] = []
+    for message in letters(call, name, unread=True, limit=MAIL):
+        text = call.tx.text(message.text)[:4096]
+        said += [f"From {message.sender}:", *(f"> {line}" for line in text.splitlines())]
+        reading = mail.read(message.id, call.tx.get(rows.READINGS, message.id, name), mail.Read(name), call.tx.now)
+        call.tx.insert(rows.READINGS, reading)
+        call.tx.append(name, message.id, mail.Read(name), reading)
+    return said
+
+
+def show(call: Call, name: str, state: State, evidence: str) -> None:
+    """Bring a session into a state, if it is not there already."""
+    session = call.tx.session(name)
+    if session is None or session.removed:
+        return
+    event = sessions.change(session, state, evidence)
+    if event is not None:
+        call.put_session(session, name, event, by=COVEY)
+
+
+def started(call: Call, run: Run, base: str) -> None:
+    """Note that a run's worktree is ready and its program runs."""
+    now = call.tx.run(run.id)
+    if now is not None and now.outcome is None and now.base is None:
+        put_run(call, now, runs.Prepared(base=base), COVEY)
+    show(call, run.session, State.WORKING, f"{run.id} on {run.task}")
+
+
+def asks(call: Call, run: Run, question: str) -> None:
+    """Note that a run waits for a person, and tell the person once."""
+    session = call.tx.session(run.session)
+    if session is not None and session.state is not State.NEEDS_YOU:
+        show(call, run.session, State.NEEDS_YOU, question[:500])
+        hint = f"covey session send {run.session} TEXT answers."
+        alert(call, "needs_you", f"{run.session} asks: {question[:1000]} ({hint})", run.session, run.task)
+
+
+def talks(call: Call, run: Run, conversation: str) -> None:
+    """Note the conversation of a run."""
+    now = call.tx.run(run.id)
+    if now is not None and now.outcome is None and now.conversation != conversation:
+        put_run(call, now, runs.Talking(conversation), COVEY)
+
+
+def ending(call: Call, run: Run, event: runs.Ending) -> None:
+    """Note that a run shall be stopped."""
+    now = call.tx.run(run.id)
+    if now is not None and now.outcome is None and now.ending is None:
+        put_run(call, now, event, COVEY)
+
+
+def lost(call: Call, run: Run, what: str, code: int | None) -> None:
+    """End a run that the machine, not the agent, ended; its session goes on with the task."""
+    _end(call, run, runs.Ended(outcome=Outcome.LOST, code=code, what=what))
+
+
+def unstartable(call: Call, run: Run, what: str) -> None:
+    """End a run that could not be started: no fault of its task, which goes back to the board."""
+    if _end(call, run, runs.Ended(outcome=Outcome.FAILED, what=what)):
+        let_go(call, run.session)
+        show(call, run.session, State.STALLED, what[:500])
+
+
+def judged(call: Call, run: Run, verdict: Verdict, code: int | None) -> None:
+    """End a run as it was judged: hand its work in, or put the task back with what went wrong."""
+    task = call.tx.task(run.task)
+    now = call.tx.run(run.id)
+    if task is None or now is None or now.outcome is not None:
+        return
+    stopped = run.ending is not None and not run.fault
+    if not holds(task, run):
+        outcome = Outcome.HANDED_IN if is_theirs(task, run) else Outcome.STOPPED
+        _end(call, run, runs.Ended(outcome=outcome, code=code, what=run.ending))
+    elif isinstance(verdict, HandIn) and not stopped:
+        _end(call, run, runs.Ended(outcome=Outcome.HANDED_IN, code=code, commit=verdict.commit))
+        hand_in(call, task, run.session, verdict)
+    elif stopped:
+        _end(call, run, runs.Ended(outcome=Outcome.STOPPED, code=code, what=run.ending))
+        if not run.again:
+            change(call, task, tasks.Released(run.session), COVEY)
+    else:
+        what = verdict.what if isinstance(verdict, Again) else run.ending or ""
+        _end(call, run, runs.Ended(outcome=Outcome.FAILED, code=code, what=what))
+        put_back(call, change(call, task, tasks.Released(run.session, what), COVEY), what)
+
+
+def _end(call: Call, run: Run, event: runs.Ended) -> bool:
+    """End a run, unless it has ended, and let its session rest."""
+    now = call.tx.run(run.id)
+    if now is None or now.outcome is not None:
+        return False
+    put_run(call, now, runs.end(now, event), COVEY)
+    call.tx.drop_tokens(run.session)
+    said = event.what.splitlines()[0] if event.what else event.outcome
+    show(call, run.session, State.IDLE, f"{run.id} ended: {said}"[:500])
+    return True
+
+
+def hand_in(call: Call, task: Task, session: str, verdict: HandIn) -> None:
+    """Pass the work of a run on to review or the merge queue."""
+    review = needs_review(call, session)
+    result = None if verdict.result is None else call.tx.keep(verdict.result)
+    event = tasks.hand_in(task, session, review=review, result=result, commit=verdict.commit)
+    if change(call, task, event, session).status is not Status.DONE:
+        branch = branch_of(task.id)
+        queue(call, merges.Queued(task=task.id, session=session, branch=branch, commit=verdict.commit, review=review))
+
+
+def put_back(call: Call, task: Task, what: str) -> None:
+    """Block a task that was tried often enough, and tell a person."""
+    most = call.house.config.board.tries
+    if len(task.tries) < most or task.status is not Status.TODO:
+        return
+    first = what.splitlines()[0] if what else ""
+    reason = f"Tried {len(task.tries)} times without success; the last time: {first}"[:REASON]
+    change(call, task, tasks.block(task, reason), COVEY)
+    alert(call, "task_blocked", f"{task.id} needs a person. {reason}", None, task.id)

@@ -1,0 +1,92 @@
+"""What happens to some tasks, told in plain lines while it happens."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from covey.cli.client import Client
+from covey.cli.show import first_line, paint, plain
+
+PAGE = 1000
+
+
+class Story:
+    """Reads the log from where it began, and prints a line for what matters to its tasks."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.ids: set[str] = set()
+        self._quiet = quiet
+        self._after = 0
+        self._merges: dict[str, str] = {}
+        self._runs: dict[str, str] = {}
+        self._titles: dict[str, str] = {}
+
+    def begin(self, client: Client) -> None:
+        """Tell only what happens from now on."""
+        self._after = int(client.ask("status").value["seq"])
+
+    def tell(self, client: Client) -> None:
+        """Print what has happened since the last time."""
+        while True:
+            page = client.ask("log.list", fields={"after": self._after, "limit": PAGE}).value
+            for event in page:
+                self._after = event["seq"]
+                line = self._line(event)
+                if line is not None:
+                    self._print(event["time"], line)
+            if len(page) < PAGE:
+                return
+
+    def say(self, text: str) -> None:
+        """Print a line of our own."""
+        self._print(time.time(), text)
+
+    def _print(self, moment: float, text: str) -> None:
+        if not self._quiet:
+            print(f"{time.strftime('%H:%M:%S', time.localtime(moment))}  {text}", flush=True)
+
+    def _line(self, event: dict[str, Any]) -> str | None:
+        kind, subject, data = event["kind"], event["subject"], event["data"]
+        if kind == "task.added":
+            self._titles[subject] = data["title"]
+        if kind == "merge.queued":
+            self._merges[subject] = data["task"]
+        if kind == "run.begun":
+            self._runs[subject] = data["task"]
+        if kind == "alert.raised" and data["type"] != "task_blocked":
+            return f"{paint('needs-you', 9)} {plain(data['message'])}"
+        task = self._merges.get(subject) or self._runs.get(subject) or subject
+        if task not in self.ids:
+            return None
+        said = self._said(kind, data, task)
+        return None if said is None else f"{paint(said[0], 9)} {task:<6} {said[1]}"
+
+    def _said(self, kind: str, data: dict[str, Any], task: str) -> tuple[str, str] | None:
+        """Return a word of status and what happened, if people want to see it."""
+        match kind:
+            case "task.claimed":
+                return "doing", f"{data['session']}: {first_line(self._titles.get(task, ''), 70)}"
+            case "run.ended" if data["outcome"] in ("failed", "lost"):
+                return "rejected" if data["outcome"] == "failed" else "stalled", first_line(data.get("what") or "")
+            case "task.handed_in":
+                where = {"review": "waits for your review", "done": "is done"}.get(data["to"], "is handed in")
+                return {"merging": "merging"}.get(data["to"], data["to"]), f"{where}{_at(data)}"
+            case "merge.tested":
+                return "testing", f"as it would land{_at(data)}"
+            case "merge.requeued":
+                return "testing", f"again: {first_line(data['why'])}"
+            case "merge.rejected":
+                return "rejected", first_line(data["reason"], 160)
+            case "task.done":
+                return "done", f"landed{_at(data)}" if data["how"] == "landed" else "with its children"
+            case "task.blocked":
+                return "blocked", first_line(data["reason"], 160)
+            case "task.dropped":
+                return "dropped", first_line(data["reason"], 160)
+            case _:
+                return None
+
+
+def _at(data: dict[str, Any]) -> str:
+    return f" in {data['commit'][:12]}" if data.get("commit") else ""

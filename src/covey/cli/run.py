@@ -1,0 +1,273 @@
+"""covey run: some tasks from the first word to main, and nothing else to do."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from covey import config
+from covey.agents import registry
+from covey.agents.agent import Assignment
+from covey.cli import importing
+from covey.cli.client import Client
+from covey.cli.command import Command, Parser, whole_number
+from covey.cli.daemon import ensure_up, stop_daemon
+from covey.cli.progress import Story
+from covey.cli.show import one, paint, plain, span, table, title
+from covey.config import Config
+from covey.errors import Invalid, Refused, Unavailable
+from covey.git.fitness import unfit
+from covey.git.project import Project
+from covey.git.run import try_git
+from covey.loops.outfit import agent_env
+
+LOOK_EVERY = 0.15
+CLEAN_UP = 60.0
+"""Seconds that sessions have to put their work in safety and go."""
+LANDED, NOT_ALL, INTERRUPTED = 0, 1, 130
+
+
+class Interrupted(Exception):
+    """The person wants us to end."""
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "tasks",
+        nargs="*",
+        metavar="TITLE",
+        help="a title for each task, or one file: TODO.md, tasks.jsonl (default: all that waits on the board)",
+    )
+    parser.add_argument("-n", dest="sessions", type=whole_number(1, 1000), metavar="N", help="how many agents at once")
+    parser.add_argument("--agent", metavar="AGENT", help="the agent that works (default: sessions.agent in covey.toml)")
+
+
+def run(args: Namespace, client: Client) -> int:
+    """Add the tasks, start the agents, show what happens, land the work, and tell what came of it."""
+    project = client.project()
+    settings = config.load(project.root)
+    _check(project, settings, args.agent)
+    begun = time.monotonic()
+    batch = f"batch-{secrets.token_hex(3)}"
+    own = False
+    ids: list[str] = []
+    story = Story(quiet=args.json)
+    code: int | None = None
+    with _interruptible():
+        try:
+            own = ensure_up(project)
+            story.begin(client)
+            _add(args, client, batch, ids)
+            story.ids.update(ids)
+            if _waits(client, ids):
+                count = min(args.sessions or settings.sessions.count, len(ids)) if not args.sessions else args.sessions
+                _start(args, client, batch, count, all_waiting=not args.tasks)
+                ids += [] if ids else _ids_of(client, batch)
+                story.ids.update(ids)
+                _follow(client, project, batch, story)
+        except Interrupted:
+            _ignore_signals()
+            code = INTERRUPTED
+            story.say("Interrupted: the agents are stopped, and their work is kept.")
+            _stop(client, batch)
+        finally:
+            _ignore_signals()
+            report = _report(client, ids)
+            if own:
+                stop_daemon(project)
+    code = (LANDED if all(task["status"] == "done" for task in report) else NOT_ALL) if code is None else code
+    _print(args, report, batch, code, time.monotonic() - begun)
+    return code
+
+
+# Before
+
+
+def _check(project: Project, settings: Config, asked: str | None) -> None:
+    """Refuse what could never work, before anything is added to the board."""
+    why = unfit(project, settings.project.main)
+    if why is not None:
+        raise Refused(why)
+    if try_git("rev-parse", "--verify", "--quiet", f"refs/heads/{settings.project.main}", at=project.common).returncode:
+        raise Refused(
+            f"There is no commit on {settings.project.main} yet.", hint="Commit something there; work begins from it."
+        )
+    name = asked or settings.default_agent()
+    agent = registry.find(name, {each: one.command for each, one in settings.agents.items()})
+    where = str(project.root)
+    own = settings.agents.get(name)
+    work = Assignment(
+        run="run-0", session="worker-1", task="T-1", title="", worktree=where, prompt="", prompt_file="", body_file="",
+        env=agent_env(own.env if own else ()),
+    )  # fmt: skip
+    problem = registry.executable(agent.launch(work))
+    if problem is not None:
+        raise Invalid(f"The agent {name} cannot be started: {problem}", hint="covey.toml names its command.")
+
+
+def _add(args: Namespace, client: Client, batch: str, ids: list[str]) -> None:
+    """Put the tasks onto the board, and note their ids as they come."""
+    if len(args.tasks) == 1 and Path(args.tasks[0]).suffix.lower() in importing.FORMATS:
+        answer, _ = importing.bring(client, args.tasks[0], None, {"batch": batch})
+        ids += [task for what in ("added", "updated", "unchanged") for task in answer[what].values()]
+        return
+    for words in args.tasks:
+        ids += [client.ask("task.add", fields={"title": words, "batch": batch}).value["id"]]
+
+
+def _waits(client: Client, ids: list[str]) -> bool:
+    """Say whether there is anything to work on; without ids, the whole board is meant."""
+    if ids:
+        return any(_show(client, task)["status"] not in ("done", "dropped", "blocked") for task in ids)
+    if client.ask("status").value["counts"].get("todo"):
+        return True
+    raise Refused("No task waits on the board.", hint='Name some: covey run "Fix the flaky test".')
+
+
+def _start(args: Namespace, client: Client, batch: str, count: int, *, all_waiting: bool) -> None:
+    fields: dict[str, Any] = {"name": batch, "sessions": count, "all": all_waiting}
+    if args.agent:
+        fields["agent"] = args.agent
+    client.ask("batch.start", fields=fields)
+
+
+def _ids_of(client: Client, batch: str) -> list[str]:
+    return list(client.ask("batch.show", {"name": batch}).value["tasks"])
+
+
+# Meanwhile
+
+
+def _follow(client: Client, project: Project, batch: str, story: Story) -> None:
+    """Show what happens until nothing more can come of the batch and its sessions are gone."""
+    over_since: float | None = None
+    while True:
+        story.tell(client)
+        state = client.ask("batch.show", {"name": batch}).value
+        if client.url is None:
+            story.say("The daemon had ended; it is started again.")
+            ensure_up(project)
+        if not state["sessions"]:
+            story.tell(client)
+            return
+        if state["over"]:
+            over_since = over_since or time.monotonic()
+            if time.monotonic() - over_since > CLEAN_UP:
+                raise Unavailable("Some sessions have not gone.", hint="covey session list shows them.")
+        else:
+            over_since = None
+        time.sleep(LOOK_EVERY)
+
+
+def _stop(client: Client, batch: str) -> None:
+    """End the sessions of a batch, and wait until their work is safe and they are gone."""
+    deadline = time.monotonic() + CLEAN_UP
+    state = client.ask("batch.stop", {"name": batch}, {}).value
+    while state["sessions"] and client.url is not None:
+        if time.monotonic() > deadline:
+            raise Unavailable("Some sessions have not stopped.", hint="covey session list shows them.")
+        time.sleep(0.05)
+        state = client.ask("batch.show", {"name": batch}).value
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let a signal that asks us to end raise Interrupted, and restore what was before."""
+    before = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _ignore_signals()  # the end must not be cut short
+    raise Interrupted
+
+
+def _ignore_signals() -> None:
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+# Afterwards
+
+
+def _show(client: Client, task: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.ask("task.show", {"id": task}).value
+    return found
+
+
+def _report(client: Client, ids: list[str]) -> list[dict[str, Any]]:
+    """Return every task with its merge."""
+    if not ids:
+        return []
+    merges = {merge["task"]: merge for merge in client.ask("merge.list", fields={"all": True, "limit": 1000}).value}
+    return [_show(client, task) | {"merge": merges.get(task)} for task in ids]
+
+
+def _print(args: Namespace, report: list[dict[str, Any]], batch: str, code: int, seconds: float) -> None:
+    counts: dict[str, int] = {}
+    for task in report:
+        counts[task["status"]] = counts.get(task["status"], 0) + 1
+    if args.json:
+        said = {"batch": batch, "exit": code, "seconds": round(seconds, 3), "counts": counts, "tasks": report}
+        print(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
+        return
+    print()
+    print(table(((task["id"], task["status"], _commit(task), title(task["title"], 40)) for task in report), words=1))
+    for task in report:
+        for line in _remarks(task):
+            print(line)
+    told = ", ".join(f"{number} {_word(status)}" for status, number in counts.items())
+    print(f"\n{one(len(report), 'task')}: {told or 'none'}, in {span(seconds)}.")
+    if code == INTERRUPTED and any(task["status"] in ("todo", "merging") for task in report):
+        print("What is not done stays on the board: covey run goes on with it.")
+
+
+def _word(status: str) -> str:
+    return {"done": "landed", "review": "for your review"}.get(status, status)
+
+
+def _commit(task: dict[str, Any]) -> str:
+    return str(task["commit"] or "")[:12] if task["status"] == "done" else ""
+
+
+def _remarks(task: dict[str, Any]) -> Iterator[str]:
+    merge = task["merge"]
+    if task["status"] == "review" and merge is not None:
+        untested = " (there is no merge.check in covey.toml, so nobody has tested it)"
+        yield f"\n{task['id']} waits for your review{untested}:"
+        yield f"  git diff {merge['branch']}~1 {merge['branch']}      shows its last commit"
+        yield f"  covey merge approve {merge['id']}      lets it land"
+        yield f"  covey merge reject {merge['id']} REASON      sends it back"
+    if task["status"] == "blocked":
+        yield f"\n{task['id']} is {paint('blocked')}: {plain(task['reason'] or '')}"
+        for number, tried in enumerate(task["tries"], 1):
+            yield f"  try {number}, {tried['session']}:"
+            yield from (f"    {plain(line)}" for line in tried["what"].splitlines()[-12:])
+        yield f"  covey task edit {task['id']} --status todo      lets it be tried again"
+    if task["status"] == "merging" and merge is not None and merge["state"] == "passed":
+        yield f"\n{task['id']} has passed, and lands as soon as your checkout lets main follow while covey is up."
+
+
+COMMAND = Command(
+    "work on some tasks until they have landed: adds them, starts agents, tests and lands their work",
+    _arguments,
+    run,
+    example='covey run "Fix the flaky test" "Add rate limiting"\ncovey run -n 4 --agent sh tasks.jsonl',
+    owner=True,
+    prints="the report: {batch, exit, seconds, counts, tasks}",
+)

@@ -1,0 +1,38 @@
+"""A batch: tasks that were given together, worked on by sessions that go when nothing more can come of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from covey.core.tasks import Status, Task
+
+_AT_WORK = (Status.DOING, Status.MERGING)
+
+
+def is_over(tasks: Sequence[Task], elsewhere: Mapping[str, Status], waiting: Collection[str]) -> bool:
+    """Say whether nothing of a batch can move by itself any more.
+
+    `tasks` are those that have not ended, `elsewhere` is the status of needs and children outside of the batch,
+    `waiting` names tasks whose work has passed and waits for a person's checkout.
+    """
+    open_tasks = {task.id: task for task in tasks}
+    moving = {task.id for task in tasks if _moves(task) and task.id not in waiting}
+    moving |= {other for other, status in elsewhere.items() if status in _AT_WORK}
+    grown = bool(moving)
+    while grown:  # what waits for something that moves may move later
+        later = {
+            task.id
+            for task in open_tasks.values()
+            if task.id not in moving and task.status is Status.TODO and _waits_for(task, open_tasks) & moving
+        }
+        moving |= later
+        grown = bool(later)
+    return not moving & open_tasks.keys()
+
+
+def _moves(task: Task) -> bool:
+    return task.status in _AT_WORK or (task.status is Status.TODO and task.ready)
+
+
+def _waits_for(task: Task, tasks: Mapping[str, Task]) -> set[str]:
+    return {need.task for need in task.needs} | {child.id for child in tasks.values() if child.parent == task.id}

@@ -1,0 +1,107 @@
+"""What a run came to, judged by its evidence: an exit code alone proves nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from covey.core.tasks import Kind
+
+TAIL = 4000
+"""Characters of output that a story carries."""
+CACHES = frozenset(
+    {
+        "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".cache", ".tox", ".nox",
+        "node_modules", ".venv", ".DS_Store", ".gradle", ".coverage",
+    }
+)  # fmt: skip
+"""What tools leave behind under names that nobody commits; a tree with only these in it is not dirty."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What is known of a run that has ended."""
+
+    kind: Kind
+    code: int | None = None
+    stopped: str | None = None
+    """Why covey ended it, if covey did."""
+    failed: str | None = None
+    """What the agent itself said went wrong."""
+    result: str | None = None
+    ahead: bool = False
+    """Its branch has commits that main lacks."""
+    head: str | None = None
+    rejected: str | None = None
+    """The commit that was handed in and rejected before."""
+    dirty: tuple[str, ...] = ()
+    """Paths that were changed and not committed."""
+    rescued: str | None = None
+    tail: str = ""
+    """The end of what it printed."""
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """The work is complete as far as anybody can see: pass it on."""
+
+    commit: str | None = None
+    result: str | None = None
+
+
+@dataclass(frozen=True)
+class Again:
+    """The run brought nothing that can be handed in; this went wrong."""
+
+    what: str
+
+
+Verdict = HandIn | Again
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """Say what a run that ended by itself came to."""
+    wrong = _wrong(evidence)
+    if wrong is not None:
+        return Again(_story(wrong, evidence))
+    if evidence.kind is Kind.REPORT:
+        return HandIn(evidence.head if evidence.ahead else None, evidence.result)
+    return HandIn(evidence.head, evidence.result)
+
+
+def _wrong(evidence: Evidence) -> str | None:
+    if evidence.stopped is not None:
+        return evidence.stopped
+    if evidence.failed is not None:
+        return f"The agent gave up: {evidence.failed}"
+    if evidence.code is None:
+        return "The run was lost: nobody saw it end."
+    if evidence.code < 0:
+        return f"The agent was ended by signal {-evidence.code}."
+    if evidence.code > 0:
+        return f"The agent ended with exit code {evidence.code}."
+    if evidence.kind is Kind.REPORT:
+        return None if (evidence.result or "").strip() else "The run ended without a result."
+    if evidence.dirty:
+        names = ", ".join(evidence.dirty[:5]) + (" and more" if len(evidence.dirty) > 5 else "")
+        return f"The run left changes that it did not commit: {names}."
+    if not evidence.ahead:
+        return "The run ended without a commit."
+    if evidence.head is not None and evidence.head == evidence.rejected:
+        return "The run changed nothing since its work was rejected."
+    return None
+
+
+def _story(wrong: str, evidence: Evidence) -> str:
+    parts = [wrong]
+    if evidence.rescued is not None:
+        name = evidence.rescued.removeprefix("refs/covey/rescue/")
+        parts.append(f"What it had not committed is kept: covey rescue show {name}.")
+    tail = evidence.tail.strip()
+    if tail:
+        parts.append(f"The end of its output:\n{tail[-TAIL:]}")
+    return "\n".join(parts)
+
+
+def is_cache(path: str) -> bool:
+    """Say whether an untracked path is what a tool left behind rather than work."""
+    return any(part in CACHES or part.endswith((".pyc", ".egg-info")) for part in path.rstrip("/").split("/"))

@@ -1,0 +1,62 @@
+"""What the loops have in hand: the store through the daemon's one writer, the runner, the worktrees, and threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from covey.app.app import App
+from covey.app.verbs import Call, Principal
+from covey.core.sessions import COVEY
+from covey.git.project import Project
+from covey.git.worktrees import Worktrees
+from covey.runners.process import ProcessRunner
+from covey.store.tx import Tx
+
+T = TypeVar("T")
+THREADS = 12
+"""Threads in which git is waited for."""
+
+
+class Run(Protocol):
+    """A way to run a job in a transaction and wait for its value."""
+
+    def __call__(self, job: Callable[[Tx], T], /) -> Awaitable[T]: ...
+
+
+@dataclass
+class Desk:
+    """One project's loops share one desk."""
+
+    app: App
+    project: Project
+    runner: ProcessRunner
+    worktrees: Worktrees
+    url: str
+    reading: Any
+    writing: Any
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-git"))
+
+    async def read(self, job: Callable[[Call], T]) -> T:
+        """Look at the store."""
+        value: T = await self.reading(lambda tx: job(self._call(tx)))
+        return value
+
+    async def write(self, job: Callable[[Call], T]) -> T:
+        """Change the store, and return after the commit."""
+        value: T = await self.writing(lambda tx: job(self._call(tx)))
+        return value
+
+    def _call(self, tx: Tx) -> Call:
+        return Call(tx, Principal(COVEY), self.app.house)
+
+    async def beside(self, work: Callable[[], T]) -> T:
+        """Do what takes its time beside the loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._pool.shutdown()

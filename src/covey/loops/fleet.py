@@ -1,0 +1,510 @@
+"""The fleet: brings every session that covey runs to where its row says that it shall be."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from covey.agents import registry
+from covey.app import fleet as verbs
+from covey.app import runs as life
+from covey.app.pulses import of_session
+from covey.app.sessions import alert
+from covey.app.verbs import Call
+from covey.core import sessions, signals, tasks
+from covey.core.dispatch import Step, next_step, why_end
+from covey.core.judge import Evidence, Verdict, judge
+from covey.core.launches import Observation
+from covey.core.runs import Ending, Outcome, Run
+from covey.core.sessions import COVEY, Goal, Session, State
+from covey.core.tasks import Task
+from covey.errors import CoveyError
+from covey.git.guard import write_guard
+from covey.git.rescue import Rescued, rescue
+from covey.loops import outfit, tree
+from covey.loops.desk import Desk
+from covey.store.rows import Change
+
+LOOK_EVERY = 0.1
+"""Seconds between two looks while something runs."""
+REST_EVERY = 1.0
+LEAST = 0.02
+STRAYS_EVERY = 30.0
+BACKOFF = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
+"""Seconds before a session that could not start tries again."""
+LOST = 5
+"""Lost runs of one task in a row after which it counts as the task's own fault."""
+LEAVE_PATIENCE = 30.0
+OUTPUT = 1024 * 1024
+"""Bytes of output that are read to learn what a run came to."""
+
+log = logging.getLogger("covey.fleet")
+
+
+@dataclass
+class Watched:
+    """What we remember of a run while we watch it; lost with us, and made again from its files."""
+
+    read: int = 0
+    rest: bytes = b""
+    at_work: float = 0.0
+    looked: float | None = None
+
+
+@dataclass(frozen=True)
+class View:
+    """The rows that matter to the fleet, as they stand together."""
+
+    seq: int
+    paused: bool
+    sessions: list[Session]
+    runs: dict[str, Run]
+    tasks: dict[str, Task]
+    holders: frozenset[str]
+    over: frozenset[str]
+
+
+@dataclass
+class Fleet:
+    """Looks at every session, judges what is to be done, and does it; one thing at a time for each."""
+
+    desk: Desk
+    hold: bool = False
+    """Start nothing new: only bring to an end what is to end."""
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    _busy: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _watched: dict[str, Watched] = field(default_factory=dict)
+    _nothing: dict[str, int] = field(default_factory=dict)
+    _failures: dict[str, int] = field(default_factory=dict)
+    _not_before: dict[str, float] = field(default_factory=dict)
+    _any: bool = True
+    _swept: float = 0.0
+
+    def hear(self, changes: Iterable[Change]) -> None:
+        """Look again soon, if these changes can matter to a session that covey runs."""
+        if self._any or any(change.kind.startswith(("session.", "fleet.")) for change in changes):
+            self.news.set()
+
+    async def run(self) -> None:
+        """Look and act for ever."""
+        while True:
+            running = False
+            try:
+                running = await self.tick()
+            except CoveyError as error:
+                log.warning("the fleet could not be looked after: %s", error)
+            except Exception:
+                log.exception("the fleet's loop failed")
+            await asyncio.sleep(LEAST)
+            try:
+                async with asyncio.timeout(LOOK_EVERY if running else REST_EVERY):
+                    await self.news.wait()
+            except TimeoutError:
+                pass
+            self.news.clear()
+
+    async def stop(self) -> None:
+        """Wait for what is under way; the runs themselves go on."""
+        busy = list(self._busy.values())
+        if busy:
+            await asyncio.wait(busy, timeout=LEAVE_PATIENCE)
+
+    async def tick(self) -> bool:
+        """Take the next step for every session that has none under way, and say whether something runs."""
+        view = await self.desk.read(self._look)
+        self._any = bool(view.sessions)
+        open_runs = list(view.runs.values())
+        seen = await self._see(open_runs) if open_runs else {}
+        for session in view.sessions:
+            self.desk.app.house.pulses.hear(of_session(session.name))
+            if session.name not in self._busy:
+                run = view.runs.get(session.name)
+                self._step(view, session, run, None if run is None else seen[run.id])
+        await self._sweep(view)
+        return bool(open_runs or self._busy)
+
+    async def _see(self, open_runs: list[Run]) -> dict[str, Observation]:
+        runner = self.desk.runner
+        return await self.desk.beside(lambda: {run.id: runner.look(run.id) for run in open_runs})
+
+    def _look(self, call: Call) -> View:
+        tx = call.tx
+        runs = {run.session: run for run in tx.open_runs()}
+        found = tx.run_sessions()
+        batch_names = {session.batch for session in found if session.batch}
+        return View(
+            tx.head.seq,
+            tx.fleet().paused,
+            found,
+            runs,
+            {run.task: task for run in runs.values() if (task := tx.task(run.task)) is not None},
+            frozenset(tx.holders()),
+            frozenset(name for name in batch_names if verbs.is_over(call, name)),
+        )
+
+    # Judging
+
+    def _step(self, view: View, session: Session, run: Run | None, seen: Observation | None) -> None:
+        ending = None
+        if run is not None and seen is not None:
+            limit = self.desk.app.house.config.sessions.run_minutes * 60
+            at_work = self._at_work(run, seen)
+            theirs = life.is_theirs(view.tasks.get(run.task), run)
+            ending = why_end(session, run, theirs=theirs, at_work=at_work, limit=limit)
+        holds = session.name in view.holders
+        step = next_step(session, run, seen, paused=view.paused, holds=holds, ending=ending)
+        work = self._work(view, step, session, run, seen, ending)
+        if work is not None:
+            task = asyncio.create_task(self._guarded(session, work))
+            self._busy[session.name] = task
+
+    def _work(
+        self,
+        view: View,
+        step: Step,
+        session: Session,
+        run: Run | None,
+        seen: Observation | None,
+        ending: Ending | None,
+    ) -> Coroutine[Any, Any, None] | None:
+        match step:
+            case Step.BEGIN:
+                return self._begin_if_wise(view, session)
+            case Step.REST:
+                still = view.paused or session.goal is Goal.PAUSED
+                return self._rest(session, still=still) if run is None and session.goal is not Goal.STOPPED else None
+            case Step.LET_GO:
+                return self._let_go(session)
+            case Step.REMOVE:
+                return self._remove(session)
+            case _:
+                pass
+        assert run is not None and seen is not None
+        match step:
+            case Step.START:
+                return None if self.hold else self._start(run)
+            case Step.READ:
+                return self._read(run) if seen.size > self._watch(run).read else None
+            case Step.HOLD | Step.GO_ON:
+                return self._hold(run, on=step is Step.HOLD)
+            case Step.END:
+                assert ending is not None
+                return self._end(run, ending)
+            case Step.STOP:
+                return self._stop(run)
+            case _:
+                return self._judge(run, seen)
+
+    def _begin_if_wise(self, view: View, session: Session) -> Coroutine[Any, Any, None] | None:
+        if session.batch in view.over and session.name not in view.holders:
+            return self._leave(session)
+        if self.hold or self._nothing.get(session.name) == view.seq:
+            return None
+        if time.monotonic() < self._not_before.get(session.name, 0.0):
+            return None
+        return self._begin(session, view.seq)
+
+    def _watch(self, run: Run) -> Watched:
+        return self._watched.setdefault(run.id, Watched())
+
+    def _at_work(self, run: Run, seen: Observation) -> float:
+        """Return for how many seconds a run has not stood still."""
+        watched, now = self._watch(run), time.monotonic()
+        if watched.looked is None:
+            watched.at_work = max(time.time() - run.begun, 0.0) if seen.known else 0.0
+        elif not seen.held:
+            watched.at_work += now - watched.looked
+        watched.looked = now
+        return watched.at_work
+
+    async def _guarded(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except CoveyError as error:
+            log.warning("%s: %s", session.name, error)
+            self._wait_longer(session.name)
+        except Exception:
+            log.exception("a step for %s failed", session.name)
+            self._wait_longer(session.name)
+        finally:
+            del self._busy[session.name]
+            self.news.set()
+
+    def _wait_longer(self, name: str) -> None:
+        failures = self._failures.get(name, 0)
+        self._failures[name] = failures + 1
+        self._not_before[name] = time.monotonic() + BACKOFF[min(failures, len(BACKOFF) - 1)]
+
+    # Acting
+
+    async def _rest(self, session: Session, *, still: bool) -> None:
+        state = State.PAUSED if still else State.IDLE
+        if session.state is not state and (still or session.state is State.PAUSED):
+            evidence = "it was told to stand still" if still else "it was told to go on"
+            await self.desk.write(lambda call: life.show(call, session.name, state, evidence))
+
+    async def _leave(self, session: Session) -> None:
+        def leave(call: Call) -> None:
+            now = call.tx.session(session.name)
+            if now is not None and not now.removed and session.batch and verbs.is_over(call, session.batch):
+                event = sessions.leave(now, at_work=False, force=False, why=f"{session.batch} is over")
+                if event is not None:
+                    call.put_session(now, now.name, event, by=COVEY)
+
+        await self.desk.write(leave)
+
+    async def _let_go(self, session: Session) -> None:
+        await self.desk.write(lambda call: verbs.let_go(call, session.name))
+
+    async def _begin(self, session: Session, seq: int) -> None:
+        run = await self.desk.write(lambda call: life.begin(call, session.name))
+        if run is None:
+            self._nothing[session.name] = seq
+            if session.state is State.PAUSED:
+                await self._rest(session, still=False)
+            return
+        await self._start(run)
+
+    async def _start(self, run: Run) -> None:
+        """Prepare a run's worktree and start its program; done twice it is done once."""
+        work = await self.desk.write(lambda call: life.work(call, run))
+        if work is None:
+            await self._end(run, Ending(f"{run.task} is no longer with {run.session}."))
+            return
+        try:
+            base, rescued = await self.desk.beside(lambda: self._prepare(work))
+        except CoveyError as error:
+            await self._cannot_start(run, str(error))
+            return
+        self._failures.pop(run.session, None)
+
+        def write(call: Call) -> None:
+            self._note(call, run, rescued)
+            life.started(call, run, base)
+
+        await self.desk.write(write)
+
+    def _prepare(self, work: life.Work) -> tuple[str, Rescued | None]:
+        desk, run = self.desk, work.run
+        config = desk.app.house.config
+        base = desk.worktrees.newest_main(config.project.main, config.project.remote)
+        rescued = self._rescue(run, f"before {run.id} on {run.task}")
+        head = desk.worktrees.prepare(run.session, work.brief.branch, base)
+        guard = write_guard(desk.project, desk.project.state / "hooks")
+        git = desk.worktrees.session_env(run.session, guard)
+        folder = desk.project.state / "runs" / run.id
+        path = desk.worktrees.path(run.session)
+        launch = outfit.launch(work, config, folder, path, git, desk.url, kept=head != base)
+        desk.runner.start(run.id, launch)
+        return base, rescued
+
+    async def _cannot_start(self, run: Run, what: str) -> None:
+        log.warning("%s could not start: %s", run.id, what)
+        failed_before = bool(self._failures.get(run.session))
+        self._wait_longer(run.session)
+
+        def end(call: Call) -> None:
+            life.unstartable(call, run, what)
+            if not failed_before:
+                alert(call, "cannot_start", f"{run.session} cannot start: {what}", run.session, run.task)
+
+        await self.desk.write(end)
+
+    async def _read(self, run: Run) -> None:
+        """Read what a program printed since the last look, and show what it lets us know."""
+        watched = self._watch(run)
+        data, watched.read = await self.desk.beside(lambda: self.desk.runner.output(run.id, watched.read))
+        *lines, watched.rest = (watched.rest + data).split(b"\n")
+        if len(watched.rest) > OUTPUT:
+            watched.rest = b""
+        heard = self._signals(run, lines)
+        last = next((one for one in reversed(heard) if isinstance(one, signals.Asks | signals.Works)), None)
+        talks = next((one for one in reversed(heard) if isinstance(one, signals.Conversation)), None)
+        if talks is not None:
+            await self.desk.write(lambda call: life.talks(call, run, talks.id))
+        if isinstance(last, signals.Asks):
+            await self.desk.write(lambda call: life.asks(call, run, last.question))
+        elif last is not None or heard:
+            await self._works_again(run)
+
+    async def _works_again(self, run: Run) -> None:
+        def go_on(call: Call) -> None:
+            session = call.tx.session(run.session)
+            if session is not None and session.state is State.NEEDS_YOU:
+                life.show(call, run.session, State.WORKING, f"{run.id} goes on")
+
+        session = await self.desk.read(lambda call: call.tx.session(run.session))
+        if session is not None and session.state is State.NEEDS_YOU:
+            await self.desk.write(go_on)
+
+    def _signals(self, run: Run, lines: Iterable[bytes]) -> list[signals.Signal]:
+        declared = {name: each.command for name, each in self.desk.app.house.config.agents.items()}
+        try:
+            agent = registry.find(run.agent, declared)
+        except CoveyError:
+            return []  # it was taken out of the settings while it ran
+        return [one for line in lines for one in agent.read(line.decode(errors="replace"))]
+
+    async def _hold(self, run: Run, *, on: bool) -> None:
+        await self.desk.beside(lambda: self.desk.runner.hold(run.id, on=on))
+        state, evidence = (State.PAUSED, "it stands still") if on else (State.WORKING, f"{run.id} goes on")
+        await self.desk.write(lambda call: life.show(call, run.session, state, evidence))
+
+    async def _end(self, run: Run, ending: Ending) -> None:
+        await self.desk.write(lambda call: life.ending(call, run, ending))
+
+    async def _stop(self, run: Run) -> None:
+        await self.desk.beside(lambda: self.desk.runner.stop(run.id))
+
+    async def _judge(self, run: Run, seen: Observation) -> None:
+        """See what a run came to that is no longer alive."""
+        if not seen.known:  # it shall end, and never began
+            await self.desk.beside(lambda: self.desk.runner.stop(run.id))
+        if seen.failure is not None:
+            await self._cannot_start(run, seen.failure)
+            await self.desk.beside(lambda: self.desk.runner.forget(run.id))
+            return
+        task = await self.desk.read(lambda call: call.tx.task(run.task))
+        merge = await self.desk.read(lambda call: call.tx.last_merge(run.task))
+        rejected = merge.commit if merge is not None and merge.session == run.session else None
+        assert task is not None
+        evidence, rescued = await self.desk.beside(lambda: self._evidence(run, seen, task, rejected))
+        verdict = judge(evidence)
+        await self.desk.write(lambda call: self._close(call, run, seen, verdict, rescued))
+        self._watched.pop(run.id, None)
+        await self.desk.beside(lambda: self._tidy(run))
+
+    def _close(self, call: Call, run: Run, seen: Observation, verdict: Verdict, rescued: Rescued | None) -> None:
+        self._note(call, run, rescued)
+        if seen.code is None and run.ending is None and not self._lost_often(call, run):
+            life.lost(call, run, "Nobody saw it end: it was killed, or the machine was.", seen.code)
+        else:
+            life.judged(call, run, verdict, seen.code)
+
+    def _lost_often(self, call: Call, run: Run) -> bool:
+        earlier = call.tx.last_runs("task", run.task, LOST)[1:]
+        return len(earlier) == LOST - 1 and all(one.outcome is Outcome.LOST for one in earlier)
+
+    def _evidence(
+        self, run: Run, seen: Observation, task: Task, rejected: str | None
+    ) -> tuple[Evidence, Rescued | None]:
+        desk = self.desk
+        path = desk.worktrees.path(run.session)
+        text = self._output(run, seen)
+        heard = self._signals(run, text.encode().split(b"\n"))
+        results = [one.text for one in heard if isinstance(one, signals.Result)]
+        failures = [one.what for one in heard if isinstance(one, signals.Failed)]
+        result = results[-1] if results else None
+        if task.kind is tasks.Kind.REPORT and result is None:
+            result = "\n".join(one.text for one in heard if isinstance(one, signals.Said)).strip()[-64_000:] or None
+        found = tree.look(desk.project, path, life.branch_of(run.task), run.base)
+        stopped = run.ending if run.fault else None
+        rescued = self._rescue(run, f"{run.id} on {run.task} ended") if found.there else None
+        return (
+            Evidence(
+                kind=task.kind,
+                code=seen.code,
+                stopped=stopped,
+                failed=failures[-1] if failures else None,
+                result=result,
+                ahead=found.ahead,
+                head=found.head,
+                rejected=rejected,
+                dirty=found.dirty,
+                rescued=rescued.ref if rescued else None,
+                tail=text[-4000:],
+            ),
+            rescued,
+        )
+
+    def _output(self, run: Run, seen: Observation) -> str:
+        parts: list[bytes] = []
+        at = max(seen.size - OUTPUT, 0)
+        while at < seen.size:
+            data, following = self.desk.runner.output(run.id, at)
+            if following <= at:
+                break
+            parts.append(data)
+            at = following
+        return b"".join(parts).decode(errors="replace")
+
+    def _rescue(self, run: Run, why: str) -> Rescued | None:
+        path = self.desk.worktrees.path(run.session)
+        if not path.exists():
+            return None
+        return rescue(self.desk.project, path, session=run.session, why=why, task=run.task, at=time.time())
+
+    def _note(self, call: Call, run: Run, rescued: Rescued | None) -> None:
+        if rescued is not None:
+            note_rescue(call, run.session, rescued, run.task)
+
+    def _tidy(self, run: Run) -> None:
+        """Free the branch of a run that has ended, and remove what was only needed while it lived."""
+        if self.desk.worktrees.path(run.session).exists():
+            self.desk.worktrees.release(run.session)
+        self.desk.runner.forget(run.id)
+
+    async def _remove(self, session: Session) -> None:
+        """Put a session's work in safety, then end it and all that is left of it."""
+        desk = self.desk
+        path = desk.worktrees.path(session.name)
+
+        def keep() -> Rescued | None:
+            if not path.exists():
+                return None
+            return rescue(desk.project, path, session=session.name, why="it was removed", at=time.time())
+
+        rescued = await desk.beside(keep)
+        past = await desk.read(lambda call: call.tx.last_runs("session", session.name, 10_000))
+        if rescued is not None:
+            await desk.write(lambda call: note_rescue(call, session.name, rescued, None))
+        await desk.beside(lambda: self._clear(session, past))
+
+        def part(call: Call) -> None:
+            now = call.tx.session(session.name)
+            if now is not None and not now.removed:
+                verbs.part(call, now)
+
+        await desk.write(part)
+        for memory in (self._nothing, self._failures, self._not_before):
+            memory.pop(session.name, None)
+
+    def _clear(self, session: Session, past: list[Run]) -> None:
+        desk = self.desk
+        desk.worktrees.remove(session.name)
+        main = desk.app.house.config.project.main
+        for task in dict.fromkeys(run.task for run in past):
+            desk.worktrees.drop_empty_branch(life.branch_of(task), main)
+        for run in past:
+            desk.runner.forget(run.id)
+
+    async def _sweep(self, view: View) -> None:
+        """Now and then give tasks whose batch has lost all its sessions back to the board."""
+        now = time.monotonic()
+        if now - self._swept < STRAYS_EVERY:
+            return
+        self._swept = now
+
+        def strays(call: Call) -> list[str]:
+            old = call.tx.now - STRAYS_EVERY * 2
+            sql = "SELECT DISTINCT batch FROM tasks WHERE batch IS NOT NULL AND updated < ?"
+            alive = {session.batch for session in call.tx.run_sessions()}
+            closed = "status NOT IN ('done', 'dropped')"
+            return [name for (name,) in call.tx.db.rows(f"{sql} AND {closed}", (old,)) if name not in alive]
+
+        for name in await self.desk.read(strays):
+            await self.desk.write(lambda call, name=name: verbs.disband(call, name))  # type: ignore[misc]
+
+
+def note_rescue(call: Call, name: str, rescued: Rescued, task: str | None) -> None:
+    """Write down that work was put in safety."""
+    session = call.tx.session(name)
+    if session is not None:
+        counts = rescued.counts
+        files = counts.changed + counts.deleted + counts.added + counts.untracked + counts.ignored
+        event = sessions.Rescued(rescued.ref, rescued.commit, rescued.why, files, task)
+        call.put_session(session, name, event, by=COVEY)

@@ -1,0 +1,379 @@
+"""The merger: builds what would land, tests it as it is, and lands it; one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from covey.app import runs as life
+from covey.app.changes import change, step
+from covey.app.merges import send_back
+from covey.app.sessions import alert
+from covey.app.verbs import Call
+from covey.config import Config
+from covey.core import merges, tasks
+from covey.core.launches import Launch, Observation
+from covey.core.merges import Merge, State
+from covey.core.sessions import COVEY
+from covey.core.tasks import Status, Task
+from covey.core.texts import redact
+from covey.errors import CoveyError, Refused
+from covey.git import candidates, landing
+from covey.git.candidates import Candidate, Conflict
+from covey.git.landing import Landed, Waits
+from covey.loops.desk import Desk
+from covey.loops.outfit import gate_env
+from covey.store import rows
+from covey.store.rows import Change
+
+GATE = ".gate-1"
+LOOK_EVERY = 0.05
+REST_EVERY = 2.0
+TAIL = 4000
+"""Characters of the gate's output that go back to the author."""
+OUTPUT = 64 * 1024
+
+log = logging.getLogger("covey.merger")
+
+
+@dataclass(frozen=True)
+class Line:
+    """Main's commit, and the commit on which the queue builds."""
+
+    main: str
+    head: str
+
+
+@dataclass(frozen=True)
+class Bad:
+    """Why a merge does not land: in one line, and as its author needs it."""
+
+    reason: str
+    story: str
+
+
+@dataclass(frozen=True)
+class Gate:
+    """How the gate ended: None if nobody saw it end."""
+
+    good: bool | None
+    bad: Bad | None = None
+
+
+@dataclass
+class Merger:
+    """Takes the oldest merge that may land, and brings it to its end before the next."""
+
+    desk: Desk
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    _gate: str | None = None
+    _told: str = ""
+    _begun: bool = False
+
+    def hear(self, changes: Iterable[Change]) -> None:
+        """Look again soon, if these changes can matter to the queue."""
+        if any(change.kind.startswith(("merge.", "fleet.", "task.approved")) for change in changes):
+            self.news.set()
+
+    async def run(self) -> None:
+        """Look and act for ever."""
+        while True:
+            more = False
+            try:
+                more = await self.tick()
+            except CoveyError as error:
+                log.warning("the merge queue could not be looked after: %s", error)
+                await asyncio.sleep(REST_EVERY)
+            except Exception:
+                log.exception("the merger failed")
+                await asyncio.sleep(REST_EVERY)
+            if not more:
+                try:
+                    async with asyncio.timeout(REST_EVERY):
+                        await self.news.wait()
+                except TimeoutError:
+                    pass
+            self.news.clear()
+
+    async def stop(self) -> None:
+        """End the gate, if it runs; its merge stays in the queue."""
+        gate = self._gate
+        if gate is not None:
+            await self.desk.beside(lambda: self.desk.runner.stop(gate))
+
+    async def tick(self) -> bool:
+        """Bring one merge to its end, and say whether there may be more to do."""
+        if not self._begun:
+            await self._pick_up()
+            self._begun = True
+        open_merges = await self.desk.read(self._open)
+        if open_merges is None:
+            return False
+        if any(merge.state is State.PASSED for merge in open_merges):
+            await self._follow()
+        check = self.desk.app.house.config.merge.check
+        ready = (merge for merge in open_merges if merge.state is State.QUEUED and (check or merge.approved))
+        merge = next(ready, None)
+        if merge is None:
+            return False
+        await self._take(merge)
+        return True
+
+    def _open(self, call: Call) -> list[Merge] | None:
+        return None if call.tx.fleet().paused else call.tx.open_merges()
+
+    async def _pick_up(self) -> None:
+        """Take up what a daemon before us left: tests are begun anew, and what had passed is looked for on main."""
+        for merge in await self.desk.read(lambda call: call.tx.open_merges()):
+            if merge.state is State.TESTING:
+                gate = merge.run
+                if gate is not None:
+                    await self.desk.beside(lambda gate=gate: self.desk.runner.stop(gate))  # type: ignore[misc]
+                await self._step(merge, merges.Requeued("covey was restarted while it was tested"))
+        if await self.desk.read(lambda call: any(one.state is State.PASSED for one in call.tx.open_merges())):
+            await self._settle()
+
+    async def _settle(self) -> None:
+        """Bring merges that passed in step with where their commits are: on main, on the way there, or nowhere."""
+        main = self._config().project.main
+        line = await self._line()
+        if line is None:
+            return
+        passed = [one for one in await self.desk.read(lambda call: call.tx.open_merges()) if one.state is State.PASSED]
+        for merge in passed:
+            commit = merge.candidate or ""
+            if await self._is_in(commit, line.main):
+                await self._landed(merge)
+            elif not await self._is_in(commit, line.head):
+                await self._step(merge, merges.Requeued(f"{main} moved on before it could land"))
+
+    async def _line(self) -> Line | None:
+        """Return where main is and where the queue builds; None if there is no main, or it went another way."""
+        main = self._config().project.main
+        found = await self.desk.beside(lambda: landing.landed_line(self.desk.project, main))
+        if found.main is None or found.head is None:
+            raise Refused(f"There is no branch {main} to land on.", hint="covey.toml names the branch.")
+        line = Line(found.main, found.head)
+        if found.diverged:
+            await self._rebuild(line)
+            return None
+        return line
+
+    async def _is_in(self, commit: str, head: str) -> bool:
+        return await self.desk.beside(lambda: candidates.is_ancestor(self.desk.project, commit, head))
+
+    async def _rebuild(self, line: Line) -> None:
+        """Begin again from main, which went another way than what had passed and waited for it."""
+        await self.desk.beside(lambda: landing.drop_landed(self.desk.project, line.head))
+        main = self._config().project.main
+        for merge in await self.desk.read(lambda call: call.tx.open_merges()):
+            if merge.state is State.PASSED:
+                await self._step(merge, merges.Requeued(f"{main} went another way while it waited"))
+
+    async def _follow(self) -> None:
+        """Let main follow to what has passed, if the checkout that has it allows that by now."""
+        main = self._config().project.main
+        outcome = await self.desk.beside(lambda: landing.follow(self.desk.project, main))
+        if isinstance(outcome, Waits):
+            await self._wait(outcome)
+        await self._settle()
+
+    # One merge
+
+    async def _take(self, merge: Merge) -> None:
+        config = self._config()
+        line = await self._line()
+        if line is None:
+            return
+        task = await self.desk.read(lambda call: call.tx.task(merge.task))
+        assert task is not None
+        built = await self.desk.beside(lambda: self._build(merge, task, line, config))
+        if isinstance(built, Bad):
+            await self._reject(merge, built)
+            return
+        untested = not config.merge.check
+        if not untested and not built.empty:
+            gate = await self._test(merge, built, config)
+            if gate.bad is not None:
+                await self._reject(merge, gate.bad)
+            if gate.good is not True:
+                return
+        passed = await self._step(merge, merges.Passed(built.commit, untested=untested))
+        if passed is not None:
+            await self._land(passed, line, built.commit)
+
+    def _build(self, merge: Merge, task: Task, line: Line, config: Config) -> Candidate | Bad:
+        project = self.desk.project
+        tip = candidates.resolve(project, merge.commit or f"refs/heads/{merge.branch}")
+        if tip is None:
+            what = f"commit {merge.commit}" if merge.commit else f"branch {merge.branch}"
+            return Bad(f"There is no {what}.", f"There is no {what} in this repository, so nothing could be merged.")
+        built = candidates.build(
+            project,
+            line.head,
+            tip,
+            policy="merge" if config.merge.policy == "merge" else "squash",
+            message=_message(merge, task),
+            author=(merge.session, f"{merge.session}@agents.local"),
+            at=None,
+        )
+        if isinstance(built, Conflict):
+            files = ", ".join(built.files[:20])
+            main = config.project.main
+            return Bad(
+                f"It conflicts with {main} in {files}."[:500],
+                f"Your work conflicts with what landed on {main} meanwhile, in: {files}.\n{built.message}\n"
+                f"Merge {line.head[:12]} into your branch, resolve the conflicts, and commit.",
+            )
+        return built
+
+    async def _test(self, merge: Merge, built: Candidate, config: Config) -> Gate:
+        """Run the gate on what would land, in the queue's own worktree."""
+
+        def begin(call: Call) -> Merge | None:
+            now = call.tx.get(rows.MERGES, merge.id)
+            if now is None or now.state is not State.QUEUED:
+                return None
+            return step(call, now, merges.Tested(built.commit, f"gate-{call.tx.next_seq}"), COVEY)
+
+        testing = await self.desk.write(begin)
+        if testing is None or testing.run is None:
+            return Gate(None)
+        self._gate = gate = testing.run
+        try:
+            await self.desk.beside(lambda: self._start_gate(gate, built.commit, config))
+            seen, late = await self._await_gate(gate, config.merge.check_minutes * 60)
+        except CoveyError as error:
+            await self._step(merge, merges.Requeued(f"the gate could not be run: {error}"))
+            raise
+        finally:
+            self._gate = None
+        output = await self.desk.beside(lambda: self._output(gate, seen))
+        await self.desk.beside(lambda: self.desk.runner.forget(gate))
+        if seen.code == 0 and not late:
+            return Gate(True)
+        if seen.code is None and not late:
+            await self._step(merge, merges.Requeued("the gate was ended by somebody else"))
+            return Gate(None)
+        return Gate(False, _failure(config, seen, output, late=late))
+
+    def _start_gate(self, gate: str, commit: str, config: Config) -> None:
+        path = self.desk.worktrees.gate(GATE, commit, pristine=config.merge.pristine)
+        env = gate_env() | {"PWD": str(path)}
+        self.desk.runner.start(gate, Launch(argv=("/bin/sh", "-c", config.merge.check), cwd=str(path), env=env))
+
+    async def _await_gate(self, gate: str, limit: float) -> tuple[Observation, bool]:
+        """Wait until the gate has ended, or end it when its time is over; standing still does not count."""
+        spent, last = 0.0, time.monotonic()
+        while True:
+            seen = await self.desk.beside(lambda: self.desk.runner.look(gate))
+            if not seen.alive:
+                return seen, False
+            now = time.monotonic()
+            spent, last = spent + (0.0 if seen.held else now - last), now
+            if spent > limit:
+                await self.desk.beside(lambda: self.desk.runner.stop(gate))
+                return await self.desk.beside(lambda: self.desk.runner.look(gate)), True
+            paused = (await self.desk.read(lambda call: call.tx.fleet())).paused
+            if paused is not seen.held:
+                await self.desk.beside(lambda paused=paused: self.desk.runner.hold(gate, on=paused))  # type: ignore[misc]
+            await asyncio.sleep(min(LOOK_EVERY + spent / 50, 1.0))
+
+    def _output(self, gate: str, seen: Observation) -> str:
+        data, _ = self.desk.runner.output(gate, max(seen.size - OUTPUT, 0))
+        return redact(data.decode(errors="replace"))
+
+    # The end of a merge
+
+    async def _land(self, merge: Merge, line: Line, commit: str) -> None:
+        """Bring main to a commit that passed, or let it wait where main can follow later."""
+        main, project = self._config().project.main, self.desk.project
+
+        def move() -> landing.Landed | landing.Waits | landing.Moved | None:
+            if commit == line.main:
+                return Landed(commit)
+            if line.head == line.main:
+                outcome = landing.land(project, main, line.main, commit)
+                if isinstance(outcome, Waits):
+                    landing.put_landed(project, commit, None)
+                return outcome
+            landing.put_landed(project, commit, line.head)
+            return landing.follow(project, main)
+
+        outcome = await self.desk.beside(move)
+        if isinstance(outcome, Landed):
+            self._told = ""
+        elif isinstance(outcome, Waits):
+            await self._wait(outcome)
+        await self._settle()
+
+    async def _wait(self, waits: Waits) -> None:
+        """Tell the person once why main cannot follow."""
+        if waits.sentence != self._told:
+            self._told = waits.sentence
+            await self.desk.write(lambda call: alert(call, "main_waits", waits.sentence, None, None))
+
+    async def _landed(self, merge: Merge) -> None:
+        """Write that a merge is on main; its task is done, and its branch is needed no more."""
+
+        def write(call: Call) -> None:
+            now, task = call.tx.get(rows.MERGES, merge.id), call.tx.task(merge.task)
+            if now is None or task is None or now.state is not State.PASSED or now.candidate is None:
+                return
+            step(call, now, merges.Landed(now.candidate), COVEY)
+            if task.status in (Status.MERGING, Status.REVIEW):
+                change(call, task, tasks.land(task, now.candidate), COVEY)
+
+        await self.desk.write(write)
+        await self.desk.beside(lambda: self._drop_branch(merge))
+
+    def _drop_branch(self, merge: Merge) -> None:
+        tip = candidates.resolve(self.desk.project, f"refs/heads/{merge.branch}")
+        if tip is not None and tip == merge.commit and merge.branch == life.branch_of(merge.task):
+            self.desk.worktrees.drop_branch(merge.branch, tip)
+
+    async def _reject(self, merge: Merge, bad: Bad) -> None:
+        """Send work back to its author, first in line, with all that it needs to mend it."""
+
+        def write(call: Call) -> None:
+            now, task = call.tx.get(rows.MERGES, merge.id), call.tx.task(merge.task)
+            if now is None or task is None or now.state not in merges.OPEN:
+                return
+            step(call, now, merges.Rejected(bad.reason), COVEY)
+            if task.status in (Status.MERGING, Status.REVIEW):
+                back = change(call, task, tasks.reject(task, merge.session, bad.story), COVEY)
+                life.put_back(call, send_back(call, back), bad.reason)
+
+        await self.desk.write(write)
+
+    async def _step(self, merge: Merge, event: merges.Event) -> Merge | None:
+        """Write a step of a merge, unless something else has become of it."""
+
+        def write(call: Call) -> Merge | None:
+            now = call.tx.get(rows.MERGES, merge.id)
+            if now is None or now.state not in merges.OPEN:
+                return None
+            return step(call, now, event, COVEY)
+
+        return await self.desk.write(write)
+
+    def _config(self) -> Config:
+        return self.desk.app.house.config
+
+
+def _message(merge: Merge, task: Task) -> str:
+    return f"{task.title}\n\nCovey-Task: {task.id}\nCovey-Session: {merge.session}\nCovey-Merge: {merge.id}\n"
+
+
+def _failure(config: Config, seen: Observation, output: str, *, late: bool) -> Bad:
+    if late:
+        what = f"The check took longer than {config.merge.check_minutes:g} minutes and was ended: {config.merge.check}"
+    elif seen.failure is not None:
+        what = f"The check could not be started: {seen.failure}"
+    else:
+        how = f"exit code {seen.code}" if (seen.code or 0) >= 0 else f"signal {-(seen.code or 0)}"
+        what = f"The check failed ({how}): {config.merge.check}"
+    return Bad(what[:500], f"{what}\nThe end of its output:\n{output.strip()[-TAIL:]}")
