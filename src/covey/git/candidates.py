@@ -1,0 +1,192 @@
+"""Candidates: what main would be with a branch in it, built from objects alone; no checkout is ever touched."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from covey.errors import NotFound, ToolFailed
+from covey.git.project import Project
+from covey.git.run import complaint, git, try_git
+
+PATIENCE = 120.0
+COVEY = {"GIT_COMMITTER_NAME": "covey", "GIT_COMMITTER_EMAIL": "covey@localhost"}
+"""Who moves branches and writes candidates, whatever the user's own name is."""
+
+LONGEST_MESSAGE = 4000
+
+Policy = Literal["merge", "squash"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A commit that holds `base` and what `tip` adds to it; when that is nothing, `commit` is `base`."""
+
+    commit: str
+    tree: str
+    base: str
+    tip: str
+    empty: bool
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Why two commits do not go together, and the files in question."""
+
+    files: tuple[str, ...]
+    message: str
+
+
+def build(
+    project: Project,
+    base: str,
+    tip: str,
+    *,
+    policy: Policy,
+    message: str,
+    author: tuple[str, str],
+    at: float | None = None,
+) -> Candidate | Conflict:
+    """Merge `tip` into `base` and commit the result on no branch; with `at`, twice gives the same commit twice."""
+    sides = _sides(project, base, tip)
+    merged = _merge(project, sides)
+    if isinstance(merged, Conflict):
+        return merged
+    if merged == sides.tree:
+        return Candidate(sides.base, sides.tree, sides.base, sides.tip, empty=True)
+    parents = (sides.base, sides.tip) if policy == "merge" else (sides.base,)
+    commit = _commit(project, merged, parents, message, author, at)
+    return Candidate(commit, merged, sides.base, sides.tip, empty=False)
+
+
+def resolve(project: Project, name: str) -> str | None:
+    """Return the hash of the commit that a name stands for, if there is one."""
+    asked = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", at=project.common)
+    return asked.stdout.decode().strip() if asked.returncode == 0 else None
+
+
+def is_ancestor(project: Project, old: str, new: str) -> bool:
+    """Say whether `new` contains `old`; a commit contains itself."""
+    asked = try_git("merge-base", "--is-ancestor", "--end-of-options", old, new, at=project.common)
+    if asked.returncode > 1:
+        raise ToolFailed(f"git merge-base failed: {complaint(asked)}.")
+    return asked.returncode == 0
+
+
+def changed_paths(project: Project, base: str, tip: str) -> list[str]:
+    """Return the paths that `tip` changed since it left `base`; a renamed file counts under both names."""
+    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
+    asked = try_git(*words, "--merge-base", "--end-of-options", base, tip, at=project.common, patience=PATIENCE)
+    if asked.returncode != 0:  # No common ancestor: then all that differs was changed.
+        return _names(git(*words, "--end-of-options", base, tip, at=project.common, patience=PATIENCE))
+    return _names(asked.stdout)
+
+
+def readable(name: bytes) -> str:
+    """Return a path as text that any surface can show; bytes that are no UTF-8 are written as escapes."""
+    return name.decode("utf-8", "backslashreplace")
+
+
+def settings(values: dict[str, str]) -> dict[str, str]:
+    """Return an environment that gives git these settings for one command, over what the user's files say."""
+    numbered = enumerate(values.items())
+    pairs = {
+        f"GIT_CONFIG_{part}_{n}": text
+        for n, pair in numbered
+        for part, text in zip(("KEY", "VALUE"), pair, strict=True)
+    }
+    return {"GIT_CONFIG_COUNT": str(len(values)), **pairs}
+
+
+def _names(printed: bytes) -> list[str]:
+    return [readable(name) for name in printed.split(b"\0") if name]
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both sides of a merge as hashes; `attributes` is the file that says how base wants its files merged."""
+
+    base: str
+    tree: str
+    tip: str
+    attributes: str | None
+
+
+def _sides(project: Project, base: str, tip: str) -> _Sides:
+    """Find both sides, in one process."""
+    names = (f"{base}^{{commit}}", f"{base}^{{tree}}", f"{tip}^{{commit}}", f"{base}:.gitattributes")
+    if any(not name.isprintable() for name in names):
+        raise NotFound("The name of a commit holds no line ends and the like.")
+    asked = git("cat-file", "--batch-check=%(objectname) found", at=project.common, stdin="\n".join(names).encode())
+    lines = asked.decode(errors="replace").splitlines()
+    found = [line.removesuffix(" found") if line.endswith(" found") else None for line in lines]
+    base_commit, tree, tip_commit, attributes = found
+    if base_commit is None or tree is None:
+        raise NotFound(f"There is no commit {base}.")
+    if tip_commit is None:
+        raise NotFound(f"There is no commit {tip}.")
+    return _Sides(base_commit, tree, tip_commit, attributes)
+
+
+def _merge(project: Project, sides: _Sides) -> str | Conflict:
+    """Return the tree of a merge; how files are merged is said by base, never by what lies in somebody's checkout."""
+    if sides.attributes is None:
+        return _merge_at(project, sides, project.common / "objects")
+    # Outside a checkout git reads no .gitattributes (merge=union and the like), so it gets one that holds only that.
+    with tempfile.TemporaryDirectory(prefix="covey-merge-") as folder:
+        text = git("cat-file", "blob", sides.attributes, at=project.common)
+        (Path(folder) / ".gitattributes").write_bytes(text)
+        return _merge_at(project, sides, Path(folder))
+
+
+def _merge_at(project: Project, sides: _Sides, folder: Path) -> str | Conflict:
+    env = {"GIT_DIR": str(project.common), "GIT_WORK_TREE": str(folder), "GIT_TERMINAL_PROMPT": "0"}
+    words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages")
+    asked = try_git(*words, sides.base, sides.tip, at=folder, env=env, patience=PATIENCE)
+    if asked.returncode == 0:
+        return asked.stdout.split(b"\0", 1)[0].decode()
+    if asked.returncode == 1:
+        return _conflict(asked.stdout)
+    if b"unrelated histories" in asked.stderr:
+        return Conflict((), "The two have no common ancestor: their histories are unrelated.")
+    raise ToolFailed(f"git merge-tree failed: {complaint(asked)}.")
+
+
+def _conflict(printed: bytes) -> Conflict:
+    """Read what merge-tree prints: tree, names, an empty name, then messages of (count, paths, kind, text)."""
+    fields = printed.split(b"\0")[1:]
+    end = fields.index(b"") if b"" in fields else len(fields)
+    files = dict.fromkeys(readable(name) for name in fields[:end])
+    texts, rest = [], fields[end + 1 :]
+    while rest and rest[0].isdigit():
+        count = int(rest[0])
+        paths, kind, text = rest[1 : count + 1], *rest[count + 1 : count + 3]
+        rest = rest[count + 3 :]
+        if kind != b"Auto-merging":
+            texts.append(readable(text).strip())
+            # A few kinds (a split rename of a folder) leave no file in the first list.
+            files.update(dict.fromkeys(readable(path) for path in paths) if end == 0 else {})
+    message = "\n".join(texts) or "The two change the same lines."
+    return Conflict(tuple(files), message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + " ...")
+
+
+def _commit(
+    project: Project, tree: str, parents: tuple[str, ...], message: str, author: tuple[str, str], at: float | None
+) -> str:
+    """Write one commit; neither signing, hooks nor the encoding that the user set have a part in it."""
+    name, email = author
+    env = {
+        **COVEY,
+        **settings({"i18n.commitEncoding": "UTF-8"}),
+        "GIT_AUTHOR_NAME": name.strip() or email,
+        "GIT_AUTHOR_EMAIL": email,
+    }
+    if at is not None:
+        env |= {"GIT_AUTHOR_DATE": f"@{int(at)} +0000", "GIT_COMMITTER_DATE": f"@{int(at)} +0000"}
+    text = message.replace("\0", "").encode("utf-8", "replace")
+    words = ["commit-tree", "--no-gpg-sign", tree]
+    for parent in parents:
+        words += ["-p", parent]
+    return git(*words, "-F", "-", at=project.common, stdin=text, env=env).decode().strip()
