@@ -100,9 +100,9 @@ def _settings(project: Project) -> tuple[Path, list[str]]:
 def _config(folder: Path, remotes: list[str]) -> str:
     quoted = str(folder).replace("\\", "\\\\").replace('"', '\\"')
     # Not signed: that is the user's key, and asking for it would wait for a person. Branches follow nothing: that
-    # would be written into the configuration that all share.
+    # would be written into the configuration that all share. Refs stay unpacked: packing main looks like moving it.
     lines = [
-        "[core]", f'hooksPath = "{quoted}"', "fsmonitor = false", "[gc]", "auto = 0", "[maintenance]", "auto = false",
+        "[core]", f'hooksPath = "{quoted}"', "fsmonitor = false", "[gc]", "auto = 0", "packRefs = false", "[maintenance]", "auto = false",
         "[advice]", "detachedHead = false", "[commit]", "gpgSign = false", "[tag]", "gpgSign = false",
         "[branch]", "autoSetupMerge = false", "autoSetupRebase = never", "[rebase]", "updateRefs = false",
         "[fetch]", "pruneTags = false",

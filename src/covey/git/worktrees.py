@@ -363,10 +363,11 @@ class Worktrees:
         if not (entry / "index").exists() or (entry / "info" / "sparse-checkout").exists():
             return
         listed = self._try_in(entry, path, "ls-files", "-v", "-z", lock=lock).stdout.split(b"\0")
-        hidden = [line[2:] for line in listed if line[:1] == b"S" or line[:1].islower()]
-        if hidden:
-            words = ("update-index", "--no-skip-worktree", "--no-assume-unchanged", "-z", "--stdin")
-            self._try_in(entry, path, *words, lock=lock, stdin=b"\0".join(hidden))
+        skipped = [line[2:] for line in listed if line[:1] in (b"S", b"s")]
+        assumed = [line[2:] for line in listed if line[:1].islower()]
+        for word, names in (("--no-skip-worktree", skipped), ("--no-assume-unchanged", assumed)):
+            if names:
+                self._try_in(entry, path, "update-index", word, "-z", "--stdin", lock=lock, stdin=b"\0".join(names))
 
     def _try_reset(self, entry: Path, path: Path, lock: int) -> CompletedProcess[bytes]:
         return self._try_in(entry, path, "reset", "--quiet", "--hard", lock=lock)
