@@ -1,0 +1,583 @@
+"""Carrying: one checkout goes from one commit to a later one as a fast-forward does, or stays as it is.
+
+git's own fast-forward writes files and index first and moves the branch last, holding no lock in between. Here both
+locks are held for the whole move, so that nothing the user starts meanwhile can meet a checkout that is half moved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import stat
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+from covey.errors import ToolFailed, Unavailable
+from covey.git.candidates import COVEY, readable, settings
+from covey.git.checkouts import Checkout
+from covey.git.run import complaint
+
+MARK = "covey-landing"
+"""The file that says which move is under way; while it lasts, index.lock is another name of it."""
+
+PRIVATE = "covey-index"
+SCRATCH = "covey-scratch"
+PATIENCE = 600.0
+SETTLED_NS = 100_000_000
+"""A git command moves HEAD right after it wrote the index; an index older than this has no such step to come."""
+
+LINGER = 0.004
+"""How long the lock outlasts the move, so that a command that read the old HEAD just before it meets the lock."""
+
+UNCHANGED = 1.0
+NEAR_NS = 5_000_000_000
+"""A lock on a branch lives for milliseconds: one that lies there for this long, made that near to ours, is ours."""
+
+SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "submodule.recurse": "false",
+    "core.filesRefLockTimeout": "1000",
+}
+
+LINK, GITLINK = b"120000", b"160000"
+Entry = tuple[bytes, bytes]
+"""Mode and hash of a file as git has it."""
+
+
+@dataclass(frozen=True)
+class Intent:
+    """The move that a lock was taken for, so that whoever finds it after a crash can finish it."""
+
+    main: str
+    expected: str
+    commit: str
+    late: bool = False
+    began: int = 0
+    locks: tuple[str, ...] = ()
+
+    def is_for(self, other: Intent) -> bool:
+        """Say whether both are the same move."""
+        return (self.main, self.expected, self.commit) == (other.main, other.expected, other.commit)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One path that differs between two commits."""
+
+    path: bytes
+    old: Entry | None
+    new: Entry | None
+
+
+@dataclass
+class Found:
+    """What a survey found on the paths that change: what is the user's, and what a broken move of ours left."""
+
+    blocking: list[bytes] = field(default_factory=list)
+    moved: list[Change] = field(default_factory=list)
+    torn: list[Change] = field(default_factory=list)
+    gone: list[Change] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """What stands in the way of carrying a checkout: files of the user, or what git said."""
+
+    files: tuple[str, ...]
+    said: str = ""
+
+
+class Hold:
+    """The lock on a checkout's index: while it is held, git starts no other change of that checkout."""
+
+    def __init__(self, checkout: Checkout, file: int, intent: Intent, interrupted: bool) -> None:
+        self.checkout = checkout
+        self.intent = intent
+        self.interrupted = interrupted
+        self.broken = False
+        self._file = file
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the lock back; a move that broke in the middle leaves its mark, so that the next one finishes it."""
+        if not self.broken:
+            os.ftruncate(self._file, 0)
+        _give_back(self.checkout.folder, self._file, forget=not self.broken)
+
+    def git(self, *words: str, index: str = "", stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """Run git in the checkout; the lock counts as held until it has ended, even when we die before it."""
+        process = self.start(*words, index=index)
+        try:
+            printed, said = process.communicate(stdin, timeout=PATIENCE)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            process.communicate()
+            raise ToolFailed(f"git {words[0]} did not end within {PATIENCE:g} s.") from error
+        return subprocess.CompletedProcess(words, process.returncode, printed, said)
+
+    def start(self, *words: str, index: str = "") -> subprocess.Popen[bytes]:
+        """Start git in the checkout, with pipes to talk to it."""
+        keep = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH")
+        inherited = {name: text for name, text in os.environ.items() if not name.startswith("GIT_") or name in keep}
+        own = {"GIT_DIR": str(self.checkout.folder), "GIT_WORK_TREE": str(self.checkout.path)}
+        if index:
+            own["GIT_INDEX_FILE"] = str(self.checkout.folder / index)
+        return subprocess.Popen(
+            ["git", *words],
+            cwd=self.checkout.path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**inherited, **COVEY, **settings(SETTINGS), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **own},
+            pass_fds=(self._file,),
+        )
+
+
+class Move:
+    """A branch that is about to move: prepared, nobody else can move it or the HEAD that stands for it."""
+
+    def __init__(self, hold: Hold) -> None:
+        intent = hold.intent
+        message = f"covey: land {intent.commit[:12]}"
+        self._process = hold.start("update-ref", "--stdin", "-m", message)
+        self.prepared = self._ask(
+            f"start\nupdate refs/heads/{intent.main} {intent.commit} {intent.expected}\nprepare\n", b"prepare: ok\n"
+        )
+
+    def __enter__(self) -> Move:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the branch: what was not committed has not happened."""
+        with contextlib.suppress(BrokenPipeError):
+            _pipe(self._process.stdin).close()
+        self._process.wait()
+        _pipe(self._process.stdout).close()
+        _pipe(self._process.stderr).close()
+
+    def commit(self) -> None:
+        """Move the branch."""
+        if not self._ask("commit\n", b"commit: ok\n"):
+            raise ToolFailed(f"git update-ref failed: {self.said()}.")
+
+    def said(self) -> str:
+        """Return why git did not prepare or make the move."""
+        _, said = self._process.communicate()
+        return complaint(subprocess.CompletedProcess((), self._process.returncode, b"", said))
+
+    def _ask(self, words: str, answer: bytes) -> bool:
+        with contextlib.suppress(BrokenPipeError):
+            _pipe(self._process.stdin).write(os.fsencode(words))
+            _pipe(self._process.stdin).flush()
+        # git ends at its first complaint, so that each line either comes or the pipe closes.
+        return any(line == answer for line in iter(_pipe(self._process.stdout).readline, b"") if line != b"start: ok\n")
+
+
+def take(checkout: Checkout, intent: Intent, patience: float) -> Hold | None:
+    """Take the lock of a checkout's index once nobody has it and what was done there last has ended."""
+    deadline = time.monotonic() + patience
+    while True:
+        hold = _try_take(checkout, intent)
+        if hold is not None and (hold.interrupted or _is_settled(checkout.folder)):
+            return hold
+        if hold is not None:
+            with hold:
+                pass
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(0.01)
+
+
+def carry(hold: Hold) -> Blocked | None:
+    """Bring files and index from the one commit to the other; when something blocks that, leave both as they were."""
+    try:
+        blocked = _carry(hold)
+        if blocked is not None:
+            undo(hold)
+    except BaseException:
+        hold.broken = True
+        raise
+    return blocked
+
+
+def undo(hold: Hold) -> None:
+    """Put back what this move wrote before it broke: files that have the new content since it began, and no others."""
+    found = _survey(hold, _changes(hold))
+    ours = [change for change in (*found.moved, *found.torn) if _is_newer(hold, _full(hold, change.path))]
+    ours += [change for change in found.gone if _is_newer(hold, os.path.dirname(_full(hold, change.path)))]
+    for change in ours:
+        if change.old is None:
+            os.unlink(_full(hold, change.path))
+            with contextlib.suppress(OSError):
+                os.removedirs(os.path.dirname(_full(hold, change.path)))
+    back = b"".join(change.path + b"\0" for change in ours if change.old is not None)
+    if back:
+        done = hold.git("checkout-index", "--force", "-z", "--stdin", index="index", stdin=back)
+        if done.returncode != 0:
+            raise ToolFailed(f"git checkout-index failed: {complaint(done)}.")
+
+
+def left_behind(folder: Path) -> Intent | None:
+    """Return the move that a crash left in a git folder, and clear away the mark of one that had done nothing."""
+    file = _open_mark(folder, create=False)
+    if file is None:
+        return None
+    try:
+        intent = _read(file)
+    except BaseException:
+        os.close(file)
+        raise
+    if intent is None:
+        _give_back(folder, file, forget=True)
+    else:
+        os.close(file)
+    return intent
+
+
+def _try_take(checkout: Checkout, intent: Intent) -> Hold | None:
+    folder = checkout.folder
+    file = _open_mark(folder, create=True)
+    if file is None:
+        return None
+    left = _read(file)
+    if not _is_ours(folder / "index.lock", file):
+        try:
+            os.link(folder / MARK, folder / "index.lock")
+        except FileExistsError:
+            if left is None:
+                (folder / MARK).unlink(missing_ok=True)
+            os.close(file)
+            return None
+        except OSError as error:
+            os.close(file)
+            raise Unavailable(f"The index of {checkout.path} cannot be locked: {error.strerror}.") from error
+    if left is not None:
+        _break_locks(left, os.fstat(file).st_mtime_ns)
+    _clear(folder)
+    interrupted = left is not None and left.is_for(intent)
+    began = left.began if left is not None and interrupted else os.fstat(file).st_mtime_ns
+    if not interrupted:
+        _write(file, intent)
+        began = os.fstat(file).st_mtime_ns
+    intent = replace(intent, began=began)
+    _write(file, intent)
+    return Hold(checkout, file, intent, interrupted)
+
+
+def _give_back(folder: Path, file: int, *, forget: bool) -> None:
+    _clear(folder)
+    if _is_ours(folder / "index.lock", file):
+        (folder / "index.lock").unlink()
+    if forget:
+        (folder / MARK).unlink(missing_ok=True)
+    os.close(file)
+
+
+def _open_mark(folder: Path, *, create: bool) -> int | None:
+    """Open and lock the mark of a git folder, unless a living process has it."""
+    while True:
+        try:
+            file = os.open(folder / MARK, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Unavailable(f"{folder} cannot be written: {error.strerror}.") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            return None
+        if _is_ours(folder / MARK, file):
+            return file
+        os.close(file)  # Its last holder removed it between our opening and locking it.
+
+
+def _is_ours(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(file))
+    except FileNotFoundError:
+        return False
+
+
+def _break_locks(left: Intent, asked: int) -> None:
+    """Remove the locks that a git of ours took for a move and died with: nobody else would.
+
+    They were made when the mark was written, they hold nothing or the commit that we land, and they do not go away.
+    """
+    ours = {path: seen for path in left.locks if (seen := _seen(path)) and _is_left(seen, left, asked)}
+    deadline = time.monotonic() + UNCHANGED
+    while ours and time.monotonic() < deadline:
+        time.sleep(0.02)
+        ours = {path: seen for path, seen in ours.items() if _seen(path) == seen}
+    for path in ours:
+        Path(path).unlink(missing_ok=True)
+
+
+def _is_left(seen: tuple[int, int, bytes], left: Intent, asked: int) -> bool:
+    _, made, content = seen
+    return abs(made - asked) < NEAR_NS and content.strip() in (b"", left.commit.encode())
+
+
+def _seen(path: str) -> tuple[int, int, bytes] | None:
+    try:
+        facts = os.lstat(path)
+        return facts.st_ino, facts.st_mtime_ns, Path(path).read_bytes()
+    except OSError:
+        return None
+
+
+def _read(file: int) -> Intent | None:
+    text = os.pread(file, 65536, 0)
+    try:
+        facts = json.loads(text)
+    except ValueError:
+        return None
+    return Intent(**{**facts, "locks": tuple(facts["locks"])})
+
+
+def _write(file: int, intent: Intent) -> None:
+    # One write, padded: a crash can leave the old text or the new one, never a mixture.
+    text = json.dumps(asdict(intent)).encode()
+    os.pwrite(file, text.ljust(os.fstat(file).st_size), 0)
+
+
+def _clear(folder: Path) -> None:
+    for name in (PRIVATE, SCRATCH):
+        (folder / name).unlink(missing_ok=True)
+        (folder / f"{name}.lock").unlink(missing_ok=True)
+
+
+def _is_settled(folder: Path) -> bool:
+    """Say whether the command that wrote the index last has also moved HEAD, as far as the clock can tell."""
+    try:
+        written = os.stat(folder / "index").st_mtime_ns
+    except FileNotFoundError:
+        return True
+    if not 0 <= time.time_ns() - written < SETTLED_NS:
+        return True
+    try:
+        return os.stat(folder / "logs/HEAD").st_mtime_ns >= written
+    except FileNotFoundError:
+        return False
+
+
+def _carry(hold: Hold) -> Blocked | None:
+    changes = _changes(hold)
+    _copy_index(hold, PRIVATE)
+    if hold.interrupted or any(_is_suspicious(hold, change) for change in changes):
+        blocked = _make_way(hold, changes)
+        if blocked is not None:
+            return blocked
+    done = _read_tree(hold)
+    if done.returncode != 0:
+        blocked = _make_way(hold, changes)
+        if blocked is not None:
+            return blocked
+        done = _read_tree(hold)
+        if done.returncode != 0:
+            return Blocked((), complaint(done))
+    os.replace(hold.checkout.folder / PRIVATE, hold.checkout.folder / "index")
+    return None
+
+
+def _read_tree(hold: Hold) -> subprocess.CompletedProcess[bytes]:
+    """Let git do what a fast-forward does to files and index; it refuses before it writes."""
+    return hold.git("read-tree", "-m", "-u", hold.intent.expected, hold.intent.commit, index=PRIVATE)
+
+
+def _copy_index(hold: Hold, name: str) -> None:
+    # With its time: git compares it with those of the files to know which of them it must read again.
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copy2(hold.checkout.folder / "index", hold.checkout.folder / name)
+
+
+def _changes(hold: Hold) -> list[Change]:
+    asked = hold.git("diff-tree", "-r", "-z", "--raw", "--no-renames", hold.intent.expected, hold.intent.commit)
+    if asked.returncode != 0:
+        raise ToolFailed(f"git diff-tree failed: {complaint(asked)}.")
+    fields = asked.stdout.split(b"\0")
+    changes = []
+    for facts, path in zip(fields[0::2], fields[1::2], strict=False):
+        old_mode, new_mode, old, new, _ = facts.lstrip(b":").split(b" ")
+        changes.append(Change(path, _entry(old_mode, old), _entry(new_mode, new)))
+    return changes
+
+
+def _entry(mode: bytes, name: bytes) -> Entry | None:
+    return None if mode == b"000000" else (mode, name)
+
+
+def _is_suspicious(hold: Hold, change: Change) -> bool:
+    """Say whether a path needs a survey: git would write over ignored files, and bring back a deleted one."""
+    here = _look(hold, change.path)
+    if change.new is None:
+        return False
+    if change.old is not None:
+        return here is None or stat.S_ISDIR(here.st_mode) != (change.old[0] == GITLINK)
+    return here is not None or _parent_in_the_way(hold, change.path) is not None
+
+
+def _look(hold: Hold, path: bytes) -> os.stat_result | None:
+    try:
+        return os.lstat(_full(hold, path))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _full(hold: Hold, path: bytes) -> bytes:
+    return os.path.join(os.fsencode(hold.checkout.path), path)
+
+
+def _parent_in_the_way(hold: Hold, path: bytes) -> bytes | None:
+    parts = path.split(b"/")
+    for count in range(1, len(parts)):
+        parent = b"/".join(parts[:count])
+        here = _look(hold, parent)
+        if here is None:
+            return None
+        if not stat.S_ISDIR(here.st_mode):
+            return parent
+    return None
+
+
+def _make_way(hold: Hold, changes: list[Change]) -> Blocked | None:
+    """Name the user's files that block a move; when none does, take what is already as it shall be for done."""
+    found = _survey(hold, changes)
+    blocking = list(found.blocking)
+    if not hold.interrupted:
+        blocking += [change.path for change in (*found.torn, *found.gone) if change.new is not None]
+    if blocking:
+        return Blocked(tuple(readable(path) for path in sorted(set(blocking))))
+    for change in found.torn:
+        os.unlink(_full(hold, change.path))
+    if found.moved:
+        paths = b"".join(change.path + b"\0" for change in found.moved)
+        done = hold.git("update-index", "-z", "--add", "--replace", "--stdin", index=PRIVATE, stdin=paths)
+        if done.returncode != 0:
+            return Blocked((), complaint(done))
+    # A file that was only touched looks changed to read-tree, which never compares contents.
+    hold.git("update-index", "-q", "--refresh", index=PRIVATE)
+    return None
+
+
+def _survey(hold: Hold, changes: list[Change]) -> Found:
+    """Compare, for each path that changes, both commits with the index and with the file that is there."""
+    index, sparse = _entries(hold, "index")
+    files = _files(hold, [change.path for change in changes])
+    found = Found()
+    for change in changes:
+        staged = index.get(change.path)
+        if staged == change.new:
+            continue  # git keeps such an entry, and the file with it.
+        if staged != change.old:
+            found.blocking.append(change.path)
+            continue
+        found.blocking += _things_in_the_way(hold, change, index)
+        here = _look(hold, change.path)
+        if _is_submodule(change) or (here is not None and stat.S_ISDIR(here.st_mode)):
+            continue  # git judges submodules; a folder was judged by what is in it.
+        _judge(hold, change, files.get(change.path), change.path in sparse, found)
+    return found
+
+
+def _is_submodule(change: Change) -> bool:
+    return any(entry is not None and entry[0] == GITLINK for entry in (change.old, change.new))
+
+
+def _judge(hold: Hold, change: Change, here: Entry | None, sparse: bool, found: Found) -> None:
+    """Sort one path whose index entry is the old one by the file that is there."""
+    if here == change.old or (here is None and sparse):
+        return
+    if here is None:
+        found.gone.append(change)
+    elif here == change.new:
+        found.moved.append(change)
+    elif change.new is not None and _is_beginning(hold, change):
+        found.torn.append(change)
+    else:
+        found.blocking.append(change.path)
+
+
+def _things_in_the_way(hold: Hold, change: Change, index: dict[bytes, Entry]) -> list[bytes]:
+    """Return what is not git's and lies where a file shall be: something above it, or a folder in its place."""
+    if change.new is None:
+        return []
+    parent = _parent_in_the_way(hold, change.path)
+    if parent is not None:
+        return [] if parent in index else [parent]
+    here = _look(hold, change.path)
+    if change.new[0] == GITLINK or here is None or not stat.S_ISDIR(here.st_mode):
+        return []
+    return [path for path in _files_under(hold, change.path) if path not in index]
+
+
+def _files_under(hold: Hold, path: bytes) -> Iterator[bytes]:
+    root = os.fsencode(hold.checkout.path)
+    for folder, _, names in os.walk(os.path.join(root, path)):
+        yield from (os.path.relpath(os.path.join(folder, name), root) for name in names)
+
+
+def _entries(hold: Hold, index: str) -> tuple[dict[bytes, Entry], set[bytes]]:
+    """Return what an index holds by path, and the paths that it keeps out of the checkout."""
+    asked = hold.git("ls-files", "--stage", "-t", "-z", index=index)
+    if asked.returncode != 0:
+        raise ToolFailed(f"git ls-files failed: {complaint(asked)}.")
+    entries: dict[bytes, Entry] = {}
+    sparse = set()
+    for line in asked.stdout.split(b"\0")[:-1]:
+        facts, _, path = line.partition(b"\t")
+        tag, mode, name, stage = facts.split(b" ")
+        entries[path] = (mode, name) if stage == b"0" else (b"conflict", name)
+        if tag == b"S":
+            sparse.add(path)
+    return entries, sparse
+
+
+def _files(hold: Hold, paths: list[bytes]) -> dict[bytes, Entry]:
+    """Return the files that are there as git would store them, through the user's own filters."""
+    looked = ((path, _look(hold, path)) for path in paths if _parent_in_the_way(hold, path) is None)
+    there = {path for path, here in looked if here is not None and not stat.S_ISDIR(here.st_mode)}
+    (hold.checkout.folder / SCRATCH).unlink(missing_ok=True)
+    _copy_index(hold, SCRATCH)
+    named = b"".join(path + b"\0" for path in sorted(there))
+    done = hold.git("update-index", "-z", "--add", "--replace", "--stdin", index=SCRATCH, stdin=named)
+    if done.returncode != 0:
+        raise ToolFailed(f"git update-index failed: {complaint(done)}.")
+    entries, _ = _entries(hold, SCRATCH)
+    return {path: entries[path] for path in there if path in entries}
+
+
+def _is_beginning(hold: Hold, change: Change) -> bool:
+    """Say whether a file is the first part of what shall be there: a write cut off by a crash, nothing to lose."""
+    if change.new is None or change.new[0] == LINK:
+        return False
+    wanted = hold.git("cat-file", "--filters", f"{hold.intent.commit}:{os.fsdecode(change.path)}")
+    try:
+        with open(_full(hold, change.path), "rb") as file:
+            return wanted.returncode == 0 and wanted.stdout.startswith(file.read(len(wanted.stdout) + 1))
+    except OSError:
+        return False
+
+
+def _is_newer(hold: Hold, path: bytes) -> bool:
+    while True:
+        try:
+            return os.lstat(path).st_ctime_ns >= hold.intent.began
+        except (FileNotFoundError, NotADirectoryError):
+            path = os.path.dirname(path)
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None
+    return stream

@@ -1,0 +1,247 @@
+"""Landing: main moves to a tested commit together with the checkout that holds it, or nothing changes at all."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, replace
+
+from covey.errors import Invalid, Refused
+from covey.git import carry, checkouts
+from covey.git.candidates import COVEY, is_ancestor, resolve, settings
+from covey.git.carry import Blocked, Hold, Intent, Move
+from covey.git.checkouts import Checkout
+from covey.git.project import Project
+from covey.git.run import complaint, try_git
+
+LANDED = "refs/covey/landed"
+"""The newest commit that passed the gate while main could not follow."""
+
+PATIENCE = 1.0
+LOOKS = 10
+STALE = 60.0
+
+
+@dataclass(frozen=True)
+class Landed:
+    """Main holds this commit, and so does the checkout of main, if there is one."""
+
+    commit: str
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Main is where it was: the user's files that are in the way, and one sentence for the user."""
+
+    files: tuple[str, ...]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Main is not where it was expected to be, or not there at all."""
+
+    main: str | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """Main's commit, the commit on which the queue builds, and whether the user has committed beside that."""
+
+    main: str | None
+    head: str | None
+    diverged: bool
+
+
+Outcome = Landed | Waits | Moved
+
+
+def land(project: Project, main: str, expected: str, commit: str) -> Outcome:
+    """Bring main from `expected` to `commit`, a descendant, or change nothing; landing twice is landing once."""
+    if not is_ancestor(project, expected, commit):
+        raise Invalid(f"{commit[:12]} does not descend from {expected[:12]}, so main cannot go there.")
+    recover(project)
+    intent = Intent(main, expected, commit)
+    for _ in range(LOOKS):
+        outcome = _land(project, intent)
+        if outcome is not None:
+            return outcome
+    return Waits((), f"The checkouts of {main} change all the time; {main} follows when they rest.")
+
+
+def recover(project: Project) -> list[Outcome]:
+    """Finish or undo the moves that a crash left half done, and give back their locks."""
+    outcomes = []
+    for folder in checkouts.git_folders(project):
+        intent = carry.left_behind(folder)
+        path = checkouts.path_of(project, folder)
+        if intent is None or path is None or not path.is_dir():
+            continue
+        checkout = Checkout(path, folder)
+        outcome = _join(project, checkout, intent) if intent.late else _land_in(project, checkout, intent)
+        outcomes.append(outcome or Waits((), f"{path} changes at this moment."))
+    return outcomes
+
+
+def landed_line(project: Project, main: str) -> Line:
+    """Return where main is and where the queue builds; a landed commit that main holds by now is forgotten."""
+    at, landed = resolve(project, f"refs/heads/{main}"), resolve(project, LANDED)
+    if landed is None or at is None:
+        return Line(at, landed or at, diverged=False)
+    if is_ancestor(project, landed, at):
+        drop_landed(project, landed)
+        return Line(at, at, diverged=False)
+    return Line(at, landed, diverged=not is_ancestor(project, at, landed))
+
+
+def put_landed(project: Project, commit: str, expected: str | None) -> None:
+    """Let the queue build on `commit`; refused when another than `expected` is there."""
+    _swap(project, commit, expected or "")
+
+
+def drop_landed(project: Project, expected: str) -> None:
+    """Forget the landed commit; refused when another than `expected` is there."""
+    _swap(project, None, expected)
+
+
+def follow(project: Project, main: str) -> Outcome | None:
+    """Bring main to what has landed while it could not move; nothing is returned when there is no such commit."""
+    line = landed_line(project, main)
+    if line.main is None or line.head is None or line.head == line.main:
+        return None if line.main is not None or line.head is None else Moved(None)
+    if line.diverged:
+        return Moved(line.main)
+    outcome = land(project, main, line.main, line.head)
+    if isinstance(outcome, Landed):
+        drop_landed(project, line.head)
+    return outcome
+
+
+def _swap(project: Project, commit: str | None, expected: str) -> None:
+    words = ["-d", LANDED, expected] if commit is None else [LANDED, commit, expected]
+    done = try_git("update-ref", *words, at=project.common, env=_quiet())
+    if done.returncode != 0:
+        raise Refused(f"What has landed was changed by another: {complaint(done)}.")
+
+
+def _quiet() -> dict[str, str]:
+    return {**COVEY, **settings({"core.hooksPath": os.devnull})}
+
+
+def _land(project: Project, intent: Intent) -> Outcome | None:
+    """Look where main is checked out and move it accordingly; nothing is returned when that has just changed."""
+    found = checkouts.holding(project, intent.main)
+    if not found:
+        return _land_aside(project, intent)
+    if len(found) > 1:
+        places = " and ".join(str(checkout.path) for checkout in found)
+        return _unless_done(
+            project, intent, f"{intent.main} is checked out in {places}, and can move only with one checkout."
+        )
+    if found[0].obstacle:
+        return _unless_done(
+            project, intent, f"{intent.main} is checked out in {found[0].path}, and {found[0].obstacle}."
+        )
+    return _land_in(project, found[0], intent)
+
+
+def _land_in(project: Project, checkout: Checkout, intent: Intent) -> Outcome | None:
+    """Move main together with the one checkout that holds it, both under lock."""
+    locks = (checkout.folder / "HEAD.lock", project.common / f"refs/heads/{intent.main}.lock")
+    hold = carry.take(checkout, replace(intent, locks=tuple(map(str, locks))), PATIENCE)
+    if hold is None:
+        return _unless_done(
+            project, intent, f"Another git command is at work in {checkout.path}, or left its index.lock."
+        )
+    with hold:
+        outcome = _move(project, hold)
+        if hold.interrupted and not isinstance(outcome, Landed):
+            carry.undo(hold)
+        if isinstance(outcome, Landed):
+            time.sleep(carry.LINGER)
+    return outcome
+
+
+def _move(project: Project, hold: Hold) -> Outcome | None:
+    intent, checkout = hold.intent, hold.checkout
+    begun = checkouts.unfinished(checkout.folder)
+    if begun:
+        return Waits((), f"In {checkout.path} {begun} is under way; {intent.main} follows when it has ended.")
+    with Move(hold) as move:
+        if not move.prepared:
+            return _unless_done(project, intent, f"{intent.main} cannot be moved: {move.said()}.")
+        if not checkouts.is_on(checkout, intent.main):
+            return None
+        blocked = carry.carry(hold)
+        if blocked is not None:
+            return _waits(checkout, intent, blocked)
+        # From here on the checkout is there already: if this fails, the next landing only has to move the branch.
+        hold.broken = True
+        move.commit()
+        hold.broken = False
+    return Landed(intent.commit)
+
+
+def _waits(checkout: Checkout, intent: Intent, blocked: Blocked) -> Waits:
+    if not blocked.files:
+        return Waits((), f"git could not update {checkout.path}: {blocked.said}.")
+    few = ", ".join(blocked.files[:3]) + (f" and {len(blocked.files) - 3} more" if len(blocked.files) > 3 else "")
+    return Waits(blocked.files, f"Changes of yours in {checkout.path} are in the way of {intent.main}: {few}.")
+
+
+def _unless_done(project: Project, intent: Intent, sentence: str) -> Outcome:
+    """Say why main waits, unless it has landed already or has moved elsewhere."""
+    at = resolve(project, f"refs/heads/{intent.main}")
+    if at is not None and at != intent.expected and is_ancestor(project, intent.commit, at):
+        return Landed(intent.commit)
+    return Moved(at) if at != intent.expected else Waits((), sentence)
+
+
+def _land_aside(project: Project, intent: Intent) -> Outcome:
+    """Move main where no checkout holds it, and take along one that came to it in the same moment."""
+    if not _set_main(project, intent, intent.commit, intent.expected):
+        return _unless_done(project, intent, f"{intent.main} is locked by another git command.")
+    _await_switches(project)
+    for checkout in checkouts.holding(project, intent.main):
+        late = replace(intent, late=True)
+        outcome = _join(project, checkout, late) if not checkout.obstacle else None
+        if isinstance(outcome, Waits):
+            if _set_main(project, intent, intent.expected, intent.commit):
+                return outcome
+            return _unless_done(project, intent, outcome.sentence)
+    return Landed(intent.commit)
+
+
+def _join(project: Project, checkout: Checkout, intent: Intent) -> Outcome | None:
+    """Bring a checkout to main that was made from main's old commit while main moved."""
+    hold = carry.take(checkout, intent, PATIENCE)
+    if hold is None:
+        return Waits((), f"Another git command is at work in {checkout.path}.")
+    with hold:
+        at = resolve(project, f"refs/heads/{intent.main}")
+        if at != intent.commit or not checkouts.is_on(checkout, intent.main):
+            if hold.interrupted:
+                carry.undo(hold)
+            return None
+        blocked = carry.carry(hold)
+    return Landed(intent.commit) if blocked is None else _waits(checkout, intent, blocked)
+
+
+def _set_main(project: Project, intent: Intent, commit: str, expected: str) -> bool:
+    words = ("update-ref", "-m", f"covey: land {commit[:12]}", f"refs/heads/{intent.main}", commit, expected)
+    return try_git(*words, at=project.common, env=_quiet()).returncode == 0
+
+
+def _await_switches(project: Project) -> None:
+    """Wait until the commands that change a checkout at this moment have ended: one may be on its way to main."""
+    deadline = time.monotonic() + PATIENCE
+    locks = [folder / "index.lock" for folder in checkouts.git_folders(project)]
+    while any(_is_fresh(lock) for lock in locks) and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def _is_fresh(lock: os.PathLike[str]) -> bool:
+    try:
+        return time.time() - os.stat(lock).st_mtime < STALE
+    except OSError:
+        return False
