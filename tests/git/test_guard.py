@@ -146,6 +146,23 @@ def test_a_fetch_brings_the_remote_and_no_tags(tmp_path: Path) -> None:
     assert (tmp_path / "repo" / ".git" / "config").read_bytes() == settings
 
 
+def test_a_push_goes_to_other_repositories_and_not_into_its_own(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repo")
+    other = make_repository(tmp_path / "other.git", bare=True)
+    write_hook(repository / ".git" / "hooks" / "pre-push", f"cat >> {tmp_path}/pushed")
+    git_out(repository, "remote", "add", "self", str(repository))
+    session = Session(repository)
+    session.commit("x", "1\n")
+    for place in (".", str(repository), f"file://{repository}/.git", "../../repo", "self"):
+        for ref in ("refs/heads/more", "refs/tags/v1", "refs/heads/covey/T-2"):
+            session.may_not("push", place, f"HEAD:{ref}", because="cannot push into its own repository")
+    for place in (str(other), f"file://{other}", str(tmp_path / "other")):
+        done = session.git("push", place, "HEAD:refs/heads/x")
+        assert done.returncode == 0, done.stderr
+    assert "refs/heads/x" in (tmp_path / "pushed").read_text()
+    assert git_out(other, "rev-parse", "x") == session.may("rev-parse", "HEAD")
+
+
 def test_a_repository_that_a_session_makes_elsewhere_is_free(tmp_path: Path) -> None:
     session = Session(make_repository(tmp_path / "repo"))
     other = make_repository(session.path / "scratch")
@@ -259,7 +276,7 @@ def test_the_guard_follows_the_users_hooks_and_writes_nothing_when_it_is_current
     project = find(repository)
     folder = project.state / "guard"
     write_guard(project, folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["config", "reference-transaction"]
+    assert sorted(path.name for path in folder.iterdir()) == ["config", "pre-push", "reference-transaction"]
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert write_guard(project, folder) == folder
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
@@ -269,5 +286,5 @@ def test_the_guard_follows_the_users_hooks_and_writes_nothing_when_it_is_current
     (repository / ".git" / "hooks" / "pre-commit").unlink()
     (folder / "reference-transaction").write_text("#!/bin/sh\nexit 0\n")
     write_guard(project, folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["config", "reference-transaction"]
+    assert sorted(path.name for path in folder.iterdir()) == ["config", "pre-push", "reference-transaction"]
     assert "refs/stash" in (folder / "reference-transaction").read_text()

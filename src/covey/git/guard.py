@@ -20,10 +20,11 @@ from covey.git.run import try_git
 CONFIG = "config"
 _HOOKS = (
     "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
-    "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "post-rewrite", "pre-auto-gc",
+    "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "post-rewrite", "pre-auto-gc",
     "sendemail-validate", "post-index-change", "push-to-checkout",
 )  # fmt: skip
 _TRANSACTION = "reference-transaction"
+_BEFORE_PUSH = "pre-push"
 _REFUSE = r"""#!/bin/sh
 # Written by covey: a session changes its own branches, and nothing that all worktrees share.
 no() {
@@ -53,11 +54,33 @@ _CHAIN = r"""if [ -x @HOOK@ ]; then
   printf '%s' "$lines" | @HOOK@ "$@"
 fi
 """
-_STUB = """#!/bin/sh
-# Written by covey: the hook that is yours goes on working for sessions.
-[ -x @HOOK@ ] || exit 0
+_PUSH = r"""#!/bin/sh
+# Written by covey: git forgets a session's settings when it pushes into a repository of this machine.
+place=${2#file://}
+[ -d "$place" ] || place=$place.git
+if [ -d "$place" ]; then
+  here=$PWD
+  cd -P "$place" || exit 1
+  link=.git
+  [ ! -f .git ] || read -r link <.git
+  link=${link#gitdir: }
+  [ ! -d "$link" ] || cd -P "$link" || exit 1
+  case $PWD/ in
+  @COMMON@/*)
+    printf 'covey: %s\n' "a session cannot push into its own repository: commit on your own branch, \
+and covey lands it." >&2
+    exit 1
+    ;;
+  esac
+  cd "$here" || exit 1
+fi
+"""
+_EXEC = """[ -x @HOOK@ ] || exit 0
 exec @HOOK@ "$@"
 """
+_STUB = f"""#!/bin/sh
+# Written by covey: the hook that is yours goes on working for sessions.
+{_EXEC}"""
 
 
 def write_guard(project: Project, folder: Path) -> Path:
@@ -66,6 +89,7 @@ def write_guard(project: Project, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {CONFIG: _config(folder, remotes), _TRANSACTION: _transaction(hooks)}
     wanted |= {name: _STUB.replace("@HOOK@", _word(hooks / name)) for name in _HOOKS if _may_run(hooks / name)}
+    wanted[_BEFORE_PUSH] = _push(project, hooks)
     for name, text in wanted.items():
         if not _stands(folder / name, text):
             write_whole(folder / name, text, 0o644 if name == CONFIG else 0o755)
@@ -102,10 +126,10 @@ def _config(folder: Path, remotes: list[str]) -> str:
     # Not signed: that is the user's key, and asking for it would wait for a person. Branches follow nothing: that
     # would be written into the configuration that all share. Refs stay unpacked: packing main looks like moving it.
     lines = [
-        "[core]", f'hooksPath = "{quoted}"', "fsmonitor = false", "[gc]", "auto = 0", "packRefs = false", "[maintenance]", "auto = false",
-        "[advice]", "detachedHead = false", "[commit]", "gpgSign = false", "[tag]", "gpgSign = false",
-        "[branch]", "autoSetupMerge = false", "autoSetupRebase = never", "[rebase]", "updateRefs = false",
-        "[fetch]", "pruneTags = false",
+        "[core]", f'hooksPath = "{quoted}"', "fsmonitor = false", "[gc]", "auto = 0", "packRefs = false",
+        "[maintenance]", "auto = false", "[advice]", "detachedHead = false", "[commit]", "gpgSign = false",
+        "[tag]", "gpgSign = false", "[branch]", "autoSetupMerge = false", "autoSetupRebase = never",
+        "[rebase]", "updateRefs = false", "[fetch]", "pruneTags = false",
     ]  # fmt: skip
     for name in remotes:
         section = name.replace("\\", "\\\\").replace('"', '\\"')
@@ -118,6 +142,12 @@ def _transaction(hooks: Path) -> str:
     if not _may_run(own):
         return _REFUSE.replace("@KEEP@", "") + "exit 0\n"
     return _REFUSE.replace("@KEEP@", _KEEP) + _CHAIN.replace("@HOOK@", _word(own))
+
+
+def _push(project: Project, hooks: Path) -> str:
+    own = hooks / _BEFORE_PUSH
+    guard = _PUSH.replace("@COMMON@", shlex.quote(os.path.realpath(project.common)))
+    return guard if not _may_run(own) else guard + _EXEC.replace("@HOOK@", _word(own))
 
 
 def _may_run(hook: Path) -> bool:
