@@ -394,8 +394,21 @@ def test_the_files_of_a_worktree_that_git_has_forgotten_are_kept_beside_it(tmp_p
     git_out(worktrees.project.root, "worktree", "prune")
     (tmp_path / "away").rename(path)
     worktrees.prepare("ada", "covey/T-1", "main")
-    [kept] = worktrees.folder.glob(".aside-ada-*")
+    [kept] = worktrees.folder.glob(".covey-aside-ada-*")
     assert (kept / "precious").read_text() == "work\n"
+
+
+@pytest.mark.parametrize("name", ["ada", ".gate-1", "a.lock"])
+def test_a_record_that_a_crash_of_the_machine_cut_off_does_no_harm(tmp_path: Path, name: str) -> None:
+    worktrees = make_worktrees(tmp_path)
+    tip = worktrees.prepare(name, "covey/T-1", "main")
+    (worktrees.project.state / "worktrees" / f"{name}.made").write_bytes(b"")
+    worktrees.prepare("bob", "covey/T-2", "main")
+    assert len(worktrees.list()) == 2
+    worktrees.prepare(name, "covey/T-1", "main")
+    assert_stands(worktrees, name, "covey/T-1", tip)
+    worktrees.remove(name)
+    assert [listed.name for listed in worktrees.list()] == ["bob"]
 
 
 def test_a_repository_that_a_session_made_in_its_worktree_is_kept(tmp_path: Path) -> None:

@@ -102,9 +102,9 @@ def forget_unfinished(entry: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def clear_locks(entry: Path, *more: Path) -> None:
-    """Remove the lock files that a killed git left in a worktree's own folder, and those named."""
-    for lock in (*entry.glob("*.lock"), *(entry / "refs").rglob("*.lock"), *more):
+def clear_locks(entry: Path) -> None:
+    """Remove the lock files that a killed git left in a worktree's own folder."""
+    for lock in (*entry.glob("*.lock"), *(entry / "refs").rglob("*.lock")):
         clear_left_behind(lock)
 
 

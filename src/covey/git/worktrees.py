@@ -21,7 +21,7 @@ from subprocess import CompletedProcess
 from covey.errors import Invalid, Refused, ToolFailed
 from covey.git import entries
 from covey.git.guard import session_env
-from covey.git.locks import held
+from covey.git.locks import clear_left_behind, held
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
 from covey.git.upstream import Upstream
@@ -29,7 +29,8 @@ from covey.git.upstream import Upstream
 BRANCHES = "covey/"
 """What the branches of sessions begin with."""
 CHECKOUT_PATIENCE = 600.0
-TRASH = ".trash-"
+TRASH = ".covey-trash-"
+ASIDE = ".covey-aside-"
 
 _NAME = re.compile(r"\.?[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _ALONE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c",
@@ -118,7 +119,8 @@ class Worktrees:
             start, tip = self._commit(base), self._tip(branch)
             entry, path, is_new = self._make(name, start, lock)
             entries.forget_unfinished(entry)
-            entries.clear_locks(entry, self.project.common / "refs" / "heads" / f"{branch}.lock")
+            entries.clear_locks(entry)
+            clear_left_behind(self._branch_lock(branch))
             self._free(branch, besides=entry)
             if tip is None or not self._is_ahead(tip, start):
                 self._git("update-ref", f"refs/heads/{branch}", start, tip or "0" * len(start), lock=lock)
@@ -206,7 +208,7 @@ class Worktrees:
             raise Refused(
                 f"The branch {branch} is checked out in {self._place(holder)}.", hint="Release it there first."
             )
-        entries.clear_locks(self.project.common / "none", self.project.common / "refs" / "heads" / f"{branch}.lock")
+        clear_left_behind(self._branch_lock(branch))
         if self._tip(branch) != tip:
             return False
         done = self._try("update-ref", "-d", f"refs/heads/{branch}", tip)
@@ -241,8 +243,11 @@ class Worktrees:
         branch = entries.branch(entry)
         tip = None if branch is None else self._tip(branch)
         if tip is not None:
-            entries.clear_locks(entry, entry / "HEAD.lock")
+            clear_left_behind(entry / "HEAD.lock")
             self._in(entry, self.project.common, "update-ref", "--no-deref", "HEAD", tip)
+
+    def _branch_lock(self, branch: str) -> Path:
+        return self.project.common / "refs" / "heads" / f"{branch}.lock"
 
     def _git_dirs(self) -> Sequence[Path]:
         return [self.project.common, *entries.entries(self.project.common)]
@@ -317,7 +322,7 @@ class Worktrees:
         with contextlib.suppress(FileNotFoundError):
             (record.path / ".git").unlink()
         if record.path.exists() and not _is_empty_folder(record.path):
-            record.path.rename(record.path.with_name(f".aside-{record.name}-{secrets.token_hex(4)}"))
+            record.path.rename(record.path.with_name(f"{ASIDE}{record.name}-{secrets.token_hex(4)}"))
 
     def _set_repository_aside(self, record: _Record) -> None:
         """Keep a repository that the session made in place of its worktree's link."""
@@ -436,10 +441,11 @@ class Worktrees:
             return _Record(name, Path(os.path.normpath(self.project.common / said["path"])), said["id"])
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError) as error:
-            raise Refused(
-                f"{self._record_file(name)} cannot be read: {error}.", hint="Remove that file and the worktree."
-            ) from error
+        except (ValueError, KeyError, TypeError):
+            # Cut off by a crash of the machine: that it exists still says that we made this one.
+            path = self.folder / name
+            found = (entry for entry in entries.entries(self.project.common) if entries.place(entry) == path)
+            return _Record(name, path, next((entry.name for entry in found), _plain_id(name)))
 
     def _write_record(self, record: _Record) -> None:
         said = {"id": record.id, "path": os.path.relpath(record.path, self.project.common)}
@@ -500,9 +506,13 @@ def _checked_output(words: tuple[str, ...], done: CompletedProcess[bytes]) -> by
 
 def _free_id(common: Path, name: str) -> str:
     """Return how git will call a worktree: its folder's name with a number if that is taken."""
-    plain = re.sub(r"\.lock\Z", "-lock", re.sub(r"\A\.", "-", name.replace("..", "--"))).rstrip(".")
+    plain = _plain_id(name)
     taken = {entry.name for entry in entries.entries(common)}
     return next(f"{plain}{number or ''}" for number in range(len(taken) + 1) if f"{plain}{number or ''}" not in taken)
+
+
+def _plain_id(name: str) -> str:
+    return re.sub(r"\.lock\Z", "-lock", re.sub(r"\A\.", "-", name.replace("..", "--"))).rstrip(".")
 
 
 def _is_empty_folder(path: Path) -> bool:
