@@ -224,13 +224,13 @@ def test_a_run_stopped_before_it_started_never_starts(place: Place, tmp_path: Pa
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_a_program_leaves_behind_ends_before_the_run_does(place: Place) -> None:
-    script = """
-(trap 'sleep 0.2; echo last words; exit' TERM; echo left; while :; do sleep 0.01; done) &
-setsid sh -c 'trap "" TERM; echo hidden; while :; do sleep 0.05; done' &
-while [ "$(wc -l < output_of_run)" != 2 ]; do sleep 0.01; done
+def test_what_a_program_leaves_behind_ends_before_the_run_does(place: Place, tmp_path: Path) -> None:
+    script = f"""
+(trap 'sleep 0.2; echo last words; exit' TERM; touch {tmp_path}/left; while :; do sleep 0.01; done) &
+setsid sh -c 'trap "" TERM; touch {tmp_path}/hidden; while :; do sleep 0.05; done' &
+while [ ! -e {tmp_path}/left -o ! -e {tmp_path}/hidden ]; do sleep 0.01; done
 exit 4
-""".replace("output_of_run", f"{place.folder}/run-1/output")
+"""
     place.start("run-1", shell(script))
     wait_until(lambda: not place.runner.look("run-1").alive, "the end")
     seen, text = place.runner.look("run-1"), place.text("run-1")
@@ -238,6 +238,20 @@ exit 4
     assert seen.code == 4
     assert text.endswith("last words\n")
     assert seen.size == len(text)
+
+
+def test_a_stop_that_meets_a_start_leaves_nothing_alive(place: Place) -> None:
+    for n in range(25):
+        run = f"run-{n}"
+        starting = threading.Thread(target=place.start, args=(run, shell("sleep 1000 & exec sleep 1000")))
+        starting.start()
+        wait_until(lambda: n % 2 == 0 or not starting.is_alive() or (place.folder / run).exists(), "a moment")  # noqa: B023
+        place.runner.stop(run)
+        seen = place.runner.look(run)
+        starting.join()
+        assert seen.known and not seen.alive
+        assert place.runner.look(run) == seen
+        assert not place.processes(run)
 
 
 # Starting twice

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import marshal
 import os
 import signal
@@ -33,7 +34,7 @@ def here(tmp_path: Path) -> Iterator[Place]:
 
 def wrapper_of(place: Place, run_id: str) -> int:
     """Return the pid of the wrapper, by its own word."""
-    return int((place.folder / run_id / "started").read_text())
+    return int((place.folder / run_id / "started").readlink().name)
 
 
 def kill_wrapper(place: Place, run_id: str) -> None:
@@ -45,9 +46,8 @@ def kill_wrapper(place: Place, run_id: str) -> None:
 FAMILY = """
 sleep 1000 & echo $!
 setsid sleep 1000 & echo $!
-setsid sh -c 'trap "" TERM HUP; (while :; do sleep 0.01; done) & echo $!; wait' &
 echo $$
-echo all
+setsid sh -c 'trap "" TERM HUP; (while :; do sleep 0.01; done) & echo $!; echo all; wait' &
 wait
 """
 
@@ -61,6 +61,7 @@ def test_a_killed_wrapper_takes_the_program_and_all_that_it_started_with_it(here
     pids, others = ([int(word) for word in here.text(run).split() if word != "all"] for run in ("run-1", "run-2"))
     here.runner.hold("run-1", on=held)
     kill_wrapper(here, "run-1")
+    wait_until(lambda: not alive(pids[2]), "the end of the program, though nobody looks")
     seen = here.runner.look("run-1")
     assert not any(map(alive, pids))
     assert (seen.known, seen.alive, seen.code, seen.held) == (True, False, None, False)
@@ -158,8 +159,23 @@ def test_a_launch_that_arrives_in_part_starts_nothing_and_a_later_start_does(her
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_start_that_cannot_be_noted_does_nothing_and_can_be_repeated(here: Place, tmp_path: Path) -> None:
-    obstacle = here.folder / "run-1" / "started.new"
+def test_a_wrapper_that_comes_late_starts_nothing(here: Place, tmp_path: Path) -> None:
+    here.start("run-1", shell("exit 3"))
+    here.ended("run-1")
+    here.runner.stop("run-2")
+    here.start("run-3", shell("exec sleep 1000"))
+    letter = marshal.dumps(([b"/bin/touch", bytes(tmp_path / "ran")], b"/", {}, None, False, False))
+    for run in ("run-1", "run-2", "run-3"):
+        before = here.runner.look(run)
+        words = [sys.executable, "-I", "-S", process.WRAPPER, str(here.folder / run)]
+        ended = subprocess.run(words, input=letter, capture_output=True, check=True)
+        assert ended.stdout == b"done"
+        assert here.runner.look(run) == before
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_start_that_fails_on_the_disk_does_nothing_and_can_be_repeated(here: Place, tmp_path: Path) -> None:
+    obstacle = here.folder / "run-1" / "output"
     obstacle.mkdir(parents=True)
     launch = shell(f"echo x >> {tmp_path}/starts")
     with pytest.raises(Unavailable, match="could not be started: Is a directory"):
@@ -185,6 +201,18 @@ def test_a_hold_that_cannot_be_noted_is_none(here: Place, monkeypatch: pytest.Mo
     with pytest.raises(Unavailable, match="does not stand still"):
         here.runner.hold("run-1", on=True)
     wait_until(lambda: all(state(pid) == "S" for pid in here.processes("run-1")), "that it goes on")
+
+
+def test_two_who_type_take_turns(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "TYPE_PATIENCE", 0.1)
+    here.start("run-1", shell("exec cat", typed=True))
+    with (here.folder / "run-1" / "input").open("wb", buffering=0) as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(Unavailable, match="else is typing"):
+            here.runner.type("run-1", "hello")
+    here.runner.type("run-1", "again")
+    here.says("run-1", "again\n")
+    assert here.text("run-1") == "again\n"
 
 
 def test_errors_are_kept_apart_if_asked_and_only_their_end_is_read(here: Place) -> None:

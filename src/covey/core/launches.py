@@ -13,7 +13,7 @@ class Launch:
     argv: tuple[str, ...]
     cwd: str
     env: Mapping[str, str] = field(default_factory=dict)
-    """The whole environment of the program; nothing is inherited."""
+    """The whole environment of the program; nothing is inherited, and a runner adds only its mark (COVEY_RUN...)."""
     stdin: str | None = None
     """What it reads, and then the end of file; None gives it an empty one."""
     typed: bool = False
@@ -27,7 +27,7 @@ class Observation:
     """What a runner sees of a run."""
 
     known: bool
-    """It was started here once."""
+    """It was started here once, or stopped before it could be; it is never started again."""
     alive: bool
     """Something of it may still write; a run that is not alive stays so."""
     code: int | None = None

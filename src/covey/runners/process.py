@@ -36,6 +36,7 @@ SWEEP_PATIENCE = 2.0
 TYPE_PATIENCE = 2.0
 PAGE = os.sysconf("SC_PAGESIZE")
 
+STOPPED = "stopped"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 LOCK = struct.Struct("hhqqi4x")
 """What fcntl calls `struct flock`: type, whence, start, length, pid."""
@@ -52,14 +53,14 @@ class ProcessRunner:
         """Start a run, and return when its program runs or could not be; one that was started already is left alone."""
         run = self._run(run_id)
         letter = _letter(launch)
-        if _exists(f"{run}/started") or _exists(f"{run}/stopped"):
+        if _started(run) is not None:
             return
         try:
             os.makedirs(run, mode=0o700, exist_ok=True)
             answer = _call_wrapper(run, letter)
         except (OSError, subprocess.TimeoutExpired) as error:
             answer = str(error)
-        if answer == "done" or _exists(f"{run}/started"):
+        if answer == "done" or _started(run) is not None:
             return
         raise Unavailable(
             f"Run {run_id} could not be started: {answer.removeprefix('failed ') or 'its wrapper was killed'}.",
@@ -72,12 +73,14 @@ class ProcessRunner:
         code = _read(f"{run}/rc", 0, 32)
         if code or _exists(f"{run}/lost"):
             return _ended(run, code)
-        # In this order: who is past this mark and does not hold the lock has ended, whoever begins meanwhile.
-        started = _exists(f"{run}/started")
+        # In this order: who is past this mark and does not hold the lock has ended. Before it, nothing has begun.
+        started = _started(run)
+        if started is None:
+            return Observation(known=False, alive=False)
+        if started == STOPPED:
+            return Observation(known=True, alive=False, failure="It was stopped before it had started.")
         if _holder(run) is None:
-            return _let_go(run) if started else _never_started(run)
-        if not started and not _exists(f"{run}/started"):
-            return Observation(known=False, alive=False)  # It may begin in a moment, or fail to.
+            return _let_go(run)
         return Observation(known=True, alive=True, size=_size(run), held=_exists(f"{run}/held"))
 
     def output(self, run_id: str, since: int) -> tuple[bytes, int]:
@@ -219,12 +222,6 @@ def _holder(run: str) -> int | None:
     return None if kind == fcntl.F_UNLCK else int(pid)
 
 
-def _never_started(run: str) -> Observation:
-    if _exists(f"{run}/stopped"):
-        return Observation(known=True, alive=False, failure="It was stopped before it had started.")
-    return Observation(known=False, alive=False)
-
-
 def _let_go(run: str) -> Observation:
     """Return what is left of a run whose wrapper is gone: it said how the run ended, or was killed before."""
     code = _read(f"{run}/rc", 0, 32)
@@ -239,6 +236,14 @@ def _let_go(run: str) -> Observation:
 def _ended(run: str, code: bytes) -> Observation:
     failure = _read(f"{run}/failure", 0, 8192).decode(errors="replace") or None
     return Observation(known=True, alive=False, code=int(code) if code else None, size=_size(run), failure=failure)
+
+
+def _started(run: str) -> str | None:
+    """Return the mark of a run that began or never will: the pid of its wrapper, or that it was stopped before."""
+    try:
+        return os.readlink(f"{run}/started")
+    except FileNotFoundError:
+        return None
 
 
 def _exists(path: str) -> bool:
@@ -301,14 +306,14 @@ def _take_turn(file: int) -> None:
 
 
 def _prevent(run: str, run_id: str) -> None:
-    """Make sure that a run which never started never will. A wrapper looks for this mark after it has the lock."""
-    if _exists(f"{run}/started") or _exists(f"{run}/stopped"):
+    """Make sure that a run which has not begun never does: of this mark and the wrapper's, only one can be made."""
+    if _started(run) is not None:
         return
     try:
         os.makedirs(run, mode=0o700, exist_ok=True)
-        file = os.open(f"{run}/stopped", os.O_CREAT | os.O_WRONLY, 0o600)
-        os.fsync(file)
-        os.close(file)
+        os.symlink(STOPPED, f"{run}/started")
+    except FileExistsError:
+        pass
     except OSError as error:
         raise Unavailable(f"Run {run_id} could not be stopped: {error.strerror}.", hint="Look at the disk.") from None
 

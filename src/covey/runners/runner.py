@@ -23,10 +23,10 @@ class Runner(Protocol):
         """Let a text arrive at the run's input; refuse one that takes none."""
 
     def stop(self, run_id: str) -> None:
-        """End a run with all that it started, first kindly and soon not; already gone is fine."""
+        """End a run with all that it started, first kindly and soon not; one that has not begun never will."""
 
     def hold(self, run_id: str, *, on: bool) -> None:
         """Let a run and all that it started stand still, or go on; already so, or gone, is fine."""
 
     def forget(self, run_id: str) -> None:
-        """Remove what is only needed while a run lives, and keep its output."""
+        """Remove what is only needed while a run lives, and keep its output; refuse for one that lives."""

@@ -70,27 +70,39 @@ def take_lock() -> bool:
             if time.monotonic() > deadline:
                 raise
         else:
-            return not (os.path.exists("started") or os.path.exists("stopped"))
-        if os.path.exists("started") or os.path.exists("stopped"):
+            return not os.path.lexists("started")
+        if os.path.lexists("started"):
             return False
         time.sleep(0.002)
 
 
-def begin(folder: str, launch: Launch) -> Run:
-    """Start the program; from here on the run counts as started, also if the program cannot be."""
+def begin(folder: str, launch: Launch) -> Run | None:
+    """Start the program, unless the run was stopped meanwhile; the run then counts as started, even if that fails."""
     argv, cwd, env, stdin, typed, apart = launch
     env[b"COVEY_RUN"] = os.path.basename(folder).encode(errors="surrogateescape")
     env[b"COVEY_RUN_FOLDER"] = folder.encode(errors="surrogateescape")
     output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     errors = os.open("errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if apart else output
     source = open_typed(stdin or b"") if typed else open_given(stdin)
-    write_whole("started", b"%d\n" % os.getpid())  # On disk before anything is done, so that it is never done twice.
+    if not note_start():
+        return None
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     pid, problem = spawn(argv, cwd, env, (source, output, errors))
     os.close(source)
     if problem:
         write_if_possible("failure", problem)
     return Run(pid, outputs=(output, errors))
+
+
+def note_start() -> bool:
+    """Note on the disk that the run begins, before anything is done, so that it never begins twice."""
+    try:
+        os.symlink(str(os.getpid()), "started")  # A link is made whole, and once: by us, or by whoever stops the run.
+    except FileExistsError:
+        return False
+    sync_folder(".")
+    sync_folder("..")
+    return True
 
 
 def open_given(text: bytes | None) -> int:
@@ -347,7 +359,12 @@ def write_whole(name: str, data: bytes) -> None:
     finally:
         os.close(file)
     os.rename(f"{name}.new", name)
-    folder = os.open(".", os.O_RDONLY)
+    sync_folder(".")
+
+
+def sync_folder(path: str) -> None:
+    """Bring the names in a folder to the disk."""
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
