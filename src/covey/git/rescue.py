@@ -1,0 +1,251 @@
+"""Never lose work: what git itself would not keep of a worktree, kept in a commit of its own.
+
+`refs/covey/rescue/<session>/<time>` names a commit. Its parents are HEAD and every commit that only the worktree
+reaches. Its tree:
+
+    meta.json       who, why and when, how much, and what was left out
+    files.json      every path that is not as HEAD has it; modes, empty folders
+    work/           the worktree as it lay on disk, without filters; unchanged files are HEAD's own objects
+    index           the index, byte for byte
+    staged/         objects that the index or an unfinished merge names, by their names
+    state.tar       what git keeps of the worktree beside those: an unfinished merge or rebase, the reflog, submodules
+    nested/0.tar    the .git of each nested repository, byte for byte
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from covey.errors import NotFound, Refused, ToolFailed
+from covey.git.project import Project
+from covey.git.rescue_git import PrivateGit, private_git, refs_git
+from covey.git.rescue_keep import is_underway, keep_files, kinds_of, named_objects, state_of, unreached
+from covey.git.rescue_look import GITLINK, Head, Place, find_place, look_at_disk, read_head, read_index, read_tree
+from covey.git.rescue_parts import Counts, Work, staged_oids, staged_paths, write_commit, write_rescue
+from covey.git.run import complaint
+
+REFS = "refs/covey/rescue/"
+IGNORED_LIMIT = 100 * 1024 * 1024
+"""Bytes of ignored files that a rescue keeps, the smallest first."""
+KEEP_DAYS = 14.0
+TRIES = 1000
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rescued:
+    """One rescue, as it says of itself."""
+
+    name: str
+    ref: str
+    commit: str
+    session: str
+    time: float
+    why: str = ""
+    task: str | None = None
+    branch: str | None = None
+    head: str | None = None
+    counts: Counts
+    nested: tuple[str, ...] = ()
+    left_out: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Details:
+    """One rescue with every path in it: `files` and `left_out` have path, status or why, and size."""
+
+    rescued: Rescued
+    files: list[dict[str, Any]]
+    left_out: list[dict[str, Any]]
+
+
+def rescue(
+    project: Project,
+    worktree: Path,
+    *,
+    session: str,
+    why: str,
+    task: str | None = None,
+    at: float,
+    ignored_limit: int = IGNORED_LIMIT,
+) -> Rescued | None:
+    """Keep what git would lose if the worktree were removed, without changing it; None if there is no such thing.
+
+    When this raises, the worktree must stay: something in it could not be kept.
+    """
+    if not worktree.is_dir():
+        return None
+    worktree = Path(os.path.abspath(worktree))
+    with private_git(project, worktree) as git:
+        work = _look(git, worktree, ignored_limit)
+        kinds = kinds_of(git, named_objects(work.place, work.state) | staged_oids(work))
+        commits = [oid for oid, kind in kinds.items() if kind == "commit"]
+        head = work.head.commit
+        tips = unreached(git, {*commits, *([head] if head else [])}, session)
+        staged = staged_paths(work)
+        if not (tips or staged or is_underway(work.place) or work.kept.repositories or _would_lose(work)):
+            return None
+        tree, meta = write_rescue(
+            git, work, kinds, staged, tips, {"session": session, "why": why, "task": task, "time": at}
+        )
+        parents = [*([head] if head else []), *(tip for tip in tips if tip != head)]
+        commit = write_commit(git, tree, parents, f"Rescue of {session}: {why}\n")
+    name = _name_it(project, session, at, commit)
+    return _described(name, commit, meta)
+
+
+def _look(git: PrivateGit, worktree: Path, ignored_limit: int) -> Work:
+    place = find_place(git.project, worktree)
+    head = read_head(git.project, place)
+    tree = read_tree(git, head.commit)
+    if tree is None:
+        head = Head(head.branch, None)
+    base = tree or {}
+    raw, index_time = _raw_index(place)
+    index = read_index(git, place)
+    if index is None and head.commit is not None:
+        git.run("read-tree", head.commit)  # so that git can still tell what is ignored
+    entries = index or {}
+    links = {path for path, known in base.items() if known.mode == GITLINK}
+    links |= {path for path, staged in entries.items() if staged[0].mode == GITLINK}
+    disk = look_at_disk(git, base.keys() | entries.keys(), links)
+    kept = keep_files(git, base, entries, disk, index_time, ignored_limit)
+    return Work(place, head, base, entries, disk, kept, state_of(place), raw)
+
+
+def _raw_index(place: Place) -> tuple[bytes | None, int]:
+    """Return the index byte for byte, and when it was written."""
+    if place.own is None:
+        return None, 0
+    try:
+        with open(place.own / "index", "rb") as file:
+            return file.read(), os.fstat(file.fileno()).st_mtime_ns
+    except OSError:
+        return None, 0
+
+
+def _would_lose(work: Work) -> bool:
+    never_filled = work.raw_index is None and not work.disk.files
+    if never_filled:  # made, and its checkout not begun
+        return False
+    lost = any(entry.reason for entry in work.kept.entries if entry.status != "ignored")
+    return lost or not work.kept.caches_only
+
+
+def _name_it(project: Project, session: str, at: float, commit: str) -> str:
+    """Give a rescue a name that no other ever had at this moment, and return it."""
+    moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
+    for number in range(TRIES):
+        name = f"{session}/{moment}" + (f"-{number}" if number else "")
+        done = refs_git(project, "update-ref", REFS + name, commit, "0" * len(commit))
+        if done.returncode == 0:
+            return name
+        if refs_git(project, "rev-parse", "--verify", "--quiet", REFS + name).returncode != 0:
+            raise ToolFailed(f"{REFS}{name} could not be made: {complaint(done)}.")
+    raise ToolFailed(f"There are {TRIES} rescues of {session} at {moment} already.")
+
+
+# Finding
+
+
+def find_rescues(project: Project, session: str | None = None) -> list[Rescued]:
+    """Return the rescues there are, of one session or all, the newest first."""
+    below = f"{REFS}{session}/" if session else REFS
+    listed = refs_git(project, "for-each-ref", "--format=%(objectname) %(refname)", below)
+    if listed.returncode != 0:
+        raise ToolFailed(f"The rescues cannot be listed: {complaint(listed)}.")
+    found = [line.partition(" ")[::2] for line in listed.stdout.decode().splitlines()]
+    metas = read_objects(project, [f"{commit}:meta.json" for commit, _ in found])
+    rescues = [
+        _described(ref.removeprefix(REFS), commit, json.loads(meta) if meta else {})
+        for (commit, ref), meta in zip(found, metas, strict=True)
+    ]
+    return sorted(rescues, key=lambda one: (one.time, len(one.name), one.name), reverse=True)
+
+
+def _described(name: str, commit: str, meta: dict[str, Any]) -> Rescued:
+    return Rescued(
+        name=name,
+        ref=REFS + name,
+        commit=commit,
+        session=meta.get("session", name.partition("/")[0]),
+        time=meta.get("time", 0.0),
+        why=meta.get("why", ""),
+        task=meta.get("task"),
+        branch=meta.get("branch"),
+        head=meta.get("head"),
+        counts=Counts(**meta.get("counts", {})),
+        nested=tuple(meta.get("nested", ())),
+        left_out=tuple(meta.get("left_out", ())),
+    )
+
+
+def find_rescue(project: Project, name: str) -> Rescued:
+    """Return the rescue that a name means: session/time, a beginning of that, a session's newest, or the whole ref."""
+    every = find_rescues(project)
+    short = name.removeprefix(REFS)
+    exact = [one for one in every if one.name == short] or [one for one in every if one.session == short][:1]
+    if exact:
+        return exact[0]
+    found = [one for one in every if short and one.name.startswith(short)]
+    if len(found) > 1:
+        some = ", ".join(one.name for one in found[:3])
+        raise Refused(f"{len(found)} rescues begin with {name[:80]}.", hint=f"Say more of it: {some}.")
+    if not found:
+        near = difflib.get_close_matches(short, [one.name for one in every], 1, 0.4)
+        hint = f"Did you mean {near[0]}?" if near else "covey rescue list shows what there is."
+        raise NotFound(f"There is no rescue {name[:80]}.", hint=hint)
+    return found[0]
+
+
+def show(project: Project, name: str) -> Details:
+    """Return one rescue with every path in it."""
+    found = find_rescue(project, name)
+    (content,) = read_objects(project, [f"{found.commit}:files.json"])
+    if content is None:
+        raise ToolFailed(f"{found.ref} is damaged: it has no files.json.")
+    files = json.loads(content)
+    return Details(found, files["files"], files["left_out"])
+
+
+def read_objects(project: Project, names: list[str]) -> list[bytes | None]:
+    """Return the contents of some objects in one call of git; None for each that is not there."""
+    if not names:
+        return []
+    asked = refs_git(project, "cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
+    if asked.returncode != 0:
+        raise ToolFailed(f"git cat-file failed: {complaint(asked)}.")
+    contents: list[bytes | None] = []
+    at = 0
+    for _ in names:
+        end = asked.stdout.index(b"\n", at)
+        words = asked.stdout[at:end].split()
+        at = end + 1
+        if words[-1] == b"missing":
+            contents.append(None)
+            continue
+        size = int(words[-1])
+        contents.append(asked.stdout[at : at + size])
+        at += size + 1
+    return contents
+
+
+def expire(
+    project: Project, ended: Callable[[str], float | None], now: float, keep_days: float = KEEP_DAYS
+) -> list[str]:
+    """Remove the rescues of sessions that ended `keep_days` ago, and return their names; None means not ended."""
+    gone: list[str] = []
+    for one in find_rescues(project):
+        end = ended(one.session)
+        if end is None or now - max(end, one.time) <= keep_days * DAY:
+            continue
+        if refs_git(project, "update-ref", "-d", one.ref, one.commit).returncode == 0:
+            gone.append(one.name)
+    return gone

@@ -1,0 +1,261 @@
+"""What lies in a worktree: its HEAD, its index and every file on disk, read without changing or running any of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from covey.git.project import Project
+from covey.git.rescue_git import PrivateGit, refs_git
+
+GITLINK = 0o160000
+SYMLINK = 0o120000
+SKIPPED = 0x40000000
+"""The flag of an index entry whose file is meant to be absent."""
+CACHE_TAG = b"CACHEDIR.TAG"
+
+_SYMBOLIC = re.compile(r"ref: (refs/\S+)\s*\Z")
+_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
+_TREE_LINE = re.compile(rb"(\d{6}) \w+ ([0-9a-f]+) +(\d+|-)\t([^\0]+)\0")
+_INDEX_LINE = re.compile(
+    rb"(\d{6}) ([0-9a-f]+) (\d)\t([^\0]+)\0"
+    rb"  ctime: (\d+):(\d+)\n  mtime: (\d+):(\d+)\n  dev: \d+\tino: (\d+)\n  uid: (\d+)\tgid: (\d+)\n"
+    rb"  size: (\d+)\tflags: ([0-9a-f]+)\n"
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a worktree is, and the folder in which git keeps its HEAD and index; None if that is lost."""
+
+    worktree: Path
+    own: Path | None
+
+
+@dataclass(frozen=True)
+class Head:
+    """The branch and the commit of a worktree, as far as they can be told."""
+
+    branch: str | None
+    commit: str | None
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """A file as HEAD has it."""
+
+    mode: int
+    oid: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Staged:
+    """One entry of the index, with what git noted of the file when it last knew it to be the same."""
+
+    mode: int
+    oid: str
+    stage: int
+    noted: tuple[int, ...]
+    flags: int
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Something that a rescue did not keep."""
+
+    path: bytes
+    size: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file or link on disk: `untracked` tells what git does not know from what it was told to ignore."""
+
+    stat: os.stat_result
+    untracked: bool
+    cache: bool
+
+
+@dataclass
+class Disk:
+    """All that lies in a worktree."""
+
+    files: dict[bytes, Found] = field(default_factory=dict)
+    folders: dict[bytes, int] = field(default_factory=dict)
+    repositories: dict[bytes, Found] = field(default_factory=dict)
+    """What no tree of git can hold: the .git of nested repositories, and names like it."""
+    left_out: list[LeftOut] = field(default_factory=list)
+    unread: set[bytes] = field(default_factory=set)
+
+
+def find_place(project: Project, worktree: Path) -> Place:
+    """Return where git keeps what belongs to a worktree, also if the worktree has lost the way there."""
+    entry = worktree / ".git"
+    if entry.is_dir() and os.path.samefile(entry, project.common):
+        return Place(worktree, project.common)
+    named = _first_line(entry).removeprefix("gitdir: ")
+    if named and (own := (worktree / named)).is_dir() and own.resolve().parent == _linked(project):
+        return Place(worktree, own.resolve())
+    for own in sorted(_linked(project).glob("*")):
+        said = _first_line(own / "gitdir")
+        if said and Path(os.path.normpath(own / said)) in (entry, worktree.resolve() / ".git"):
+            return Place(worktree, own)
+    return Place(worktree, None)
+
+
+def _linked(project: Project) -> Path:
+    return project.common.resolve() / "worktrees"
+
+
+def _first_line(path: Path) -> str:
+    try:
+        if not path.is_file():
+            return ""
+        return path.read_bytes()[:8192].decode(errors="surrogateescape").strip()
+    except OSError:
+        return ""
+
+
+def read_head(project: Project, place: Place) -> Head:
+    """Return the worktree's HEAD; if it is damaged, the last one that its reflog tells of."""
+    said = _first_line(place.own / "HEAD") if place.own else ""
+    symbolic = _SYMBOLIC.match(said)
+    branch = symbolic.group(1) if symbolic else None
+    wanted = branch or (said if _NAME.match(said) else None)
+    if wanted is None and place.own is not None:
+        lines = reflog_lines(place.own)
+        wanted = lines[-1][1] if lines else None
+    if wanted is None:
+        return Head(None, None)
+    asked = refs_git(project, "rev-parse", "--verify", "--quiet", f"{wanted}^{{commit}}")
+    return Head(branch, asked.stdout.decode().strip() if asked.returncode == 0 else None)
+
+
+def reflog_lines(own: Path) -> list[tuple[str, str]]:
+    """Return from where to where HEAD moved, the latest last."""
+    try:
+        lines = (own / "logs" / "HEAD").read_bytes().decode(errors="replace").splitlines()
+    except OSError:
+        return []
+    moves = (line.split(" ", 2)[:2] for line in lines)
+    return [(move[0], move[1]) for move in moves if len(move) == 2 and all(map(_NAME.match, move))]
+
+
+def read_tree(git: PrivateGit, commit: str | None) -> dict[bytes, Tracked] | None:
+    """Return every file of a commit by its path, or None if it cannot be read."""
+    if commit is None:
+        return None
+    asked = git.ask("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
+    if asked.returncode != 0:
+        return None
+    return {
+        path: Tracked(int(mode, 8), oid.decode(), -1 if size == b"-" else int(size))
+        for mode, oid, size, path in _TREE_LINE.findall(asked.stdout)
+    }
+
+
+def read_index(git: PrivateGit, place: Place) -> dict[bytes, list[Staged]] | None:
+    """Copy the worktree's index into the private folder and return its entries, or None if it cannot be read."""
+    if place.own is None:
+        return None
+    try:
+        for shared in place.own.glob("sharedindex.*"):
+            shutil.copy2(shared, git.folder / shared.name)
+        shutil.copy2(place.own / "index", git.index)
+    except OSError:
+        return None
+    asked = git.ask("ls-files", "-z", "--stage", "--debug")
+    if asked.returncode != 0:
+        git.index.unlink(missing_ok=True)
+        return None
+    entries: dict[bytes, list[Staged]] = {}
+    for mode, oid, stage, path, *noted, flags in _INDEX_LINE.findall(asked.stdout):
+        entry = Staged(int(mode, 8), oid.decode(), int(stage), tuple(map(int, noted)), int(flags, 16))
+        entries.setdefault(path, []).append(entry)
+    return entries
+
+
+def noted_of(found: os.stat_result) -> tuple[int, ...]:
+    """Return of a file on disk what git notes of it in the index."""
+    second = 1_000_000_000
+    changed, modified = found.st_ctime_ns, found.st_mtime_ns
+    facts = (
+        *divmod(changed, second),
+        *divmod(modified, second),
+        found.st_ino,
+        found.st_uid,
+        found.st_gid,
+        found.st_size,
+    )
+    return tuple(fact & 0xFFFFFFFF for fact in facts)
+
+
+def look_at_disk(git: PrivateGit, known: set[bytes], links: set[bytes]) -> Disk:
+    """Walk the whole worktree, nested repositories too; `known` are paths of HEAD or index, `links` its submodules."""
+    asked = git.ask("ls-files", "-z", "--others", "--exclude-standard")
+    # If git cannot tell what is ignored, nothing is: too much is kept then, never too little.
+    told = asked.returncode == 0
+    others = {path for path in asked.stdout.split(b"\0") if path}
+    disk = Disk()
+    root = os.fsencode(git.worktree)
+    pending = [(b"", not told, False)]
+    while pending:
+        folder, untracked, cache = pending.pop()
+        prefix = folder + b"/" if folder else b""
+        untracked = untracked or prefix in others or folder in links
+        try:
+            with os.scandir(os.path.join(root, folder)) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            disk.left_out.append(LeftOut(prefix, 0, _reason(error)))
+            disk.unread.add(folder)
+            continue
+        cache = cache or any(entry.name == CACHE_TAG for entry in found)
+        for entry in found:
+            path = prefix + entry.name
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError as error:
+                if not isinstance(error, FileNotFoundError):
+                    disk.left_out.append(LeftOut(path, 0, _reason(error)))
+                continue
+            here = Found(status, untracked or path in others, cache)
+            if not folder and entry.name == b".git" and not _is_foreign(git, status):
+                continue
+            if _is_no_tree_name(entry.name, status):
+                mine = not folder or untracked or _has_below(known, prefix)
+                disk.repositories[path] = Found(status, mine, cache)
+            elif stat.S_ISDIR(status.st_mode):
+                disk.folders[path] = stat.S_IMODE(status.st_mode)
+                pending.append((path, untracked, cache or entry.name == b"__pycache__"))
+            elif stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                disk.files[path] = here
+            else:
+                disk.left_out.append(LeftOut(path, 0, "neither a file nor a link"))
+    return disk
+
+
+def _has_below(known: set[bytes], prefix: bytes) -> bool:
+    return any(path.startswith(prefix) for path in known)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or "cannot be read").lower()
+
+
+def _is_foreign(git: PrivateGit, status: os.stat_result) -> bool:
+    """Say whether the .git of the worktree itself is a repository of its own, put in the place of git's pointer."""
+    if not stat.S_ISDIR(status.st_mode):
+        return False
+    return not os.path.samestat(status, os.stat(git.project.common))
+
+
+def _is_no_tree_name(name: bytes, status: os.stat_result) -> bool:
+    folded = name.lower()
+    return folded == b".git" or (folded == b".gitmodules" and stat.S_ISLNK(status.st_mode))

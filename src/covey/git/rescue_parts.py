@@ -1,0 +1,179 @@
+"""The parts of a rescue, written as one tree: what it says of itself, and all that it keeps."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from covey.git.rescue_git import PrivateGit
+from covey.git.rescue_keep import Kept, write_tars, write_work_tree
+from covey.git.rescue_look import GITLINK, Disk, Head, Place, Staged, Tracked
+
+VERSION = 1
+LISTED = 200
+"""Of what was left out, how much meta.json lists; files.json lists all."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How much a rescue keeps, by kind."""
+
+    changed: int = 0
+    deleted: int = 0
+    added: int = 0
+    untracked: int = 0
+    ignored: int = 0
+    staged: int = 0
+    nested: int = 0
+    commits: int = 0
+    left_out: int = 0
+    left_out_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that was found in one worktree."""
+
+    place: Place
+    head: Head
+    base: dict[bytes, Tracked]
+    index: dict[bytes, list[Staged]]
+    disk: Disk
+    kept: Kept
+    state: list[Path]
+    raw_index: bytes | None
+
+
+def staged_oids(work: Work) -> set[str]:
+    """Return the objects that the index names and HEAD does not have."""
+    named = {entry.oid for entries in work.index.values() for entry in entries if entry.mode != GITLINK}
+    return named - {known.oid for known in work.base.values()}
+
+
+def staged_paths(work: Work) -> int:
+    """Return of how many paths the index has another version than HEAD, or none."""
+    if work.raw_index is None or not (work.index or work.base):
+        return 0
+    if not work.index:  # it is damaged, or all was removed from it
+        return len(work.base)
+    same = sum(
+        1
+        for path, entries in work.index.items()
+        if len(entries) == 1
+        and (known := work.base.get(path)) is not None
+        and (entries[0].stage, entries[0].oid, entries[0].mode) == (0, known.oid, known.mode)
+    )
+    return len(work.index.keys() | work.base.keys()) - same
+
+
+def write_rescue(
+    git: PrivateGit, work: Work, kinds: dict[str, str], staged: int, tips: list[str], who: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """Write all parts of a rescue, and return its tree and what it says of itself."""
+    kept = work.kept
+    work_tree = write_work_tree(git, work.head.commit, kept)
+    jobs = [(git.worktree, [path]) for path in kept.repositories]
+    if work.place.own is not None and work.state:
+        own = work.place.own
+        jobs.append((own, [os.fsencode(path.relative_to(own)) for path in work.state]))
+    tars = write_tars(git, jobs, kept)
+    nested, state = tars[: len(kept.repositories)], tars[len(kept.repositories) :]
+    meta = {
+        "version": VERSION,
+        **who,
+        "worktree": _text(os.fsencode(git.worktree)),
+        "own": None if work.place.own is None else _text(os.fsencode(work.place.own)),
+        "branch": work.head.branch,
+        "head": work.head.commit,
+        "counts": asdict(_counts(kept, staged, tips)),
+        "nested": [_text(path) for path in kept.repositories],
+        "left_out": _left_out(kept)[:LISTED],
+    }
+    blobs = [_json(meta), _json(_files(work))] + ([work.raw_index] if work.raw_index is not None else [])
+    names = ["meta.json", "files.json", "index"]
+    lines = [f"100644 blob {oid}\t{name}" for name, oid in zip(names, _write_blobs(git, blobs), strict=False)]
+    lines += [f"040000 tree {work_tree}\twork"]
+    lines += [f"100644 blob {oid}\tstate.tar" for oid in state]
+    others = [f"100644 blob {oid}\t{oid}" for oid, kind in kinds.items() if kind == "blob"]
+    others += [f"040000 tree {oid}\t{oid}" for oid, kind in kinds.items() if kind == "tree"]
+    if others:
+        lines.append(f"040000 tree {_tree(git, others)}\tstaged")
+    if nested:
+        tree = _tree(git, [f"100644 blob {oid}\t{number}.tar" for number, oid in enumerate(nested)])
+        lines.append(f"040000 tree {tree}\tnested")
+    return _tree(git, lines), meta
+
+
+def _counts(kept: Kept, staged: int, tips: list[str]) -> Counts:
+    by_status = [entry.status for entry in kept.entries if entry.reason]
+    words = ("changed", "deleted", "added", "untracked", "ignored")
+    return Counts(
+        **{word: by_status.count(word) for word in words},
+        staged=staged,
+        nested=len(kept.repositories),
+        commits=len(tips),
+        left_out=len(kept.left_out),
+        left_out_bytes=sum(entry.size for entry in kept.left_out),
+    )
+
+
+def _left_out(kept: Kept) -> list[dict[str, Any]]:
+    return [{"path": _text(entry.path), "size": entry.size, "why": entry.why} for entry in kept.left_out]
+
+
+def _files(work: Work) -> dict[str, Any]:
+    """Return every path that is not as HEAD has it, and what no tree of git can say."""
+    disk, kept = work.disk, work.kept
+    gone = {entry.path for entry in kept.left_out}
+    kept_paths = [path for path in disk.files if path not in gone] + kept.repositories
+    filled = {parent for path in kept_paths for parent in _parents(path)}
+    modes = {path: stat.S_IMODE(found.stat.st_mode) for path, found in disk.files.items() if _odd_mode(found.stat)}
+    modes |= {path: mode for path, mode in disk.folders.items() if mode != 0o755}
+    return {
+        "files": [
+            {"path": _text(entry.path), "status": entry.status, "mode": f"{entry.mode:06o}", "size": entry.size}
+            for entry in sorted(kept.entries, key=lambda entry: entry.path)
+            if entry.reason
+        ],
+        "modes": {_text(path): mode for path, mode in modes.items()},
+        "folders": [_text(path) for path in disk.folders if path not in filled],
+        "checkout": [_text(path) for path in kept.smudged],
+        "left_out": _left_out(kept),
+    }
+
+
+def _odd_mode(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) not in (0o644, 0o755)
+
+
+def _parents(path: bytes) -> list[bytes]:
+    parts = path.split(b"/")
+    return [b"/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    # ASCII only: so a name that is no UTF-8 comes back as it was.
+    return json.dumps(value, indent=1).encode() + b"\n"
+
+
+def _write_blobs(git: PrivateGit, contents: list[bytes]) -> list[str]:
+    parts = [b"blob\ndata %d\n%b\n" % (len(content), content) for content in contents]
+    git.run("fast-import", "--quiet", "--depth=0", stdin=b"".join(parts))
+    return [git.blob_name(content) for content in contents]
+
+
+def _tree(git: PrivateGit, lines: list[str]) -> str:
+    return git.run("mktree", stdin="".join(f"{line}\n" for line in lines).encode()).decode().strip()
+
+
+def write_commit(git: PrivateGit, tree: str, parents: list[str], message: str) -> str:
+    words = [word for parent in parents for word in ("-p", parent)]
+    return git.run("commit-tree", tree, *words, stdin=message.encode()).decode().strip()
