@@ -359,6 +359,7 @@ HALVES: dict[str, Callable[[Path, Path], object]] = {
     "the link is missing": lambda entry, path: (path / ".git").unlink(),
     "the entry does not say where": lambda entry, path: (entry / "gitdir").unlink(),
     "the entry does not say of what": lambda entry, path: (entry / "commondir").unlink(),
+    "the entry was about to say of what": lambda entry, path: (entry / "commondir").write_text(""),
     "the entry has no HEAD": lambda entry, path: (entry / "HEAD").unlink(),
     "HEAD is nothing yet": lambda entry, path: (entry / "HEAD").write_text("0" * 40 + "\n"),
     "the entry is still marked": lambda entry, path: (entry / "locked").write_text("initializing"),
