@@ -385,5 +385,6 @@ COMMANDS = {
                               "covey up --json | jq -r .url   the address at which it answers",
                   prints="{url, token, pid}, and {bind, fingerprint} if it answers beyond loopback"),
     "down": Command("stop the daemon of this repository; agents at work go on until it is up again", _down_arguments,
-                    down, example="covey down\ncovey down --agents   stops the agents too", prints="{stopped, pid, running}"),
+                    down, example="covey down\ncovey down --agents   stops the agents too",
+                    prints="{stopped, pid, running}"),
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from argparse import Namespace
 from dataclasses import fields
@@ -14,6 +15,7 @@ from covey.cli.client import Client
 from covey.cli.command import Command, Parser
 from covey.cli.daemon import running
 from covey.errors import Refused, Unavailable
+from covey.git.fitness import unfit
 from covey.git.project import Project, find
 from covey.git.run import try_git
 from covey.store.lock import WriterLock
@@ -27,13 +29,19 @@ def _nothing(parser: Parser) -> None:
 def init(args: Namespace, client: Client) -> None:
     """Make what is missing, and touch nothing that is there."""
     project = find(Path(client.folder))
-    made = _begin(project)
+    main = main_branch(project)
+    why = unfit(project, main)
+    if why is not None:
+        raise Refused(why)
+    check = proposed_check(project.root)
+    made = _begin(project, toml(main, check))
     answer = {
         "project": project.name,
         "root": str(project.root),
         "state": str(project.state),
         "config": str(project.root / config.FILE),
         "made": made,
+        "check": check,
     }
     if args.json:
         print(json.dumps(answer))
@@ -41,17 +49,18 @@ def init(args: Namespace, client: Client) -> None:
         print(f"covey looks after {project.root} already; nothing was changed.")
     else:
         print(f"covey looks after {project.root} now (made: {', '.join(made)}).")
-        print('  covey task add "Your first task"   or covey task import TODO.md')
-        print("  covey task next --as NAME          a worker takes the next task")
-        print("  covey up                           starts the daemon; covey status shows the board")
+        found = f", for example {check!r}" if check else ""
+        print(f"  covey.toml                name your agent, and under [merge] a check that tests what lands{found}")
+        print('  covey run "A first task"  works on it until it has landed; a file TODO.md or tasks.jsonl does too')
+        print("  covey task add, list      the board; covey up and covey status show it live")
 
 
-def _begin(project: Project) -> list[str]:
+def _begin(project: Project, text: str) -> list[str]:
     """Make covey.toml, the state folder, the board and the owner's token, where missing; return what was made."""
     made: list[str] = []
     try:
         settings = project.root / config.FILE
-        if _write_new(settings, toml(main_branch(project)), 0o644):
+        if _write_new(settings, text, 0o644):
             made.append(config.FILE)
         if not project.state.exists():
             project.state.mkdir(mode=0o700, exist_ok=True)
@@ -105,20 +114,61 @@ def main_branch(project: Project) -> str:
     return named.stdout.decode().strip() if named.returncode == 0 else "main"
 
 
-def toml(main: str) -> str:
-    """Return a covey.toml that says what can be set and what holds if it is not."""
+def toml(main: str, check: str | None = None) -> str:
+    """Return a covey.toml that says what can be set and what holds if it is not; only main is set."""
     lines = ["# Settings of covey. What is not set here has the value shown in its comment.", ""]
     defaults = config.Config()
     for table in fields(config.Config):
         settings = getattr(defaults, table.name)
-        lines += [f"# {(settings.__doc__ or '').strip()}", f"[{table.name}]"]
+        if table.name == "agents":
+            lines += [*_AGENTS, ""]
+            continue
+        set_here = table.name == "project"
+        lines += [f"# {(settings.__doc__ or '').strip()}", "[project]" if set_here else f"# [{table.name}]"]
         for setting in fields(settings):
             if (table.name, setting.name) == ("project", "main"):
                 lines.append(f"main = {json.dumps(main, ensure_ascii=False)}")
+            elif (table.name, setting.name) == ("merge", "check") and check is not None:
+                lines.append(
+                    f"# check = {json.dumps(check)}      # found here; remove the # marks to let it test what lands"
+                )
             else:
                 lines.append(f"# {setting.name} = {_literal(getattr(settings, setting.name))}")
         lines.append("")
     return "\n".join(lines)
+
+
+_AGENTS = [
+    "# An agent of your own: any program. Filled in: {prompt} {prompt_file} {body_file} {worktree} {task} {session}.",
+    "# [agents.sh]",
+    '# command = ["bash", "{body_file}"]',
+    "# env = []      # variables of your environment that it gets besides the usual ones",
+]
+
+
+def proposed_check(root: Path) -> str | None:
+    """Return the command that seems to test this repository, if one can be seen."""
+    makefile = next((root / name for name in ("Makefile", "makefile", "GNUmakefile") if (root / name).is_file()), None)
+    if makefile is not None:
+        text = makefile.read_text(errors="replace")
+        for target in ("check", "test"):
+            if re.search(rf"(?m)^{target}\s*:", text):
+                return f"make {target}"
+    for name, command in _CHECKS:
+        if (root / name).exists():
+            return command
+    return None
+
+
+_CHECKS = (
+    ("tox.ini", "tox"),
+    ("noxfile.py", "nox"),
+    ("pytest.ini", "python3 -m pytest -q"),
+    ("tests", "python3 -m pytest -q"),
+    ("package.json", "npm test"),
+    ("Cargo.toml", "cargo test"),
+    ("go.mod", "go test ./..."),
+)
 
 
 def _literal(value: object) -> str:

@@ -32,7 +32,7 @@ def _codec(hint: Any) -> tuple[Encode | None, Decode | None]:
         return int, bool
     (arm,) = plain if len(plain) == 1 else (None,)
     if isinstance(arm, type) and issubclass(arm, enum.StrEnum):
-        return str.__str__, arm._value2member_map_.__getitem__
+        return _encode_enum if len(arms) > 1 else str.__str__, arm._value2member_map_.__getitem__
     seen: dict[str, Any] = {'""': "", "[]": (), "null": None}
     made: list[msgspec.json.Decoder[Any]] = []
 
@@ -44,6 +44,10 @@ def _codec(hint: Any) -> tuple[Encode | None, Decode | None]:
         return made[0].decode(text)
 
     return _encode_json, decode
+
+
+def _encode_enum(value: enum.StrEnum | None) -> str | None:
+    return None if value is None else str(value)
 
 
 def _encode_json(value: Any) -> str:
