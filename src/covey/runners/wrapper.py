@@ -243,6 +243,7 @@ class Run:
         patience = self._deadline - time.monotonic()
         if patience <= 0:
             tell_all(signal.SIGKILL)
+            kill_children()
             self._kills += 1
             patience = min(0.005 * self._kills, 1.0)
         heard = signal.sigtimedwait(HEARD, patience)
@@ -276,6 +277,22 @@ def tell_all(number: int) -> None:
     family = descendants()
     for pid in family:
         tell(pid, number, family)
+
+
+def kill_children() -> None:
+    """Kill our own children again and again for a moment, faster than one that forks away can become another."""
+    for _ in range(100):
+        try:
+            file = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY)
+        except OSError:
+            return  # A kernel without this list; the slower way has to do.
+        try:
+            for pid in os.read(file, 65536).rpartition(b" ")[0].split():
+                os.kill(int(pid), signal.SIGKILL)  # Not buried yet, so the number is still its own.
+        except OSError:
+            return  # One that is not ours to kill.
+        finally:
+            os.close(file)
 
 
 def tell(pid: int, number: int, family: Iterable[int]) -> None:
