@@ -1,1 +1,1 @@
-"""`make demo`: a sample repository whose board scripted workers claim dry, while you watch."""
+"""`make demo`: a sample repository whose bugs scripted agents mend and land, while you watch."""
