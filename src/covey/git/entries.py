@@ -71,15 +71,27 @@ def is_whole(entry: Path) -> bool:
     return bool(_read(entry / "commondir")) and (said.startswith("ref: refs/") or _COMMIT.match(said) is not None)
 
 
-def mend(entry: Path, checkout: Path, base: str) -> None:
-    """Make an entry and its checkout whole, whatever is missing of them; what is whole is not touched."""
+def draw_up(new: Path, checkout: Path, base: str) -> None:
+    """Write a whole entry for a checkout, on no branch at `base`; it counts once it is moved among the others."""
+    new.mkdir()
+    _write(new / "gitdir", f"{checkout}/.git")
+    complete(new, base)
+
+
+def link(checkout: Path, entry: Path) -> None:
+    """Let a checkout point at its entry; one that does is not touched."""
     checkout.mkdir(parents=True, exist_ok=True)
-    if place(entry) != checkout:
-        _write(entry / "gitdir", f"{checkout}/.git")
-    complete(entry, base)
     pointed = pointed_at(checkout)
     if pointed is None or Path(os.path.normpath(checkout / pointed)) != entry:
         _write(checkout / ".git", f"gitdir: {entry}")
+
+
+def mend(entry: Path, checkout: Path, base: str) -> None:
+    """Make an entry and its checkout whole, whatever is missing of them; what is whole is not touched."""
+    if place(entry) != checkout:
+        _write(entry / "gitdir", f"{checkout}/.git")
+    complete(entry, base)
+    link(checkout, entry)
     # git marks an entry so while it makes one.
     if _read(entry / "locked") == "initializing":
         (entry / "locked").unlink(missing_ok=True)
@@ -88,8 +100,8 @@ def mend(entry: Path, checkout: Path, base: str) -> None:
 def complete(entry: Path, base: str) -> None:
     """Let git read an entry whose making was cut short."""
     if not is_whole(entry):
-        _write(entry / "commondir", "../..")
         _write(entry / "HEAD", base)
+        _write(entry / "commondir", "../..")
 
 
 def forget_unfinished(entry: Path) -> None:

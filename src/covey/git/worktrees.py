@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from covey.errors import Invalid, Refused, ToolFailed
+from covey.errors import Invalid, Refused, ToolFailed, Unavailable
 from covey.git import entries
 from covey.git.guard import session_env
 from covey.git.locks import clear_left_behind, held
@@ -117,7 +117,7 @@ class Worktrees:
         _must_be_ours(branch)
         with self._alone(name) as lock:
             start, tip = self._commit(base), self._tip(branch)
-            entry, path, is_new = self._make(name, start, lock)
+            entry, path, is_new = self._make(name, start)
             entries.forget_unfinished(entry)
             entries.clear_locks(entry)
             clear_left_behind(self._branch_lock(branch))
@@ -146,7 +146,7 @@ class Worktrees:
         """Return a worktree at exactly one commit and on no branch; a pristine one is without ignored files too."""
         with self._alone(name) as lock:
             wanted = self._commit(commit)
-            entry, path, is_new = self._make(name, wanted, lock)
+            entry, path, is_new = self._make(name, wanted)
             entries.forget_unfinished(entry)
             entries.clear_locks(entry)
             self._in(entry, path, "update-ref", "--no-deref", "HEAD", wanted, lock=lock)
@@ -257,7 +257,7 @@ class Worktrees:
 
     # Making and mending
 
-    def _make(self, name: str, base: str, lock: int) -> tuple[Path, Path, bool]:
+    def _make(self, name: str, base: str) -> tuple[Path, Path, bool]:
         """Return git's folder and the checkout of a worktree that git can use, and whether it is new."""
         record = self._record(name)
         entry = None if record is None else self._entry(record)
@@ -271,28 +271,45 @@ class Worktrees:
         path = self.folder / name if record is None else record.path
         if record is None:
             self._must_be_free(path)
-        return self._add(name, path, base, lock), path, True
+        return self._add(name, path, base), path, True
 
-    def _add(self, name: str, path: Path, base: str, lock: int) -> Path:
-        with held(self._adding) as adding:
-            self._complete_all(base)
-            identity = _free_id(self.project.common, name)
-            self._write_record(_Record(name, path, identity))
-            done = self._try(
-                "worktree", "add", "--quiet", "--no-checkout", "--detach", str(path), base,
-                lock=lock, adding=adding,
-            )  # fmt: skip
-            entry = next((e for e in entries.entries(self.project.common) if entries.place(e) == path), None)
-            if done.returncode != 0 or entry is None:
-                if entry is None:
-                    self._record_file(name).unlink(missing_ok=True)
-                raise ToolFailed(f"The worktree {path} could not be made: {complaint(done)}.")
-            if entry.name != identity:
+    def _add(self, name: str, path: Path, base: str) -> Path:
+        """Make an entry and its empty checkout, so that nobody ever sees a part of them.
+
+        Not by `git worktree add`: for some milliseconds its entry has no commit, and whatever looks at all worktrees
+        meanwhile (a fetch, a `log --all`) fails.
+        """
+        try:
+            with held(self._adding):
+                self._complete_all(base)
+                entry = self.project.common / "worktrees" / _free_id(self.project.common, name)
                 self._write_record(_Record(name, path, entry.name))
-            return entry
+                new = self.project.state / f"{TRASH}{secrets.token_hex(4)}"
+                entries.draw_up(new, path, base)
+                self._inherit(new)
+                entries.link(path, entry)
+                entry.parent.mkdir(exist_ok=True)
+                new.rename(entry)
+                return entry
+        except OSError as error:
+            raise Unavailable(f"The worktree {path} cannot be made: {error.strerror}.") from error
+
+    def _inherit(self, new: Path) -> None:
+        """Give a new entry the settings of the first checkout that are that checkout's alone: how sparse it is."""
+        patterns, settings = self.project.common / "info" / "sparse-checkout", self.project.common / "config.worktree"
+        if patterns.is_file() and self._is_set("core.sparseCheckout"):
+            (new / "info").mkdir()
+            shutil.copyfile(patterns, new / "info" / "sparse-checkout")
+        if settings.is_file() and self._is_set("extensions.worktreeConfig"):
+            shutil.copyfile(settings, new / "config.worktree")
+            for name in ("core.bare", "core.worktree"):
+                self._try("config", "--file", str(new / "config.worktree"), "--unset-all", name)
+
+    def _is_set(self, name: str) -> bool:
+        return self._try("config", "--type=bool", name).stdout == b"true\n"
 
     def _complete_all(self, base: str) -> None:
-        """Complete the entries of ours whose making was cut short: git fails for all while one is half made."""
+        """Complete the entries of ours that a crash of the machine cut off: git fails for all while one is so."""
         for record in self._all_records():
             entry = self.project.common / "worktrees" / record.id
             if (entry / "gitdir").exists() and not entries.is_whole(entry) and self._entry(record) is not None:
@@ -398,9 +415,9 @@ class Worktrees:
     def _git(self, *words: str, lock: int | None = None) -> bytes:
         return _checked_output(words, self._try(*words, lock=lock))
 
-    def _try(self, *words: str, lock: int | None = None, adding: int | None = None) -> CompletedProcess[bytes]:
+    def _try(self, *words: str, lock: int | None = None) -> CompletedProcess[bytes]:
         env = {"GIT_DIR": str(self.project.common), "GIT_TERMINAL_PROMPT": "0", **_IDENTITY}
-        keep = tuple(fd for fd in (lock, adding) if fd is not None)
+        keep = () if lock is None else (lock,)
         return try_git(*_ALONE, *words, at=self.project.common, env=env, keep=keep, patience=CHECKOUT_PATIENCE)
 
     def _in(self, entry: Path, path: Path, *words: str, lock: int | None = None) -> bytes:
@@ -505,7 +522,7 @@ def _checked_output(words: tuple[str, ...], done: CompletedProcess[bytes]) -> by
 
 
 def _free_id(common: Path, name: str) -> str:
-    """Return how git will call a worktree: its folder's name with a number if that is taken."""
+    """Return the name of a new entry, as git would choose it: the folder's, with a number if that is taken."""
     plain = _plain_id(name)
     taken = {entry.name for entry in entries.entries(common)}
     return next(f"{plain}{number or ''}" for number in range(len(taken) + 1) if f"{plain}{number or ''}" not in taken)
