@@ -304,6 +304,28 @@ def test_main_moves_alone_when_the_user_is_on_another_branch_or_on_none(scene: S
     assert git_out(scene.path, "reflog", "main", "-1", "--format=%gs %gn") == f"covey: land {newer[:12]} covey"
 
 
+def test_a_lock_on_another_branch_holds_main_only_while_it_can_be_a_switch_to_main(scene: Scene) -> None:
+    git_out(scene.path, "switch", "-q", "-c", "other")
+    lock = scene.project.common / "index.lock"
+    lock.touch()
+    outcome = scene.land()
+    assert isinstance(outcome, Waits) and "on its way to main" in outcome.sentence
+    assert scene.main == scene.old
+    lock.write_bytes((scene.project.common / "index").read_bytes())  # as `git commit -a` with its editor open
+    assert scene.land() == Landed(scene.new)
+    assert scene.status() == [] and lock.exists()
+
+
+def test_the_worktree_of_a_session_at_work_is_never_locked(scene: Scene, tmp_path: Path) -> None:
+    git_out(scene.path, "switch", "-q", "--detach")
+    git_out(scene.path, "worktree", "add", "-q", "-b", "covey/AF-1", str(tmp_path / "ada"))
+    lock = scene.project.common / "worktrees/ada/index.lock"
+    lock.touch()
+    os.utime(lock, (1, 1))
+    assert scene.land() == Landed(scene.new)
+    assert lock.exists()
+
+
 def test_main_moves_in_a_bare_repository(tmp_path: Path) -> None:
     path = make_repository(tmp_path / "bare.git", FILES, bare=True)
     project = projects.find(path)

@@ -33,8 +33,9 @@ PATIENCE = 600.0
 SETTLED_NS = 100_000_000
 """A git command moves HEAD right after it wrote the index; an index older than this has no such step to come."""
 
-LINGER = 0.004
-"""How long the lock outlasts the move, so that a command that read the old HEAD just before it meets the lock."""
+LINGER = 2.0
+"""For how many times the life of a git process the lock outlasts a move: a command of the user that read the old HEAD
+just before it then meets the lock, and ends without having done anything."""
 
 UNCHANGED = 1.0
 NEAR_NS = 5_000_000_000
@@ -67,6 +68,9 @@ class Intent:
     def is_for(self, other: Intent) -> bool:
         """Say whether both are the same move."""
         return (self.main, self.expected, self.commit) == (other.main, other.expected, other.commit)
+
+
+NOTHING = Intent("", "", "")
 
 
 @dataclass(frozen=True)
@@ -150,10 +154,12 @@ class Move:
     def __init__(self, hold: Hold) -> None:
         intent = hold.intent
         message = f"covey: land {intent.commit[:12]}"
+        began = time.monotonic()
         self._process = hold.start("update-ref", "--stdin", "-m", message)
         self.prepared = self._ask(
             f"start\nupdate refs/heads/{intent.main} {intent.commit} {intent.expected}\nprepare\n", b"prepare: ok\n"
         )
+        self.linger = LINGER * (time.monotonic() - began)
 
     def __enter__(self) -> Move:
         return self
@@ -184,8 +190,11 @@ class Move:
         return any(line == answer for line in iter(_pipe(self._process.stdout).readline, b"") if line != b"start: ok\n")
 
 
-def take(checkout: Checkout, intent: Intent, patience: float) -> Hold | None:
-    """Take the lock of a checkout's index once nobody has it and what was done there last has ended."""
+def take(checkout: Checkout, intent: Intent | None, patience: float) -> Hold | None:
+    """Take the lock of a checkout's index once nobody has it and what was done there last has ended.
+
+    Without an intent the lock only keeps others out, and a crash leaves nothing to finish.
+    """
     deadline = time.monotonic() + patience
     while True:
         hold = _try_take(checkout, intent)
@@ -245,12 +254,15 @@ def left_behind(folder: Path) -> Intent | None:
     return intent
 
 
-def _try_take(checkout: Checkout, intent: Intent) -> Hold | None:
+def _try_take(checkout: Checkout, intent: Intent | None) -> Hold | None:
     folder = checkout.folder
     file = _open_mark(folder, create=True)
     if file is None:
         return None
     left = _read(file)
+    if left is not None and intent is None:
+        os.close(file)
+        return None
     if not _is_ours(folder / "index.lock", file):
         try:
             os.link(folder / MARK, folder / "index.lock")
@@ -265,6 +277,8 @@ def _try_take(checkout: Checkout, intent: Intent) -> Hold | None:
     if left is not None:
         _break_locks(left, os.fstat(file).st_mtime_ns)
     _clear(folder)
+    if intent is None:
+        return Hold(checkout, file, NOTHING, interrupted=False)
     interrupted = left is not None and left.is_for(intent)
     began = left.began if left is not None and interrupted else os.fstat(file).st_mtime_ns
     if not interrupted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from dataclasses import dataclass, replace
@@ -19,7 +20,8 @@ LANDED = "refs/covey/landed"
 
 PATIENCE = 1.0
 LOOKS = 10
-STALE = 60.0
+STALE = 600.0
+"""A lock that is older than this belongs to nobody who is about to end."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,6 @@ def _land_in(project: Project, checkout: Checkout, intent: Intent) -> Outcome | 
         outcome = _move(project, hold)
         if hold.interrupted and not isinstance(outcome, Landed):
             carry.undo(hold)
-        if isinstance(outcome, Landed):
-            time.sleep(carry.LINGER)
     return outcome
 
 
@@ -179,6 +179,7 @@ def _move(project: Project, hold: Hold) -> Outcome | None:
         hold.broken = True
         move.commit()
         hold.broken = False
+        time.sleep(move.linger)
     return Landed(intent.commit)
 
 
@@ -197,14 +198,59 @@ def _unless_done(project: Project, intent: Intent, sentence: str) -> Outcome:
     return Moved(at) if at != intent.expected else Waits((), sentence)
 
 
-def _land_aside(project: Project, intent: Intent) -> Outcome:
-    """Move main where no checkout holds it, and take along one that came to it in the same moment."""
-    if not _set_main(project, intent, intent.commit, intent.expected):
-        return _unless_done(project, intent, f"{intent.main} is locked by another git command.")
-    _await_switches(project)
-    for checkout in checkouts.holding(project, intent.main):
-        late = replace(intent, late=True)
-        outcome = _join(project, checkout, late) if not checkout.obstacle else None
+def _land_aside(project: Project, intent: Intent) -> Outcome | None:
+    """Move main where no checkout holds it, while no checkout of the user's can come to it."""
+    with contextlib.ExitStack() as held:
+        unheld = []
+        for checkout in _elsewhere(project):
+            hold = None if _is_of_a_session(checkout) else carry.take(checkout, None, PATIENCE)
+            if hold is not None:
+                held.enter_context(hold)
+            elif _may_be_switching(checkout):
+                return _unless_done(
+                    project, intent, f"A git command in {checkout.path} may be on its way to {intent.main}."
+                )
+            else:
+                unheld.append(checkout)
+            if checkouts.is_on(checkout, intent.main):
+                return None
+        began = time.monotonic()
+        if not _set_main(project, intent, intent.commit, intent.expected):
+            return _unless_done(project, intent, f"{intent.main} is locked by another git command.")
+        time.sleep(carry.LINGER * (time.monotonic() - began))
+    return _take_along(project, intent, unheld)
+
+
+def _elsewhere(project: Project) -> list[Checkout]:
+    named = ((checkouts.path_of(project, folder), folder) for folder in checkouts.git_folders(project))
+    there = (Checkout(path, folder) for path, folder in named if path is not None and path.is_dir())
+    return [checkout for checkout in there if (checkout.folder / "index").exists()]
+
+
+def _is_of_a_session(checkout: Checkout) -> bool:
+    """Say whether a checkout is at work on a task: agents shall not meet our lock, and have no business on main."""
+    return (checkout.folder / "HEAD").read_bytes().startswith(b"ref: refs/heads/covey/")
+
+
+def _may_be_switching(checkout: Checkout) -> bool:
+    """Say whether the lock that somebody has held for so long can be that of a switch.
+
+    That one stays empty until its end, while `git commit -a` fills it before the editor opens; an old one is a wreck.
+    """
+    try:
+        lock = os.stat(checkout.folder / "index.lock")
+    except OSError:
+        return not _is_of_a_session(checkout)
+    return not _is_of_a_session(checkout) and lock.st_size == 0 and time.time() - lock.st_mtime < STALE
+
+
+def _take_along(project: Project, intent: Intent, unheld: list[Checkout]) -> Outcome:
+    """Bring along a checkout that could not be kept from main while main moved, or move main back."""
+    _await_switches(unheld)
+    for checkout in unheld:
+        if not checkouts.is_on(checkout, intent.main):
+            continue
+        outcome = _join(project, checkout, replace(intent, late=True))
         if isinstance(outcome, Waits):
             if _set_main(project, intent, intent.expected, intent.commit):
                 return outcome
@@ -232,10 +278,10 @@ def _set_main(project: Project, intent: Intent, commit: str, expected: str) -> b
     return try_git(*words, at=project.common, env=_quiet()).returncode == 0
 
 
-def _await_switches(project: Project) -> None:
+def _await_switches(unheld: list[Checkout]) -> None:
     """Wait until the commands that change a checkout at this moment have ended: one may be on its way to main."""
     deadline = time.monotonic() + PATIENCE
-    locks = [folder / "index.lock" for folder in checkouts.git_folders(project)]
+    locks = [checkout.folder / "index.lock" for checkout in unheld]
     while any(_is_fresh(lock) for lock in locks) and time.monotonic() < deadline:
         time.sleep(0.005)
 
