@@ -256,8 +256,8 @@ def is_over(call: Call, name: str) -> bool:
     outside = {need.task for task in open_tasks for need in task.needs if need.task not in ours}
     elsewhere = {found.id: found.status for each in outside if (found := call.tx.task(each)) is not None}
     merging = {task.id for task in open_tasks if task.status is Status.MERGING}
-    stands = {merge.task: merge.state for merge in call.tx.open_merges() if merge.task in merging}
-    waiting = {task for task in merging if stands.get(task) is MergeState.PASSED}
+    stands = {merge.task: merge for merge in call.tx.open_merges() if merge.task in merging}
+    waiting = {task for task, merge in stands.items() if merge.state is MergeState.PASSED and merge.reason}
     return batches.is_over(open_tasks, elsewhere, waiting)
 
 

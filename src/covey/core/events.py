@@ -124,6 +124,7 @@ KINDS: dict[str, type[Payload]] = {
     "merge.approved": merges.Approved,
     "merge.tested": merges.Tested,
     "merge.passed": merges.Passed,
+    "merge.waits": merges.Waits,
     "merge.requeued": merges.Requeued,
     "merge.landed": merges.Landed,
     "merge.rejected": merges.Rejected,

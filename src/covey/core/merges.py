@@ -81,6 +81,13 @@ class Passed:
 
 
 @dataclass(frozen=True)
+class Waits:
+    """What passed is kept where main can follow later: a checkout of main is in the way."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class Requeued:
     """The merge has to be built and tested again, for this reason."""
 
@@ -115,12 +122,13 @@ class Reverted:
     commit: str
 
 
-Event = Queued | Approved | Tested | Passed | Requeued | Landed | Rejected | Withdrawn | Reverted
+Event = Queued | Approved | Tested | Passed | Waits | Requeued | Landed | Rejected | Withdrawn | Reverted
 
 _FROM: dict[type[Event], tuple[State, ...]] = {
     Approved: (State.REVIEW, State.QUEUED),
     Tested: (State.QUEUED,),
     Passed: (State.QUEUED, State.TESTING),
+    Waits: (State.PASSED,),
     Requeued: (State.TESTING, State.PASSED),
     Landed: OPEN,
     Rejected: OPEN,
@@ -163,10 +171,12 @@ def apply(merge: Merge, event: Event, at: float) -> Merge:
             return replace(merge, state=State.TESTING, candidate=commit, run=run)
         case Passed(commit, untested):
             return replace(merge, state=State.PASSED, candidate=commit, untested=untested)
+        case Waits(why):
+            return replace(merge, reason=why)
         case Requeued():
-            return replace(merge, state=State.QUEUED, candidate=None, untested=False)
+            return replace(merge, state=State.QUEUED, candidate=None, untested=False, reason=None)
         case Landed(commit):
-            return replace(merge, state=State.LANDED, landed=commit, ended=at)
+            return replace(merge, state=State.LANDED, landed=commit, reason=None, ended=at)
         case Rejected(reason):
             return replace(merge, state=State.REJECTED, reason=reason, ended=at)
         case Withdrawn(reason):

@@ -23,6 +23,7 @@ from covey.core.runs import Ending, Outcome, Run
 from covey.core.sessions import COVEY, Goal, Session, State
 from covey.core.tasks import Task
 from covey.errors import CoveyError
+from covey.git import candidates
 from covey.git.guard import write_guard
 from covey.git.rescue import Rescued, rescue
 from covey.loops import outfit, tree
@@ -36,9 +37,12 @@ LEAST = 0.02
 STRAYS_EVERY = 30.0
 BACKOFF = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 """Seconds before a session that could not start tries again."""
+STUMBLE = 0.25
 LOST = 5
 """Lost runs of one task in a row after which it counts as the task's own fault."""
 LEAVE_PATIENCE = 30.0
+LANDED = 3
+"""The last landed commits of a session that its worktree may still stand on."""
 OUTPUT = 1024 * 1024
 """Bytes of output that are read to learn what a run came to."""
 
@@ -81,6 +85,8 @@ class Fleet:
     _nothing: dict[str, int] = field(default_factory=dict)
     _failures: dict[str, int] = field(default_factory=dict)
     _not_before: dict[str, float] = field(default_factory=dict)
+    _stumbles: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """How often the steps of a session failed in a row, and when to try again."""
     _any: bool = True
     _swept: float = 0.0
 
@@ -121,7 +127,7 @@ class Fleet:
         seen = await self._see(open_runs) if open_runs else {}
         for session in view.sessions:
             self.desk.app.house.pulses.hear(of_session(session.name))
-            if session.name not in self._busy:
+            if session.name not in self._busy and time.monotonic() >= self._stumbles.get(session.name, (0, 0.0))[1]:
                 run = view.runs.get(session.name)
                 self._step(view, session, run, None if run is None else seen[run.id])
         await self._sweep(view)
@@ -224,15 +230,21 @@ class Fleet:
     async def _guarded(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
+            self._stumbles.pop(session.name, None)
         except CoveyError as error:
             log.warning("%s: %s", session.name, error)
-            self._wait_longer(session.name)
+            self._stumble(session.name)
         except Exception:
             log.exception("a step for %s failed", session.name)
-            self._wait_longer(session.name)
+            self._stumble(session.name)
         finally:
             del self._busy[session.name]
             self.news.set()
+
+    def _stumble(self, name: str) -> None:
+        """Take the next step for a session later: what failed now would most likely fail again at once."""
+        count = self._stumbles.get(name, (0, 0.0))[0] + 1
+        self._stumbles[name] = (count, time.monotonic() + min(STUMBLE * 2**count, BACKOFF[-1]))
 
     def _wait_longer(self, name: str) -> None:
         failures = self._failures.get(name, 0)
@@ -292,7 +304,7 @@ class Fleet:
         desk, run = self.desk, work.run
         config = desk.app.house.config
         base = desk.worktrees.newest_main(config.project.main, config.project.remote)
-        rescued = self._rescue(run, f"before {run.id} on {run.task}")
+        rescued = self._rescue(run.session, run.task, f"before {run.id} on {run.task}")
         head = desk.worktrees.prepare(run.session, work.brief.branch, base)
         guard = write_guard(desk.project, desk.project.state / "hooks")
         git = desk.worktrees.session_env(run.session, guard)
@@ -364,7 +376,7 @@ class Fleet:
         """See what a run came to that is no longer alive."""
         if not seen.known:  # it shall end, and never began
             await self.desk.beside(lambda: self.desk.runner.stop(run.id))
-        if seen.failure is not None:
+        if seen.failure is not None and run.ending is None:
             await self._cannot_start(run, seen.failure)
             await self.desk.beside(lambda: self.desk.runner.forget(run.id))
             return
@@ -403,7 +415,7 @@ class Fleet:
             result = "\n".join(one.text for one in heard if isinstance(one, signals.Said)).strip()[-64_000:] or None
         found = tree.look(desk.project, path, life.branch_of(run.task), run.base)
         stopped = run.ending if run.fault else None
-        rescued = self._rescue(run, f"{run.id} on {run.task} ended") if found.there else None
+        rescued = self._rescue(run.session, run.task, f"{run.id} on {run.task} ended") if found.there else None
         return (
             Evidence(
                 kind=task.kind,
@@ -432,11 +444,14 @@ class Fleet:
             at = following
         return b"".join(parts).decode(errors="replace")
 
-    def _rescue(self, run: Run, why: str) -> Rescued | None:
-        path = self.desk.worktrees.path(run.session)
+    def _rescue(self, session: str, task: str | None, why: str) -> Rescued | None:
+        """Put in safety what lies in a session's worktree and git would not keep; landed commits are safe already."""
+        path = self.desk.worktrees.path(session)
         if not path.exists():
             return None
-        return rescue(self.desk.project, path, session=run.session, why=why, task=run.task, at=time.time())
+        landed = self.desk.app.store.read(lambda tx: tx.landed_by(session, LANDED))
+        safe = [commit for commit in landed if candidates.resolve(self.desk.project, commit)]
+        return rescue(self.desk.project, path, session=session, why=why, task=task, at=time.time(), safe=safe)
 
     def _note(self, call: Call, run: Run, rescued: Rescued | None) -> None:
         if rescued is not None:
@@ -451,14 +466,7 @@ class Fleet:
     async def _remove(self, session: Session) -> None:
         """Put a session's work in safety, then end it and all that is left of it."""
         desk = self.desk
-        path = desk.worktrees.path(session.name)
-
-        def keep() -> Rescued | None:
-            if not path.exists():
-                return None
-            return rescue(desk.project, path, session=session.name, why="it was removed", at=time.time())
-
-        rescued = await desk.beside(keep)
+        rescued = await desk.beside(lambda: self._rescue(session.name, None, "it was removed"))
         past = await desk.read(lambda call: call.tx.last_runs("session", session.name, 10_000))
         if rescued is not None:
             await desk.write(lambda call: note_rescue(call, session.name, rescued, None))

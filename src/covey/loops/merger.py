@@ -103,6 +103,7 @@ class Merger:
         gate = self._gate
         if gate is not None:
             await self.desk.beside(lambda: self.desk.runner.stop(gate))
+        await self._put_away()
 
     async def tick(self) -> bool:
         """Bring one merge to its end, and say whether there may be more to do."""
@@ -118,9 +119,17 @@ class Merger:
         ready = (merge for merge in open_merges if merge.state is State.QUEUED and (check or merge.approved))
         merge = next(ready, None)
         if merge is None:
+            await self._put_away()
             return False
         await self._take(merge)
         return True
+
+    async def _put_away(self) -> None:
+        """Remove the queue's worktree when nobody is left who could fill the queue soon."""
+        if not self.desk.worktrees.path(GATE).exists():
+            return
+        if not await self.desk.read(lambda call: bool(call.tx.run_sessions())):
+            await self.desk.beside(lambda: self.desk.worktrees.remove(GATE))
 
     def _open(self, call: Call) -> list[Merge] | None:
         return None if call.tx.fleet().paused else call.tx.open_merges()
@@ -311,10 +320,17 @@ class Merger:
         await self._settle()
 
     async def _wait(self, waits: Waits) -> None:
-        """Tell the person once why main cannot follow."""
-        if waits.sentence != self._told:
-            self._told = waits.sentence
-            await self.desk.write(lambda call: alert(call, "main_waits", waits.sentence, None, None))
+        """Write why main cannot follow, and tell the person once."""
+
+        def write(call: Call) -> None:
+            for merge in call.tx.open_merges():
+                if merge.state is State.PASSED and merge.reason != waits.sentence:
+                    step(call, merge, merges.Waits(waits.sentence), COVEY)
+            if waits.sentence != self._told:
+                alert(call, "main_waits", f"{waits.sentence} Nothing is lost: main follows when it can.", None, None)
+
+        await self.desk.write(write)
+        self._told = waits.sentence
 
     async def _landed(self, merge: Merge) -> None:
         """Write that a merge is on main; its task is done, and its branch is needed no more."""

@@ -36,6 +36,8 @@ SWEEP_PATIENCE = 2.0
 TYPE_PATIENCE = 2.0
 PAGE = os.sysconf("SC_PAGESIZE")
 
+KEPT = frozenset({"output", "errors", "rc", "failure", "started", "lock"})
+"""What is left of a run that has ended; the rest was only needed while it lived."""
 STOPPED = "stopped"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 LOCK = struct.Struct("hhqqi4x")
@@ -149,7 +151,9 @@ class ProcessRunner:
         run = self._run(run_id)
         if self.look(run_id).alive:
             raise Refused(f"Run {run_id} still lives.", hint="Stop it first.")
-        for name in ("input", "held"):
+        for name in os.listdir(run) if os.path.isdir(run) else ():
+            if name in KEPT:
+                continue
             with contextlib.suppress(OSError):
                 os.unlink(f"{run}/{name}")
 

@@ -353,6 +353,12 @@ class Tx:
         """Return the last merge of a task."""
         return next(iter(self.find(rows.MERGES, "WHERE task = ? ORDER BY ordinal DESC LIMIT 1", (task,))), None)
 
+    def landed_by(self, session: str, limit: int) -> list[str]:
+        """Return the commits that a session handed in and that landed, the newest first."""
+        sql = 'SELECT "commit" FROM merges WHERE session = ? AND state = ? ORDER BY ordinal DESC LIMIT ?'
+        found = self.db.rows(sql, (session, merges.State.LANDED.value, limit))
+        return [commit for (commit,) in found if commit is not None]
+
     def batch(self, name: str) -> list[tasks.Task]:
         """Return the tasks of a batch that have not ended."""
         return self.find(rows.TASKS, "WHERE batch = ? AND status NOT IN ('done', 'dropped') ORDER BY ordinal", (name,))
