@@ -584,6 +584,28 @@ def test_a_rescue_never_takes_the_name_of_another(world: World) -> None:
     assert [one.name for one in find_rescues(world.project)] == names[::-1]
 
 
+def test_what_an_earlier_rescue_keeps_is_not_kept_again(world: World) -> None:
+    world.write("notes.log", "mine")
+    world.write("new", "1")
+    first = world.must_rescue()
+    world.git("status")
+    second = world.must_rescue()
+    assert second.again and not first.again and second.ref == first.ref
+    commit_files(world.work, {"src/app.py": "more\n"}, "Elsewhere")
+    assert world.must_rescue().ref == first.ref
+    world.write("README.md", "changed")
+    third = world.must_rescue()
+    assert not third.again
+    assert world.must_rescue().ref == third.ref
+    commit_files(world.work, {"src/app.py": "still more\n"}, "Another HEAD to be changed from")
+    assert not world.must_rescue().again
+    world.git("add", "README.md")
+    assert not world.must_rescue().again
+    (world.work / "new").chmod(0o755)
+    assert not world.must_rescue().again
+    assert len(find_rescues(world.project)) == 5
+
+
 def test_when_the_objects_cannot_be_written_the_rescue_fails_and_says_so(world: World) -> None:
     world.write("new", "1")
     objects = world.project.common / "objects"
@@ -802,7 +824,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@settings(phases=[phase for phase in Phase if phase is not Phase.shrink])  # an example takes long; it is short anyway
+@settings(
+    max_examples=60, phases=[phase for phase in Phase if phase is not Phase.shrink]
+)  # an example takes long; it is short anyway
 @given(steps=STEPS, settled=st.booleans(), crlf=st.booleans())
 def test_whatever_was_done_to_a_worktree_comes_back_byte_for_byte(
     template: Path, steps: list[tuple[str, bytes, bytes, int]], settled: bool, crlf: bool

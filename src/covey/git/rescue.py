@@ -18,8 +18,8 @@ import difflib
 import json
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,26 @@ from covey.errors import NotFound, Refused, ToolFailed
 from covey.git.project import Project
 from covey.git.rescue_git import PrivateGit, private_git, refs_git
 from covey.git.rescue_keep import is_underway, keep_files, kinds_of, named_objects, state_of, unreached
-from covey.git.rescue_look import GITLINK, Head, Place, find_place, look_at_disk, read_head, read_index, read_tree
-from covey.git.rescue_parts import Counts, Work, staged_oids, staged_paths, write_commit, write_rescue
+from covey.git.rescue_look import (
+    GITLINK,
+    Head,
+    find_place,
+    look_at_disk,
+    read_head,
+    read_index,
+    read_raw_index,
+    read_tree,
+)
+from covey.git.rescue_parts import (
+    Counts,
+    Work,
+    fingerprint,
+    staged_oids,
+    staged_paths,
+    write_commit,
+    write_parts,
+    write_rescue,
+)
 from covey.git.run import complaint
 
 REFS = "refs/covey/rescue/"
@@ -55,6 +73,10 @@ class Rescued:
     counts: Counts
     nested: tuple[str, ...] = ()
     left_out: tuple[dict[str, Any], ...] = ()
+    mark: str = ""
+    """The same for two rescues that keep the same."""
+    again: bool = False
+    """Whether it was there before."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +97,11 @@ def rescue(
     task: str | None = None,
     at: float,
     ignored_limit: int = IGNORED_LIMIT,
+    safe: Collection[str] = (),
 ) -> Rescued | None:
     """Keep what git would lose if the worktree were removed, without changing it; None if there is no such thing.
 
+    What an earlier rescue of the session keeps already makes no new one: that one is returned, as `again`.
     When this raises, the worktree must stay: something in it could not be kept.
     """
     if not worktree.is_dir():
@@ -88,13 +112,17 @@ def rescue(
         kinds = kinds_of(git, named_objects(work.place, work.state) | staged_oids(work))
         commits = [oid for oid, kind in kinds.items() if kind == "commit"]
         head = work.head.commit
-        tips = unreached(git, {*commits, *([head] if head else [])}, session)
+        tips = unreached(git, {*commits, *([head] if head else [])}, session, safe)
         staged = staged_paths(work)
         if not (tips or staged or is_underway(work.place) or work.kept.repositories or _would_lose(work)):
             return None
-        tree, meta = write_rescue(
-            git, work, kinds, staged, tips, {"session": session, "why": why, "task": task, "time": at}
-        )
+        tars = write_parts(git, work)
+        mark = fingerprint(work, tars, is_underway=is_underway(work.place))
+        known = [] if tips else [one for one in find_rescues(project, session) if one.mark == mark]
+        if known:
+            return replace(known[0], again=True)
+        who = {"session": session, "why": why, "task": task, "time": at, "mark": mark}
+        tree, meta = write_rescue(git, work, tars, kinds, staged, tips, who)
         parents = [*([head] if head else []), *(tip for tip in tips if tip != head)]
         commit = write_commit(git, tree, parents, f"Rescue of {session}: {why}\n")
     name = _name_it(project, session, at, commit)
@@ -108,8 +136,8 @@ def _look(git: PrivateGit, worktree: Path, ignored_limit: int) -> Work:
     if tree is None:
         head = Head(head.branch, None)
     base = tree or {}
-    raw, index_time = _raw_index(place)
-    index = read_index(git, place)
+    raw, index_time = read_raw_index(place)
+    index = read_index(git, place, raw)
     if index is None and head.commit is not None:
         git.run("read-tree", head.commit)  # so that git can still tell what is ignored
     entries = index or {}
@@ -118,17 +146,6 @@ def _look(git: PrivateGit, worktree: Path, ignored_limit: int) -> Work:
     disk = look_at_disk(git, base.keys() | entries.keys(), links)
     kept = keep_files(git, base, entries, disk, index_time, ignored_limit)
     return Work(place, head, base, entries, disk, kept, state_of(place), raw)
-
-
-def _raw_index(place: Place) -> tuple[bytes | None, int]:
-    """Return the index byte for byte, and when it was written."""
-    if place.own is None:
-        return None, 0
-    try:
-        with open(place.own / "index", "rb") as file:
-            return file.read(), os.fstat(file.fileno()).st_mtime_ns
-    except OSError:
-        return None, 0
 
 
 def _would_lose(work: Work) -> bool:
@@ -184,6 +201,7 @@ def _described(name: str, commit: str, meta: dict[str, Any]) -> Rescued:
         counts=Counts(**meta.get("counts", {})),
         nested=tuple(meta.get("nested", ())),
         left_out=tuple(meta.get("left_out", ())),
+        mark=meta.get("mark", ""),
     )
 
 

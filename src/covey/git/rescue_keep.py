@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -310,10 +310,13 @@ def kinds_of(git: PrivateGit, oids: Iterable[str]) -> dict[str, str]:
     return {words[0]: words[1] for words in lines if len(words) == 3}
 
 
-def unreached(git: PrivateGit, commits: Iterable[str], session: str) -> list[str]:
-    """Return the least commits that reach all those which no branch, tag or earlier rescue of the session reaches."""
+def unreached(git: PrivateGit, commits: Iterable[str], session: str, safe: Collection[str] = ()) -> list[str]:
+    """Return the least commits that reach all those which no branch, tag or earlier rescue of the session reaches.
+
+    Nor do those count that are `safe`, or older than these.
+    """
     wanted = sorted(commits)
-    parents = _walk(git, wanted, session)
+    parents = _walk(git, wanted, session, safe)
     if parents is None:
         # Some history has a gap; a ref to that would break the repository's own upkeep.
         each = (_walk(git, [commit], session) for commit in wanted)
@@ -322,11 +325,11 @@ def unreached(git: PrivateGit, commits: Iterable[str], session: str) -> list[str
     return [commit for commit in parents if commit not in inner]
 
 
-def _walk(git: PrivateGit, commits: list[str], session: str) -> dict[str, list[str]] | None:
+def _walk(git: PrivateGit, commits: list[str], session: str, safe: Collection[str] = ()) -> dict[str, list[str]] | None:
     if not commits:
         return {}
     ours = f"--glob=refs/covey/rescue/{session}/"
-    lines = "".join(f"{commit}\n" for commit in commits).encode()
+    lines = "".join([*(f"{commit}\n" for commit in commits), *(f"^{commit}\n" for commit in safe)]).encode()
     kept = ("--not", "--branches", "--tags", "--remotes", ours)
     asked = refs_git(git.project, "rev-list", "--topo-order", "--parents", "--stdin", *kept, stdin=lines)
     if asked.returncode != 0:

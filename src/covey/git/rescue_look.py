@@ -160,16 +160,27 @@ def read_tree(git: PrivateGit, commit: str | None) -> dict[bytes, Tracked] | Non
     }
 
 
-def read_index(git: PrivateGit, place: Place) -> dict[bytes, list[Staged]] | None:
-    """Copy the worktree's index into the private folder and return its entries, or None if it cannot be read."""
+def read_raw_index(place: Place) -> tuple[bytes | None, int]:
+    """Return the index byte for byte, and when it was written; nothing if it cannot be read."""
     if place.own is None:
+        return None, 0
+    try:
+        with open(place.own / "index", "rb") as file:
+            return file.read(), os.fstat(file.fileno()).st_mtime_ns
+    except OSError:
+        return None, 0
+
+
+def read_index(git: PrivateGit, place: Place, raw: bytes | None) -> dict[bytes, list[Staged]] | None:
+    """Put an index into the private folder and return its entries, or None if it cannot be read."""
+    if place.own is None or raw is None:
         return None
     try:
         for shared in place.own.glob("sharedindex.*"):
             shutil.copy2(shared, git.folder / shared.name)
-        shutil.copy2(place.own / "index", git.index)
     except OSError:
         return None
+    git.index.write_bytes(raw)
     asked = git.ask("ls-files", "-z", "--stage", "--debug")
     if asked.returncode != 0:
         git.index.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
@@ -70,18 +71,63 @@ def staged_paths(work: Work) -> int:
     return len(work.index.keys() | work.base.keys()) - same
 
 
+@dataclass(frozen=True)
+class Tars:
+    """Folders that were kept as they are: each nested repository, and git's own files of the worktree."""
+
+    nested: list[str]
+    state: str | None
+
+
+def write_parts(git: PrivateGit, work: Work) -> Tars:
+    """Write the tars of a rescue."""
+    jobs = [(git.worktree, [path]) for path in work.kept.repositories]
+    if work.place.own is not None and work.state:
+        own = work.place.own
+        jobs.append((own, [os.fsencode(path.relative_to(own)) for path in work.state]))
+    tars = write_tars(git, jobs, work.kept)
+    count = len(work.kept.repositories)
+    return Tars(tars[:count], tars[count] if len(tars) > count else None)
+
+
+def fingerprint(work: Work, tars: Tars, *, is_underway: bool) -> str:
+    """Return what two rescues have in common that keep the same, if no commit depends on them."""
+    entries = [entry for entry in work.kept.entries if entry.reason]
+    index = [
+        (path, [(each.mode, each.oid, each.stage, each.flags) for each in staged])
+        for path, staged in sorted(work.index.items())
+        if len(staged) > 1 or work.base.get(path) != Tracked(staged[0].mode, staged[0].oid, _size(work, path))
+    ]
+    of_head = is_underway or index or any(entry.status in ("changed", "deleted", "added") for entry in entries)
+    parts = (
+        sorted((entry.path, entry.status, entry.mode, entry.oid) for entry in entries),
+        index,
+        # What was changed means little without what it was changed from.
+        work.head if of_head else None,
+        sorted(zip(work.kept.repositories, tars.nested, strict=True)),
+        tars.state if is_underway else None,
+        sorted((each.path, each.size) for each in work.kept.left_out),
+    )
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _size(work: Work, path: bytes) -> int:
+    known = work.base.get(path)
+    return known.size if known else -1
+
+
 def write_rescue(
-    git: PrivateGit, work: Work, kinds: dict[str, str], staged: int, tips: list[str], who: dict[str, Any]
+    git: PrivateGit,
+    work: Work,
+    tars: Tars,
+    kinds: dict[str, str],
+    staged: int,
+    tips: list[str],
+    who: dict[str, Any],
 ) -> tuple[str, dict[str, Any]]:
     """Write all parts of a rescue, and return its tree and what it says of itself."""
     kept = work.kept
     work_tree = write_work_tree(git, work.head.commit, kept)
-    jobs = [(git.worktree, [path]) for path in kept.repositories]
-    if work.place.own is not None and work.state:
-        own = work.place.own
-        jobs.append((own, [os.fsencode(path.relative_to(own)) for path in work.state]))
-    tars = write_tars(git, jobs, kept)
-    nested, state = tars[: len(kept.repositories)], tars[len(kept.repositories) :]
     meta = {
         "version": VERSION,
         **who,
@@ -97,13 +143,13 @@ def write_rescue(
     names = ["meta.json", "files.json", "index"]
     lines = [f"100644 blob {oid}\t{name}" for name, oid in zip(names, _write_blobs(git, blobs), strict=False)]
     lines += [f"040000 tree {work_tree}\twork"]
-    lines += [f"100644 blob {oid}\tstate.tar" for oid in state]
+    lines += [f"100644 blob {tars.state}\tstate.tar"] if tars.state else []
     others = [f"100644 blob {oid}\t{oid}" for oid, kind in kinds.items() if kind == "blob"]
     others += [f"040000 tree {oid}\t{oid}" for oid, kind in kinds.items() if kind == "tree"]
     if others:
         lines.append(f"040000 tree {_tree(git, others)}\tstaged")
-    if nested:
-        tree = _tree(git, [f"100644 blob {oid}\t{number}.tar" for number, oid in enumerate(nested)])
+    if tars.nested:
+        tree = _tree(git, [f"100644 blob {oid}\t{number}.tar" for number, oid in enumerate(tars.nested)])
         lines.append(f"040000 tree {tree}\tnested")
     return _tree(git, lines), meta
 
