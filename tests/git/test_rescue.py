@@ -382,6 +382,18 @@ def test_what_cannot_be_read_is_listed_and_nothing_waits_for_a_fifo(
         assert left["secret"] == "permission denied"
 
 
+def test_what_cannot_be_read_does_not_go_without_a_word(world: World) -> None:
+    above = os.open(world.work, os.O_RDONLY)
+    for _ in range(20):  # deeper than a path may be long
+        os.mkdir("d" * 250, dir_fd=above)
+        below = os.open("d" * 250, os.O_RDONLY, dir_fd=above)
+        os.close(above)
+        above = below
+    os.close(above)
+    made = world.must_rescue()
+    assert [entry["why"] for entry in made.left_out] == ["file name too long"]
+
+
 def test_files_that_vanish_or_change_meanwhile_do_no_harm(world: World) -> None:
     churn = (
         "import itertools, os, sys\n"

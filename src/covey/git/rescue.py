@@ -28,7 +28,9 @@ from covey.git.project import Project
 from covey.git.rescue_git import PrivateGit, private_git, refs_git
 from covey.git.rescue_keep import is_underway, keep_files, kinds_of, named_objects, state_of, unreached
 from covey.git.rescue_look import (
+    BEYOND,
     GITLINK,
+    SPECIAL,
     Head,
     find_place,
     look_at_disk,
@@ -153,7 +155,9 @@ def _would_lose(work: Work) -> bool:
     if never_filled:  # made, and its checkout not begun
         return False
     lost = any(entry.reason for entry in work.kept.entries if entry.status != "ignored")
-    return lost or not work.kept.caches_only
+    # What cannot be read cannot be kept either; but it must not go without a word.
+    unread = any(entry.why not in (SPECIAL, BEYOND) for entry in work.kept.left_out)
+    return lost or unread or not work.kept.caches_only
 
 
 def _name_it(project: Project, session: str, at: float, commit: str) -> str:

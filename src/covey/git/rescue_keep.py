@@ -12,8 +12,10 @@ from pathlib import Path
 from covey.errors import ToolFailed
 from covey.git.rescue_git import PrivateGit, refs_git
 from covey.git.rescue_look import (
+    BEYOND,
     GITLINK,
     SKIPPED,
+    SPECIAL,
     SYMLINK,
     Disk,
     Found,
@@ -213,7 +215,7 @@ def _read(full: bytes) -> bytes:
     """Read a file, and never wait for one that has become a fifo meanwhile."""
     with open(os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(0, "neither a file nor a link")
+            raise OSError(0, SPECIAL)
         return file.read()
 
 
@@ -225,7 +227,7 @@ def _keep_ignored(
     kept.caches_only = all(cache for cache, _, _ in ignored)
     for _, size, path in sorted(ignored):
         if total + size > limit:
-            kept.left_out.append(LeftOut(path, size, "ignored, and beyond the limit"))
+            kept.left_out.append(LeftOut(path, size, BEYOND))
         elif path in disk.repositories:
             kept.repositories.append(path)
             total += size

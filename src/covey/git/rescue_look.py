@@ -17,6 +17,8 @@ SYMLINK = 0o120000
 SKIPPED = 0x40000000
 """The flag of an index entry whose file is meant to be absent."""
 CACHE_TAG = b"CACHEDIR.TAG"
+SPECIAL = "neither a file nor a link"
+BEYOND = "ignored, and beyond the limit"
 
 _SYMBOLIC = re.compile(r"ref: (refs/\S+)\s*\Z")
 _NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
@@ -248,7 +250,7 @@ def look_at_disk(git: PrivateGit, known: set[bytes], links: set[bytes]) -> Disk:
             elif stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
                 disk.files[path] = here
             else:
-                disk.left_out.append(LeftOut(path, 0, "neither a file nor a link"))
+                disk.left_out.append(LeftOut(path, 0, SPECIAL))
     return disk
 
 

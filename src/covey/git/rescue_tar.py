@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 
 from covey.errors import ToolFailed
-from covey.git.rescue_look import LeftOut
+from covey.git.rescue_look import SPECIAL, LeftOut
 
 WHOLE = 64 * 1024 * 1024
 """Bytes of a file up to which it is read at once, so that one that changes meanwhile does no harm."""
@@ -34,7 +34,7 @@ def _add(tar: tarfile.TarFile, root: bytes, path: bytes) -> None:
     full = os.path.join(root, path)
     # Another lstat than the one inside gettarinfo: a fifo or socket is never opened.
     if stat.S_IFMT(os.lstat(full).st_mode) not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
-        raise OSError(0, "neither a file nor a link")
+        raise OSError(0, SPECIAL)
     entry = tar.gettarinfo(os.fsdecode(full), arcname=path.decode("utf-8", "surrogateescape"))
     if not entry.isreg():
         tar.addfile(entry)
@@ -83,6 +83,8 @@ def read_tar(content: bytes, target: Path, *, without: Iterable[str] = ()) -> No
             for entry in members:
                 if entry.name.startswith("/") or ".." in entry.name.split("/"):
                     raise ToolFailed(f"A kept folder names a place outside of itself: {entry.name!r}.")
-            tar.extractall(target, members, numeric_owner=True, filter="fully_trusted")
+            # As an attribute, since the argument came only with a patch release of Python 3.11.
+            tar.extraction_filter = lambda member, _: member
+            tar.extractall(target, members, numeric_owner=True)
     except tarfile.TarError as error:
         raise ToolFailed(f"A kept folder cannot be read: {error}.") from error
