@@ -130,7 +130,7 @@ _FROM: dict[type[Event], tuple[State, ...]] = {
     Passed: (State.QUEUED, State.TESTING),
     Waits: (State.PASSED,),
     Requeued: (State.TESTING, State.PASSED),
-    Landed: OPEN,
+    Landed: (State.QUEUED, State.TESTING, State.PASSED),
     Rejected: OPEN,
     Withdrawn: OPEN,
     Reverted: (State.LANDED,),

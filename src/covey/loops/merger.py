@@ -340,7 +340,7 @@ class Merger:
             if now is None or task is None or now.state is not State.PASSED or now.candidate is None:
                 return
             step(call, now, merges.Landed(now.candidate), COVEY)
-            if task.status in (Status.MERGING, Status.REVIEW):
+            if task.status is Status.MERGING:
                 change(call, task, tasks.land(task, now.candidate), COVEY)
 
         await self.desk.write(write)
