@@ -231,6 +231,30 @@ def assert_thirty(worktrees: Worktrees, settings: bytes) -> None:
     assert settings_of(project) == settings
 
 
+def test_what_others_ask_of_git_does_not_fail_while_worktrees_come_and_go(tmp_path: Path) -> None:
+    worktrees = make_worktrees(tmp_path)
+    worktrees.prepare("ada", "covey/T-1", "main")
+    end, failures = threading.Event(), list[str]()
+
+    def ask() -> None:
+        while not end.is_set():
+            for words in ("log --all --max-count=1", "checkout --quiet -B covey/T-1", "worktree list"):
+                done = subprocess.run(
+                    ["git", *words.split()], cwd=worktrees.path("ada"), env=user_env(), capture_output=True, check=False
+                )
+                if done.returncode != 0:
+                    failures.append(done.stderr.decode())
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    for number in range(40):
+        worktrees.prepare(f"s{number % 4}", f"covey/U-{number}", "main")
+        worktrees.remove(f"s{number % 4}")
+    end.set()
+    asking.join()
+    assert failures == []
+
+
 PREPARE = """
 import sys
 from pathlib import Path
