@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from bench import board, claims, figures, floors, follow, growth, leases, log, memory, startup
+from bench import board, claims, fanout, figures, floors, follow, growth, leases, log, memory, startup
 from bench.figures import Report
 from covey import __version__
 
@@ -26,6 +26,8 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "sse": follow.latency,
     "board": board.first_page,
     "growth": growth.growth,
+    "sessions": fanout.sessions,
+    "merges": fanout.merges,
     "startup": startup.commands,
     "memory": memory.resident,
 }
