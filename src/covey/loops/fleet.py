@@ -25,9 +25,10 @@ from covey.core.tasks import Task
 from covey.errors import CoveyError
 from covey.git import candidates
 from covey.git.guard import write_guard
-from covey.git.rescue import Rescued, rescue
+from covey.git.rescue import Rescued, expire, rescue
 from covey.loops import outfit, tree
 from covey.loops.desk import Desk
+from covey.store import rows
 from covey.store.rows import Change
 
 LOOK_EVERY = 0.1
@@ -35,6 +36,7 @@ LOOK_EVERY = 0.1
 REST_EVERY = 1.0
 LEAST = 0.02
 STRAYS_EVERY = 30.0
+EXPIRE_EVERY = 6 * 3600.0
 BACKOFF = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 """Seconds before a session that could not start tries again."""
 STUMBLE = 0.25
@@ -89,6 +91,7 @@ class Fleet:
     """How often the steps of a session failed in a row, and when to try again."""
     _any: bool = True
     _swept: float = 0.0
+    _expired: float = 0.0
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Look again soon, if these changes can matter to a session that covey runs."""
@@ -130,7 +133,7 @@ class Fleet:
             if session.name not in self._busy and time.monotonic() >= self._stumbles.get(session.name, (0, 0.0))[1]:
                 run = view.runs.get(session.name)
                 self._step(view, session, run, None if run is None else seen[run.id])
-        await self._sweep(view)
+        await self._sweep()
         return bool(open_runs or self._busy)
 
     async def _see(self, open_runs: list[Run]) -> dict[str, Observation]:
@@ -454,7 +457,7 @@ class Fleet:
         return rescue(self.desk.project, path, session=session, why=why, task=task, at=time.time(), safe=safe)
 
     def _note(self, call: Call, run: Run, rescued: Rescued | None) -> None:
-        if rescued is not None:
+        if rescued is not None and not rescued.again:
             note_rescue(call, run.session, rescued, run.task)
 
     def _tidy(self, run: Run) -> None:
@@ -468,7 +471,7 @@ class Fleet:
         desk = self.desk
         rescued = await desk.beside(lambda: self._rescue(session.name, None, "it was removed"))
         past = await desk.read(lambda call: call.tx.last_runs("session", session.name, 10_000))
-        if rescued is not None:
+        if rescued is not None and not rescued.again:
             await desk.write(lambda call: note_rescue(call, session.name, rescued, None))
         await desk.beside(lambda: self._clear(session, past))
 
@@ -490,12 +493,25 @@ class Fleet:
         for run in past:
             desk.runner.forget(run.id)
 
-    async def _sweep(self, view: View) -> None:
-        """Now and then give tasks whose batch has lost all its sessions back to the board."""
+    async def _sweep(self) -> None:
+        """Now and then clear away what has had its time."""
         now = time.monotonic()
-        if now - self._swept < STRAYS_EVERY:
-            return
-        self._swept = now
+        if now - self._swept >= STRAYS_EVERY:
+            self._swept = now
+            await self._disband_strays()
+        if now - self._expired >= EXPIRE_EVERY:
+            self._expired = now
+            await self._expire_rescues()
+
+    async def _expire_rescues(self) -> None:
+        """Let rescues go whose session ended long ago."""
+        gone = await self.desk.read(lambda call: {one.name: one.updated for one in _removed(call)})
+        project, wall = self.desk.project, time.time()
+        for ref in await self.desk.beside(lambda: expire(project, gone.get, wall)):
+            log.info("%s has had its time", ref)
+
+    async def _disband_strays(self) -> None:
+        """Give tasks whose batch has lost all its sessions back to the board."""
 
         def strays(call: Call) -> list[str]:
             old = call.tx.now - STRAYS_EVERY * 2
@@ -506,6 +522,10 @@ class Fleet:
 
         for name in await self.desk.read(strays):
             await self.desk.write(lambda call, name=name: verbs.disband(call, name))  # type: ignore[misc]
+
+
+def _removed(call: Call) -> list[Session]:
+    return call.tx.find(rows.SESSIONS, "WHERE kind = 'run' AND removed = 1")
 
 
 def note_rescue(call: Call, name: str, rescued: Rescued, task: str | None) -> None:
