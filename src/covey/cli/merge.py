@@ -56,7 +56,8 @@ def rows(merges: list[dict[str, Any]]) -> str:
 
 def _work(merge: dict[str, Any]) -> str:
     commit = merge["landed"] or merge["commit"]
-    return f"{merge['branch']} {commit[:12]}" if commit else str(merge["branch"])
+    why = f": {merge['reason']}" if merge["reason"] else ""
+    return (f"{merge['branch']} {commit[:12]}" if commit else str(merge["branch"])) + why
 
 
 def approve(args: Namespace, client: Client) -> None:
@@ -74,7 +75,8 @@ def _until_ended(client: Client, merge: str) -> dict[str, Any]:
     while True:
         merges = client.ask("merge.list", fields={"all": True, "limit": 1000}).value
         now: dict[str, Any] = next(each for each in merges if each["id"] == merge)
-        if now["state"] not in ("queued", "testing"):
+        on_its_way = now["state"] in ("queued", "testing") or (now["state"] == "passed" and not now["reason"])
+        if not on_its_way:
             return now
         time.sleep(0.05)
 

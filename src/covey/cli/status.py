@@ -42,6 +42,8 @@ def status(args: Namespace, client: Client) -> None:
     print(f"{value['project']}  {_daemon(client)}, log at {value['seq']:,}")
     counts = [f"{paint(name)} {count:,}" for name, count in value["counts"].items() if count]
     print(f"  {'  '.join(counts) or 'no tasks yet'}")
+    if value["paused"]:
+        print(f"  {paint('paused')}: nothing starts and nothing lands until covey resume")
     _part("Open tasks", list(tree(tasks, needs)), MOST_TASKS, _total(pages))
     _part("Sessions", _lines(session.rows(value["sessions"])))
     _part("Leases", _lines(lease.rows(leases)))

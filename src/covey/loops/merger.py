@@ -220,9 +220,12 @@ class Merger:
         if tip is None:
             what = f"commit {merge.commit}" if merge.commit else f"branch {merge.branch}"
             return Bad(f"There is no {what}.", f"There is no {what} in this repository, so nothing could be merged.")
+        # What the remote has beyond us lands with the first work that began from it, as it is and not squashed into it.
+        newest = self.desk.worktrees.newest_main(config.project.main, config.project.remote)
+        base = newest if candidates.is_ancestor(project, line.head, newest) else line.head
         built = candidates.build(
             project,
-            line.head,
+            base,
             tip,
             policy="merge" if config.merge.policy == "merge" else "squash",
             message=_message(merge, task),
@@ -235,7 +238,7 @@ class Merger:
             return Bad(
                 f"It conflicts with {main} in {files}."[:500],
                 f"Your work conflicts with what landed on {main} meanwhile, in: {files}.\n{built.message}\n"
-                f"Merge {line.head[:12]} into your branch, resolve the conflicts, and commit.",
+                f"Merge {base[:12]} into your branch, resolve the conflicts, and commit.",
             )
         return built
 
