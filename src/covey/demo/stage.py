@@ -23,8 +23,10 @@ from covey.errors import CoveyError
 
 AGENTS = 4
 INTERRUPTED = 130
-PATIENCE = 60.0
-"""Seconds that what is interrupted gets to end."""
+PATIENCE = 300.0
+"""Seconds after which a demo that does not end is called off."""
+TO_END = 90.0
+"""Seconds that what is interrupted gets to end; `covey run` itself gives its sessions a minute."""
 TRY = """\
 Try it in a repository of your own:
 
@@ -125,17 +127,24 @@ def _run(root: Path, tasks: Path) -> None:
     command = _command(root, "run", "-n", str(AGENTS), str(tasks))
     child = subprocess.Popen(command, env=shop.own_environment(), stdin=subprocess.DEVNULL, start_new_session=True)
     try:
-        code = child.wait()
+        code = child.wait(PATIENCE)
     except KeyboardInterrupt:
-        child.send_signal(signal.SIGINT)
-        try:
-            child.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
+        _end(child)
         raise
+    except subprocess.TimeoutExpired:
+        _end(child)
+        raise Wrong(f"covey run did not end within {PATIENCE:g} s") from None
     if code != 0:
         raise Wrong(f"covey run ended with {code}")
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.send_signal(signal.SIGINT)
+    try:
+        child.wait(TO_END)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 # Afterwards
