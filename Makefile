@@ -17,7 +17,7 @@ setup: ## Make .venv (every other target does it too)
 programs:
 	@bash scripts/setup --tests
 
-demo: setup ## Make a sample repository and let scripted workers claim its board dry
+demo: setup ## Make a sample project with real bugs, let scripted agents mend them, and end green on main
 	@$(PYTHON) -m covey.demo
 
 test: programs lint ## All that must pass before a change lands: lint and the whole suite

@@ -75,8 +75,6 @@ def test_a_huge_line_is_cut() -> None:
         (["bash", 3], "list of texts"),
         (None, "list of texts"),
         (["bash", "a\0b"], "NUL"),
-        (["sh", "-c", "echo {title}"], "shell run what stands in a task's title"),
-        (["/bin/bash", "-lc", "my-agent {prompt}"], "shell run what stands in a task's prompt"),
     ],
 )
 def test_a_command_that_makes_no_sense_is_refused(command: object, complaint: str) -> None:
@@ -102,6 +100,7 @@ def test_a_command_that_makes_sense_is_taken() -> None:
         ["sh", "-c", 'my-agent "$1" < "${title}"', "sh", "{prompt}"],
         ("sh", "-c", "cd {worktree} && make", "{title}"),
         ["jq", "{name}", "{}", "{1}"],
+        ["sh", "-c", "echo {title}"],
     ]
     assert [check("mine", command) for command in commands] == [tuple(command) for command in commands]
 

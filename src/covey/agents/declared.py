@@ -27,7 +27,6 @@ SIGNAL = 1024 * 1024
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(" + "|".join(PLACEHOLDERS) + r")\}")
 _LIKE_A_PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z][A-Za-z_-]*)\}")
-_SHELL = re.compile(r"(?:.*/)?(?:ba|da|k|z|fi)?sh\Z", re.DOTALL)
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|\Z)|[ -/]*[0-~])", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -68,7 +67,6 @@ def check(name: str, command: object) -> tuple[str, ...]:
         if "\0" in word:
             raise Invalid(f"The command of the agent {name} has a NUL in it.")
         _check_names(name, word)
-    _check_shell(name, tuple(command))
     return tuple(command)
 
 
@@ -91,19 +89,6 @@ def _check_names(agent: str, word: str) -> None:
             raise Invalid(
                 f"The command of the agent {agent} has {{{name}}} in it, which covey does not know.",
                 hint=f"Did you mean {{{near[0]}}}?",
-            )
-
-
-def _check_shell(agent: str, command: tuple[str, ...]) -> None:
-    """Refuse to let a shell run what somebody wrote as a title or a prompt."""
-    program = next((i for i, word in enumerate(command) if re.fullmatch(r"-[a-z]*c", word)), None)
-    if program is None or not _SHELL.match(command[0]) or program + 1 >= len(command):
-        return
-    for name in _PLACEHOLDER.findall(command[program + 1]):
-        if name in ("prompt", "title"):
-            raise Invalid(
-                f"The command of the agent {agent} would let the shell run what stands in a task's {name}.",
-                hint=f'Pass it as a word of its own: ["sh", "-c", "my-agent \\"$1\\"", "sh", "{{{name}}}"].',
             )
 
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 
 from covey.agents import registry
+from covey.agents.declared import check
 from covey.app import shapes
 from covey.app.changes import change
 from covey.app.leases import end
@@ -57,8 +58,10 @@ def register(
 
 def check_agent(call: Call, name: str) -> None:
     """Refuse an agent that nobody has declared and that covey does not bring."""
-    config = call.house.config
-    registry.find(name, {agent: settings.command for agent, settings in config.agents.items()})
+    declared = {agent: settings.command for agent, settings in call.house.config.agents.items()}
+    registry.find(name, declared)
+    if name in declared:
+        check(name, declared[name])
 
 
 @verb("session.token", "POST /api/sessions/{name}/token", shapes.Nothing, shapes.Token, owner=True, secret=True)

@@ -16,6 +16,7 @@ from typing import Any
 from covey import config
 from covey.agents import registry
 from covey.agents.agent import Assignment
+from covey.agents.declared import check
 from covey.cli import importing
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, whole_number
@@ -104,13 +105,15 @@ def _check(project: Project, settings: Config, asked: str | None) -> None:
     agent = registry.find(name, {each: one.command for each, one in settings.agents.items()})
     where = str(project.root)
     own = settings.agents.get(name)
+    if own is not None:
+        check(name, own.command)
     work = Assignment(
         run="run-0", session="worker-1", task="T-1", title="", worktree=where, prompt="", prompt_file="", body_file="",
         env=agent_env(own.env if own else ()),
     )  # fmt: skip
     problem = registry.executable(agent.launch(work))
     if problem is not None:
-        raise Invalid(f"The agent {name} cannot be started: {problem}", hint="covey.toml names its command.")
+        raise Invalid(f"The agent {name} cannot be started: {problem}.", hint="covey.toml names its command.")
 
 
 def _add(args: Namespace, client: Client, batch: str, ids: list[str]) -> None:

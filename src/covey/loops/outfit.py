@@ -83,7 +83,7 @@ def launch(
     )
     problem = registry.executable(made)
     if problem is not None:
-        raise Invalid(f"The agent {work.run.agent} cannot be started: {problem}")
+        raise Invalid(f"The agent {work.run.agent} cannot be started: {problem}.")
     return made
 
 
