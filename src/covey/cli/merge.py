@@ -56,7 +56,7 @@ def rows(merges: list[dict[str, Any]]) -> str:
 
 def _work(merge: dict[str, Any]) -> str:
     commit = merge["landed"] or merge["commit"]
-    why = f": {merge['reason']}" if merge["reason"] else ""
+    why = f": {merge['reason']}" if merge["reason"] else ", untested" if merge["untested"] else ""
     return (f"{merge['branch']} {commit[:12]}" if commit else str(merge["branch"])) + why
 
 
@@ -71,12 +71,12 @@ def approve(args: Namespace, client: Client) -> None:
 
 
 def _until_ended(client: Client, merge: str) -> dict[str, Any]:
-    """Wait until a merge has ended, or waits for something that a daemon cannot bring about."""
+    """Wait until a merge has ended, or waits for what only a person can bring about."""
     while True:
         merges = client.ask("merge.list", fields={"all": True, "limit": 1000}).value
         now: dict[str, Any] = next(each for each in merges if each["id"] == merge)
         on_its_way = now["state"] in ("queued", "testing") or (now["state"] == "passed" and not now["reason"])
-        if not on_its_way:
+        if not on_its_way or client.ask("status").value["paused"]:
             return now
         time.sleep(0.05)
 

@@ -85,7 +85,7 @@ def run(args: Namespace, client: Client) -> int:
             if own:
                 stop_daemon(project)
     code = (LANDED if all(task["status"] == "done" for task in report) else NOT_ALL) if code is None else code
-    _print(args, report, batch, code, time.monotonic() - begun)
+    _print(args, report, batch, code, time.monotonic() - begun, settings)
     return code
 
 
@@ -221,7 +221,9 @@ def _report(client: Client, ids: list[str]) -> list[dict[str, Any]]:
     return [_show(client, task) | {"merge": merges.get(task)} for task in ids]
 
 
-def _print(args: Namespace, report: list[dict[str, Any]], batch: str, code: int, seconds: float) -> None:
+def _print(
+    args: Namespace, report: list[dict[str, Any]], batch: str, code: int, seconds: float, settings: Config
+) -> None:
     counts: dict[str, int] = {}
     for task in report:
         counts[task["status"]] = counts.get(task["status"], 0) + 1
@@ -232,7 +234,7 @@ def _print(args: Namespace, report: list[dict[str, Any]], batch: str, code: int,
     print()
     print(table(((task["id"], task["status"], _commit(task), title(task["title"], 40)) for task in report), words=1))
     for task in report:
-        for line in _remarks(task):
+        for line in _remarks(task, settings):
             print(line)
     told = ", ".join(f"{number} {_word(status)}" for status, number in counts.items())
     print(f"\n{one(len(report), 'task')}: {told or 'none'}, in {span(seconds)}.")
@@ -248,14 +250,14 @@ def _commit(task: dict[str, Any]) -> str:
     return str(task["commit"] or "")[:12] if task["status"] == "done" else ""
 
 
-def _remarks(task: dict[str, Any]) -> Iterator[str]:
+def _remarks(task: dict[str, Any], settings: Config) -> Iterator[str]:
     merge = task["merge"]
     if task["status"] == "review" and merge is not None:
-        untested = " (there is no merge.check in covey.toml, so nobody has tested it)"
+        untested = "" if settings.merge.check else "; nobody has tested it, since covey.toml names no merge.check"
         yield f"\n{task['id']} waits for your review{untested}:"
-        yield f"  git diff {merge['branch']}~1 {merge['branch']}      shows its last commit"
-        yield f"  covey merge approve {merge['id']}      lets it land"
-        yield f"  covey merge reject {merge['id']} REASON      sends it back"
+        yield f"  git diff {settings.project.main}...{merge['branch']}"
+        yield f"  covey merge approve {merge['id']}           lets it land"
+        yield f'  covey merge reject {merge["id"]} "REASON"   sends it back'
     if task["status"] == "blocked":
         yield f"\n{task['id']} is {paint('blocked')}: {plain(task['reason'] or '')}"
         for number, tried in enumerate(task["tries"], 1):
