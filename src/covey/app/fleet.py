@@ -192,7 +192,8 @@ def start_batch(call: Call, asked: shapes.StartBatch) -> BatchRow:
     agent = asked.agent or call.house.config.default_agent()
     check_agent(call, agent)
     if asked.all:
-        for task in call.tx.find(rows.TASKS, "WHERE status = 'todo' AND batch IS NULL ORDER BY ordinal"):
+        where = "WHERE status IN ('todo', 'merging') AND batch IS NULL ORDER BY ordinal"
+        for task in call.tx.find(rows.TASKS, where):
             change(call, task, tasks.Edited(batch=asked.name), call.actor(None))
     wanted = call.tx.batch(asked.name)
     if not wanted:

@@ -210,7 +210,7 @@ class ListRuns(Asked, frozen=True, kw_only=True):
 
 
 class StartBatch(Asked, frozen=True, kw_only=True):
-    """Sessions for the tasks of a batch; with `all`, every task that waits on the board joins it first."""
+    """Sessions for the tasks of a batch; with `all`, every task that waits or is about to land joins it first."""
 
     name: Name
     sessions: Annotated[int, Meta(ge=1, le=1000)]

@@ -130,7 +130,8 @@ def _waits(client: Client, ids: list[str]) -> bool:
     """Say whether there is anything to work on; without ids, the whole board is meant."""
     if ids:
         return any(_show(client, task)["status"] not in ("done", "dropped", "blocked") for task in ids)
-    if client.ask("status").value["counts"].get("todo"):
+    counts = client.ask("status").value["counts"]
+    if counts.get("todo") or counts.get("merging"):
         return True
     raise Refused("No task waits on the board.", hint='Name some: covey run "Fix the flaky test".')
 
@@ -265,7 +266,8 @@ def _remarks(task: dict[str, Any], settings: Config) -> Iterator[str]:
             yield from (f"    {plain(line)}" for line in tried["what"].splitlines()[-12:])
         yield f"  covey task edit {task['id']} --status todo      lets it be tried again"
     if task["status"] == "merging" and merge is not None and merge["state"] == "passed":
-        yield f"\n{task['id']} has passed, and lands as soon as your checkout lets main follow while covey is up."
+        yield f"\n{task['id']} has passed and waits for main: {plain(merge['reason'] or '')}"
+        yield "  It lands by itself while covey is up (covey up), as soon as nothing is in the way."
 
 
 COMMAND = Command(
