@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from covey.app import runs as life
 from covey.app.changes import change, step
@@ -21,9 +22,10 @@ from covey.core.sessions import COVEY
 from covey.core.tasks import Status, Task
 from covey.core.texts import redact
 from covey.errors import CoveyError, Refused
-from covey.git import candidates, landing
+from covey.git import candidates, checkouts, landing
 from covey.git.candidates import Candidate, Conflict
 from covey.git.landing import Landed, Waits
+from covey.git.project import Project
 from covey.loops.desk import Desk
 from covey.loops.outfit import gate_env
 from covey.store import rows
@@ -32,6 +34,8 @@ from covey.store.rows import Change
 GATE = ".gate-1"
 LOOK_EVERY = 0.05
 REST_EVERY = 2.0
+TRY_EVERY = 60.0
+"""Seconds after which main tries to follow again although nothing that is in its way seems to have changed."""
 TAIL = 4000
 """Characters of the gate's output that go back to the author."""
 OUTPUT = 64 * 1024
@@ -63,6 +67,30 @@ class Gate:
     bad: Bad | None = None
 
 
+@dataclass(frozen=True)
+class Sight:
+    """How main, its checkouts and some files in them look; whoever changes one of these changes this too."""
+
+    files: tuple[str, ...]
+    main: str | None
+    seen: tuple[tuple[int, int, int] | None, ...]
+
+
+def look_at(project: Project, config: Config, files: tuple[str, ...]) -> Sight:
+    """Look at some files wherever main is checked out, without a lock."""
+    main = config.project.main
+    seen = tuple(_stamp(each.path / name) for each in checkouts.holding(project, main) for name in files)
+    return Sight(files, candidates.resolve(project, f"refs/heads/{main}"), seen)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
 @dataclass
 class Merger:
     """Takes the oldest merge that may land, and brings it to its end before the next."""
@@ -71,6 +99,9 @@ class Merger:
     news: asyncio.Event = field(default_factory=asyncio.Event)
     _gate: str | None = None
     _told: str = ""
+    _sight: Sight | None = None
+    """What was in main's way at the last try, as it looked then."""
+    _tried: float = 0.0
     _begun: bool = False
 
     def hear(self, changes: Iterable[Change]) -> None:
@@ -185,10 +216,19 @@ class Merger:
     async def _follow(self) -> None:
         """Let main follow to what has passed, if the checkout that has it allows that by now."""
         main = self._config().project.main
+        if await self._is_as_before():
+            return  # a try would only take the lock of the user's checkout
         outcome = await self.desk.beside(lambda: landing.follow(self.desk.project, main))
         if isinstance(outcome, Waits):
             await self._wait(outcome)
         await self._settle()
+
+    async def _is_as_before(self) -> bool:
+        """Say whether what was in the way at the last try is there still, untouched, and main where it was."""
+        sight, soon = self._sight, time.monotonic() < self._tried + TRY_EVERY
+        if sight is None or not soon:
+            return False
+        return sight == await self.desk.beside(lambda: look_at(self.desk.project, self._config(), sight.files))
 
     # One merge
 
@@ -326,12 +366,17 @@ class Merger:
         """Write why main cannot follow, and tell the person once."""
 
         def write(call: Call) -> None:
-            for merge in call.tx.open_merges():
-                if merge.state is State.PASSED and merge.reason != waits.sentence:
+            passed = [merge for merge in call.tx.open_merges() if merge.state is State.PASSED]
+            known = waits.sentence in (self._told, *(merge.reason for merge in passed))
+            for merge in passed:
+                if merge.reason != waits.sentence:
                     step(call, merge, merges.Waits(waits.sentence), COVEY)
-            if waits.sentence != self._told:
+            if not known:
                 alert(call, "main_waits", f"{waits.sentence} Nothing is lost: main follows when it can.", None, None)
 
+        seen = await self.desk.beside(lambda: look_at(self.desk.project, self._config(), waits.files))
+        self._sight = seen if waits.files else None
+        self._tried = time.monotonic()
         await self.desk.write(write)
         self._told = waits.sentence
 
