@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.line.lines import GOOD, SCRIPTED, Line, make_line
+from tests.serving import wait_until
 
 CHANGE = "write shared.txt\n    changed by an agent\ncommit Change it\n"
 FILES = {"shared.txt": "as it was\n", "other.txt": "as it was\n"}
@@ -81,6 +82,7 @@ def test_what_waits_leaves_the_users_checkout_in_peace_until_something_changes(l
     line.up()
     _waits(line)
     task = line.board()["Change it"]["id"]
+    wait_until(lambda: not (line.common / "worktrees").exists(), "the end of all worktrees")
     touched = line.common.stat().st_mtime_ns
     for _ in range(5):  # each lets the queue look again
         line.ok("pause")
