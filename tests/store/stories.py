@@ -9,10 +9,14 @@ from typing import Any
 
 import msgspec
 
+from covey.app import fleet, runs
 from covey.app.app import VERBS, Answer, App, Principal
-from covey.app.verbs import read_body
+from covey.app.verbs import Call, read_body
 from covey.config import Config
 from covey.core.expiry import Instant
+from covey.core.judge import Again, HandIn, Verdict
+from covey.core.runs import Ending
+from covey.core.sessions import COVEY, Goal
 from covey.errors import CoveyError
 from covey.store import rows
 from covey.store.sqlite import SqliteStore
@@ -74,21 +78,24 @@ class Teller:
         self.project = project
         self.happened = 0
 
-    def tell(self, steps: list[tuple[str, int]], batch: int = 64) -> None:
-        """Let each step happen, some of them in each transaction."""
+    def tell(self, steps: list[tuple[str, int]], batch: int = 64, *, without: tuple[str, ...] = ()) -> None:
+        """Let each step happen, some of them in each transaction; nobody asks for what is named in `without`."""
         for start in range(0, len(steps), batch):
-            outcomes = self.project.store.run([self._step(*step) for step in steps[start : start + batch]])
+            outcomes = self.project.store.run([self._step(*step, without) for step in steps[start : start + batch]])
             for outcome in outcomes:
                 if outcome.error is not None and not isinstance(outcome.error, CoveyError):
                     raise outcome.error
                 self.happened += outcome.error is None
 
-    def _step(self, verb: str, luck: int) -> Callable[[Tx], Any]:
+    def _step(self, verb: str, luck: int, without: tuple[str, ...] = ()) -> Callable[[Tx], Any]:
         def run(tx: Tx) -> Any:
             if verb == "silence":
                 self.project.clock.elapsed += 2000
                 return self.project.app.sweep(tx)
+            if verb in DEEDS:
+                return DEEDS[verb](Call(tx, Principal(COVEY), self.project.app.house), random.Random(luck))
             asked = STEPS[verb](tx, random.Random(luck))
+            asked = {name: value for name, value in asked.items() if name not in without}
             params = {name: asked.pop(name) for name in VERBS[verb].params}
             return self.project.job(verb, params, asked, None)(tx)
 
@@ -119,6 +126,7 @@ def _wish(tx: Tx, luck: random.Random) -> dict[str, Any]:
         "scope": _some(luck, [], [f"src/{luck.randint(0, 9)}/**", "new:docs/*"]),
         "done_when": _some(luck, [], ["make test"]),
         "budget": _some(luck, None, 0.0, 1.5, 3.0),
+        "batch": _some(luck, None, None, None, "night"),
     }
 
 
@@ -150,6 +158,8 @@ def _one(tx: Tx, luck: random.Random, table: str, where: str = "") -> str:
 
 _LIVE = "WHERE state = 'live'"
 _OPEN = "WHERE state IN ('review', 'queued')"
+_RUN = "WHERE kind = 'run' AND removed = 0"
+_AIMS = ("start", "stop", "pause", "resume", "restart")
 STEPS: dict[str, Callable[[Tx, random.Random], dict[str, Any]]] = {
     "task.add": _add,
     "task.edit": _edit,
@@ -162,7 +172,8 @@ STEPS: dict[str, Callable[[Tx, random.Random], dict[str, Any]]] = {
     "session.new": lambda tx, luck: {
         "name": f"worker-{luck.randint(0, 3)}",
         "role": _some(luck, None, "quality"),
-        "wip": 2,
+        "wip": _some(luck, None, 2),
+        "agent": _some(luck, None, "scripted"),
     },
     "session.token": lambda tx, luck: {"name": _one(tx, luck, "sessions")},
     "lease.take": lambda tx, luck: {
@@ -181,11 +192,57 @@ STEPS: dict[str, Callable[[Tx, random.Random], dict[str, Any]]] = {
     },
     "mail.read": lambda tx, luck: {"id": _one(tx, luck, "messages"), "session": _some(luck, None, "ada", "bob")},
     "mail.ack": lambda tx, luck: {"id": _one(tx, luck, "messages"), "session": _some(luck, None, "ada", "bob")},
+    "merge.approve": lambda tx, luck: {"id": _one(tx, luck, "merges", _OPEN)},
     "merge.land": lambda tx, luck: {"id": _one(tx, luck, "merges", _OPEN), "commit": COMMIT},
     "merge.reject": lambda tx, luck: {"id": _one(tx, luck, "merges", _OPEN), "reason": "The gate is red"},
+    **{f"session.{verb}": lambda tx, luck: {"name": _one(tx, luck, "sessions", _RUN)} for verb in _AIMS},
+    "session.remove": lambda tx, luck: {"name": _one(tx, luck, "sessions"), "force": _some(luck, True, False)},
+    "fleet.pause": lambda tx, luck: {},
+    "fleet.resume": lambda tx, luck: {},
+    "batch.start": lambda tx, luck: {"name": "night", "sessions": luck.randint(1, 2), "agent": "scripted"},
+    "batch.stop": lambda tx, luck: {"name": "night"},
 }
+
+
+def _begin(call: Call, luck: random.Random) -> None:
+    """Let a session that shall work begin a run, and its program start, ask and talk."""
+    at_work = [session.name for session in call.tx.run_sessions() if session.goal is Goal.WORKING]
+    run = runs.begin(call, luck.choice(at_work)) if at_work else None
+    if run is not None and runs.work(call, run) is not None:
+        runs.started(call, run, COMMIT)
+        if luck.random() < 0.5:
+            runs.asks(call, run, "Which one?")
+            runs.talks(call, run, f"talk-{luck.randint(0, 9)}")
+
+
+def _end(call: Call, luck: random.Random) -> None:
+    """Let a run end in one of all ways, and what shall go be gone."""
+    for session in call.tx.run_sessions():
+        if session.goal is Goal.REMOVED and not call.tx.open_runs(session.name):
+            fleet.part(call, session)
+    found = call.tx.open_runs()
+    if not found:
+        return
+    run = luck.choice(found)
+    if luck.random() < 0.3:
+        runs.ending(call, run, Ending("It was stopped.", again=luck.random() < 0.5, fault=luck.random() < 0.5))
+    now = call.tx.run(run.id)
+    assert now is not None
+    verdict: Verdict = _some(luck, HandIn(COMMIT, "It works"), HandIn(COMMIT, LONG), Again("No commit"))
+    how = luck.randint(0, 9)
+    if how == 0:
+        runs.lost(call, now, "The machine fell over", None)
+    elif how == 1:
+        runs.unstartable(call, now, "There is no such program")
+    else:
+        runs.judged(call, now, verdict, 0)
+
+
+DEEDS: dict[str, Callable[[Call, random.Random], None]] = {"run.begin": _begin, "run.end": _end}
+"""What the loops do, and no verb."""
 USUAL = [
-    *("task.add", "task.claim", "task.handin", "merge.land") * 3,
+    *("task.add", "task.claim", "task.handin", "merge.land") * 4,
+    *("task.add", "session.new", "session.start", "fleet.resume", *DEEDS) * 4,
     *STEPS,
     "silence",
 ]

@@ -11,6 +11,7 @@ ALTER TABLE merges ADD COLUMN approved INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE merges ADD COLUMN candidate TEXT;
 ALTER TABLE merges ADD COLUMN untested INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE merges ADD COLUMN run TEXT;
+UPDATE merges SET approved = 1 WHERE id IN (SELECT subject FROM events WHERE kind = 'merge.approved');
 DROP INDEX merges_open;
 CREATE INDEX merges_open ON merges (ordinal) WHERE state IN ('review', 'queued', 'testing', 'passed');
 
