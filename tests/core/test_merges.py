@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typing
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -14,9 +16,12 @@ from covey.store.rows import decode_payload, encode_payload
 
 COMMIT = "c0ffee1" * 5 + "c0ffe"
 STEPS: list[tuple[merges.Event, tuple[State, ...], State]] = [
-    (merges.Approved(), (State.REVIEW,), State.QUEUED),
-    (merges.Tested(), (State.QUEUED,), State.TESTING),
-    (merges.Landed(COMMIT), (State.QUEUED, State.TESTING), State.LANDED),
+    (merges.Approved(), (State.REVIEW, State.QUEUED), State.QUEUED),
+    (merges.Tested(COMMIT, "gate-7"), (State.QUEUED,), State.TESTING),
+    (merges.Passed(COMMIT), (State.QUEUED, State.TESTING), State.PASSED),
+    (merges.Waits("main is checked out"), (State.PASSED,), State.PASSED),
+    (merges.Requeued("main moved"), (State.TESTING, State.PASSED), State.QUEUED),
+    (merges.Landed(COMMIT), (State.QUEUED, State.TESTING, State.PASSED), State.LANDED),
     (merges.Rejected("tests failed"), OPEN, State.REJECTED),
     (merges.Withdrawn("AF-1 was dropped"), OPEN, State.WITHDRAWN),
     (merges.Reverted(COMMIT), (State.LANDED,), State.REVERTED),
@@ -41,6 +46,29 @@ def test_a_merge_can_be(event: merges.Event, allowed: tuple[State, ...], end: St
 def test_a_merge_is_queued_once() -> None:
     with pytest.raises(Refused):
         merges.step(make(State.QUEUED), merges.Queued(task="AF-1", session="ada", branch="b"))
+
+
+def test_the_steps_that_are_tested_are_all_that_there_are() -> None:
+    assert {type(event) for event, _, _ in STEPS} == set(typing.get_args(merges.Event)) - {merges.Queued}
+
+
+def test_a_person_approves_a_merge_once() -> None:
+    approved = merges.apply(make(State.REVIEW), merges.step(make(State.REVIEW), merges.Approved()), 2.0)
+    assert approved.approved
+    with pytest.raises(Refused, match="merge-9 cannot be approved: it is queued"):
+        merges.step(approved, merges.Approved())
+
+
+def test_what_passed_keeps_the_commit_that_was_tested_until_it_is_tested_again() -> None:
+    tested = merges.apply(make(State.QUEUED), merges.Tested(COMMIT, "gate-7"), 2.0)
+    assert (tested.candidate, tested.run) == (COMMIT, "gate-7")
+    passed = merges.apply(tested, merges.Passed(COMMIT, untested=True), 3.0)
+    assert (passed.candidate, passed.untested, passed.ended) == (COMMIT, True, None)
+    waits = merges.apply(passed, merges.Waits("main is checked out"), 4.0)
+    assert (waits.reason, waits.candidate) == ("main is checked out", COMMIT)
+    again = merges.apply(waits, merges.Requeued("main moved"), 5.0)
+    assert (again.candidate, again.untested, again.reason) == (None, False, None)
+    assert merges.apply(waits, merges.Landed(COMMIT), 5.0).reason is None
 
 
 def test_only_an_ended_merge_has_an_end_and_the_landed_one_its_commit() -> None:
@@ -77,6 +105,14 @@ class AnyOrder(RuleBasedStateMachine):
             assert isinstance(payload, merges.Event)
             merge = merges.apply(merge, payload, float(at))
         assert merge == self.merge
+
+    @invariant()
+    def what_passed_names_what_may_land(self) -> None:
+        assert self.merge.state is not State.PASSED or self.merge.candidate == COMMIT
+
+    @invariant()
+    def nobody_is_asked_to_approve_twice(self) -> None:
+        assert sum(kind == "merge.approved" for kind, _ in self.log) == self.merge.approved
 
     @invariant()
     def only_what_has_ended_has_an_end(self) -> None:

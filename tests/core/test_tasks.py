@@ -298,6 +298,7 @@ def test_every_field_of_an_addition_reaches_the_task() -> None:
         overlap=True,
         done_when=("make test",),
         budget=1.5,
+        batch="run-1",
         key="k",
         note="n",
     )
