@@ -155,9 +155,20 @@ def settings() -> str:
         "name that is not listed here is an error that names the line and the nearest one."
     )
     hints = typing.get_type_hints(config.Config)
-    parts = [_table_of_settings(one.name, hints[one.name]) for one in fields(config.Config)]
-    whole = "\n\n".join(_toml(one.name, hints[one.name]) for one in fields(config.Config))
+    tables = dict(_named(one.name, hints[one.name]) for one in fields(config.Config))
+    parts = [_table_of_settings(name, cls) for name, cls in tables.items()]
+    whole = "\n\n".join(_toml(name, cls) for name, cls in tables.items() if not name.endswith(NAME))
     return page("Settings", about, [*parts, "## All of them with their defaults", f"```toml\n{whole}\n```"])
+
+
+NAME = ".NAME"
+
+
+def _named(name: str, hint: Any) -> tuple[str, type[Any]]:
+    """Return a table as it is headed and what it holds; of some there are any number, each under a name of yours."""
+    if typing.get_origin(hint) is dict:
+        return f"{name}{NAME}", typing.get_args(hint)[1]
+    return name, hint
 
 
 def _table_of_settings(name: str, cls: type[Any]) -> str:
@@ -267,7 +278,7 @@ def commands() -> str:
 
 EXIT_CODES = {
     0: "done; also if whoever reads the output goes away",
-    1: "`log verify` found something wrong",
+    1: "`log verify` found something wrong, or not everything that `run` worked on has landed",
     errors.Invalid.exit_code: "what was asked makes no sense: a wrong word, option, value or setting",
     NOTHING: "`task next`: nothing waits",
     errors.NotFound.exit_code: "there is no such task, lease, message, merge or session",
