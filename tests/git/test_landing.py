@@ -662,6 +662,19 @@ def test_a_half_move_is_undone_when_main_has_moved_meanwhile(tmp_path: Path) -> 
     assert scene.status() == [] and scene.no_traces()
 
 
+def test_a_checkout_that_came_to_main_while_it_moved_is_taken_along_after_a_crash(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "repo")
+    intent = carry.Intent("main", scene.old, scene.new, late=True)
+    hold = carry.take(Checkout(scene.path, scene.project.common), intent, 5.0)
+    assert hold is not None
+    git_out(scene.path, "update-ref", "refs/heads/main", scene.new)
+    (scene.path / "new.txt").write_text("ne")
+    os.close(hold._file)
+    assert recover(scene.project) == [Landed(scene.new)]
+    scene.must_have_landed()
+    assert scene.status() == []
+
+
 def test_ten_landings_leave_the_history_of_ten_candidates(scene: Scene) -> None:
     base = scene.old
     for number in range(10):

@@ -234,7 +234,7 @@ TestAnyOrder = AnyOrder.TestCase
 TestAnyOrder.settings = settings(max_examples=6, stateful_step_count=15, deadline=None)
 
 
-@pytest.mark.parametrize("steps", [60, pytest.param(1500, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("steps", [40, pytest.param(600, marks=pytest.mark.soak)])
 def test_a_user_at_work_during_landings_reverts_nothing_and_loses_nothing(tmp_path: Path, steps: int) -> None:
     """A rewinding command (reset, stash) is left out: git itself lets one that has read HEAD undo any other's move."""
     stage = Stage(tmp_path)

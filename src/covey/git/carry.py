@@ -30,12 +30,13 @@ MARK = "covey-landing"
 PRIVATE = "covey-index"
 SCRATCH = "covey-scratch"
 PATIENCE = 600.0
-SETTLED_NS = 100_000_000
+SETTLED_NS = 250_000_000
 """A git command moves HEAD right after it wrote the index; an index older than this has no such step to come."""
 
 LINGER = 2.0
-"""For how many times the life of a git process the lock outlasts a move: a command of the user that read the old HEAD
-just before it then meets the lock, and ends without having done anything."""
+SHORTEST_LINGER = 0.004
+"""For how many times the life of a git process, and how many seconds at least, the lock outlasts a move: a command of
+the user that read the old main just before it then meets the lock, and ends without having done anything."""
 
 UNCHANGED = 1.0
 NEAR_NS = 5_000_000_000
@@ -119,6 +120,10 @@ class Hold:
             os.ftruncate(self._file, 0)
         _give_back(self.checkout.folder, self._file, forget=not self.broken)
 
+    def mean(self, intent: Intent) -> None:
+        """Say what the lock is used for from now on."""
+        self.intent = _begin(self._file, intent)
+
     def git(self, *words: str, index: str = "", stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run git in the checkout; the lock counts as held until it has ended, even when we die before it."""
         process = self.start(*words, index=index)
@@ -159,7 +164,7 @@ class Move:
         self.prepared = self._ask(
             f"start\nupdate refs/heads/{intent.main} {intent.commit} {intent.expected}\nprepare\n", b"prepare: ok\n"
         )
-        self.linger = LINGER * (time.monotonic() - began)
+        self.took = time.monotonic() - began
 
     def __enter__(self) -> Move:
         return self
@@ -237,6 +242,11 @@ def undo(hold: Hold) -> None:
             raise ToolFailed(f"git checkout-index failed: {complaint(done)}.")
 
 
+def linger(took: float) -> None:
+    """Wait, with the lock held, as long as a git command may take that has begun before the move."""
+    time.sleep(max(LINGER * took, SHORTEST_LINGER))
+
+
 def left_behind(folder: Path) -> Intent | None:
     """Return the move that a crash left in a git folder, and clear away the mark of one that had done nothing."""
     file = _open_mark(folder, create=False)
@@ -280,13 +290,18 @@ def _try_take(checkout: Checkout, intent: Intent | None) -> Hold | None:
     if intent is None:
         return Hold(checkout, file, NOTHING, interrupted=False)
     interrupted = left is not None and left.is_for(intent)
-    began = left.began if left is not None and interrupted else os.fstat(file).st_mtime_ns
-    if not interrupted:
-        _write(file, intent)
-        began = os.fstat(file).st_mtime_ns
-    intent = replace(intent, began=began)
+    if left is None or not interrupted:
+        return Hold(checkout, file, _begin(file, intent), interrupted=False)
+    _write(file, left)
+    return Hold(checkout, file, left, interrupted=True)
+
+
+def _begin(file: int, intent: Intent) -> Intent:
+    # The time by the clock of the file system, which is the one that the files' own times come from.
     _write(file, intent)
-    return Hold(checkout, file, intent, interrupted)
+    begun = replace(intent, began=os.fstat(file).st_mtime_ns)
+    _write(file, begun)
+    return begun
 
 
 def _give_back(folder: Path, file: int, *, forget: bool) -> None:

@@ -179,7 +179,7 @@ def _move(project: Project, hold: Hold) -> Outcome | None:
         hold.broken = True
         move.commit()
         hold.broken = False
-        time.sleep(move.linger)
+        carry.linger(move.took)
     return Landed(intent.commit)
 
 
@@ -199,13 +199,13 @@ def _unless_done(project: Project, intent: Intent, sentence: str) -> Outcome:
 
 
 def _land_aside(project: Project, intent: Intent) -> Outcome | None:
-    """Move main where no checkout holds it, while no checkout of the user's can come to it."""
-    with contextlib.ExitStack() as held:
-        unheld = []
+    """Move main where no checkout holds it, while no checkout of the user's can set out for it."""
+    with contextlib.ExitStack() as stack:
+        held, unheld = [], []
         for checkout in _elsewhere(project):
             hold = None if _is_of_a_session(checkout) else carry.take(checkout, None, PATIENCE)
             if hold is not None:
-                held.enter_context(hold)
+                held.append(stack.enter_context(hold))
             elif _may_be_switching(checkout):
                 return _unless_done(
                     project, intent, f"A git command in {checkout.path} may be on its way to {intent.main}."
@@ -217,8 +217,15 @@ def _land_aside(project: Project, intent: Intent) -> Outcome | None:
         began = time.monotonic()
         if not _set_main(project, intent, intent.commit, intent.expected):
             return _unless_done(project, intent, f"{intent.main} is locked by another git command.")
-        time.sleep(carry.LINGER * (time.monotonic() - began))
-    return _take_along(project, intent, unheld)
+        carry.linger(time.monotonic() - began)
+        # One that had set out before we had its lock has old files on the new main, until it is taken along.
+        waits = [outcome for hold in held if isinstance(outcome := _join_held(project, hold, intent), Waits)]
+    _await_switches(unheld)
+    came = [checkout for checkout in unheld if checkouts.is_on(checkout, intent.main)]
+    waits += [outcome for checkout in came if isinstance(outcome := _join(project, checkout, intent), Waits)]
+    if waits and _set_main(project, intent, intent.expected, intent.commit):
+        return waits[0]
+    return _unless_done(project, intent, waits[0].sentence) if waits else Landed(intent.commit)
 
 
 def _elsewhere(project: Project) -> list[Checkout]:
@@ -244,33 +251,24 @@ def _may_be_switching(checkout: Checkout) -> bool:
     return not _is_of_a_session(checkout) and lock.st_size == 0 and time.time() - lock.st_mtime < STALE
 
 
-def _take_along(project: Project, intent: Intent, unheld: list[Checkout]) -> Outcome:
-    """Bring along a checkout that could not be kept from main while main moved, or move main back."""
-    _await_switches(unheld)
-    for checkout in unheld:
-        if not checkouts.is_on(checkout, intent.main):
-            continue
-        outcome = _join(project, checkout, replace(intent, late=True))
-        if isinstance(outcome, Waits):
-            if _set_main(project, intent, intent.expected, intent.commit):
-                return outcome
-            return _unless_done(project, intent, outcome.sentence)
-    return Landed(intent.commit)
-
-
 def _join(project: Project, checkout: Checkout, intent: Intent) -> Outcome | None:
     """Bring a checkout to main that was made from main's old commit while main moved."""
-    hold = carry.take(checkout, intent, PATIENCE)
+    hold = carry.take(checkout, replace(intent, late=True), PATIENCE)
     if hold is None:
         return Waits((), f"Another git command is at work in {checkout.path}.")
     with hold:
-        at = resolve(project, f"refs/heads/{intent.main}")
-        if at != intent.commit or not checkouts.is_on(checkout, intent.main):
-            if hold.interrupted:
-                carry.undo(hold)
-            return None
+        return _join_held(project, hold, intent)
+
+
+def _join_held(project: Project, hold: Hold, intent: Intent) -> Outcome | None:
+    if checkouts.is_on(hold.checkout, intent.main) and resolve(project, f"refs/heads/{intent.main}") == intent.commit:
+        if not hold.interrupted:
+            hold.mean(replace(intent, late=True))
         blocked = carry.carry(hold)
-    return Landed(intent.commit) if blocked is None else _waits(checkout, intent, blocked)
+        return Landed(intent.commit) if blocked is None else _waits(hold.checkout, intent, blocked)
+    if hold.interrupted:
+        carry.undo(hold)
+    return None
 
 
 def _set_main(project: Project, intent: Intent, commit: str, expected: str) -> bool:
