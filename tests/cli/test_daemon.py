@@ -296,7 +296,7 @@ def test_down_signals_nobody_but_a_daemon(shell: Shell, monkeypatch: pytest.Monk
     monkeypatch.setattr(daemon, "PATIENCE", 0.2)
     monkeypatch.setattr(daemon, "_holders", lambda project: set())  # as in a container
     with WriterLock(shell.state / "lock"), pytest.raises(Unavailable, match="does not say what it is"):
-        daemon.down(argparse.Namespace(json=False), Client(str(shell.folder)))
+        daemon.down(argparse.Namespace(json=False, agents=False), Client(str(shell.folder)))
     assert other.poll() is None
     other.communicate(b"\n", timeout=60)
 
@@ -311,7 +311,7 @@ def test_down_of_a_daemon_that_has_ended_or_is_not_ours(
     monkeypatch.setattr(daemon, "_holder", lambda project: 4_000_000)
     monkeypatch.setattr(os, "kill", kill)
     with pytest.raises(Denied, match="not yours to stop") if denied else nullcontext():
-        daemon.down(argparse.Namespace(json=False), Client(str(shell.folder)))
+        daemon.down(argparse.Namespace(json=False, agents=False), Client(str(shell.folder)))
 
 
 def test_a_daemon_says_that_a_command_writes_if_only_a_command_does(

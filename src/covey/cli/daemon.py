@@ -135,7 +135,9 @@ def down(args: argparse.Namespace, client: Client) -> None:
         with errand(client):
             _stop_agents(client)
     pid = stop_daemon(project)
-    running = [session["name"] for session in client.ask("session.list").value if session["run"]]
+    running: list[str] = []
+    with contextlib.suppress(CoveyError):  # it is down, also where the board cannot be read
+        running = [session["name"] for session in client.ask("session.list").value if session["run"]]
     if args.json:
         print(json.dumps({"stopped": pid is not None, "pid": pid, "running": running}))
         return
