@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from covey import config
+from covey.config import AgentSettings
 from covey.errors import Invalid
 
 
@@ -21,3 +24,120 @@ def test_nothing_may_be_kept() -> None:
 def test_a_number_too_large_for_a_number_is_named_with_its_line() -> None:
     with pytest.raises(Invalid, match="line 3: ttl is too large a number"):
         config.parse(f"# Long\n[leases]\nttl = {'9' * 400}\n")
+
+
+# Agents of one's own
+
+
+def test_an_agent_is_declared_by_its_command_and_what_it_gets_of_the_environment() -> None:
+    read = config.parse(
+        '[agents.sh]\ncommand = ["bash", "{body_file}"]\nenv = ["LANG"]\n[agents.a-1]\ncommand = ["a"]\n'
+    )
+    assert read.agents == {
+        "sh": AgentSettings(("bash", "{body_file}"), ("LANG",)),
+        "a-1": AgentSettings(("a",)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("agents = 3\n", r"line 1: \[agents\] is a table"),
+        ("[agents]\nsh = 3\n", r"line 2: \[sh\] is a table"),
+        ("[agents.sh]\n", "line 1: the agent sh has no command"),
+        ("[agents.sh]\ncommand = []\n", "line 1: the agent sh has no command"),
+        ('[agents.sh]\ncommand = [""]\n', "line 1: the agent sh has no command"),
+        ('[agents.sh]\ncommand = "bash"\n', "line 2: command must be a list of texts, not 'bash'"),
+        ('[agents.sh]\ncommand = ["bash", 3]\n', "line 2: command must be a list of texts"),
+        ('[agents.sh]\ncommand = ["a"]\nenv = "LANG"\n', "line 3: env must be a list of texts"),
+        ('[agents.sh]\ncomand = ["a"]\n', r"line 2: there is no setting comand in \[agents.sh\]"),
+        ('[agents."a b"]\ncommand = ["a"]\n', "'a b' is no name for an agent"),
+        ('[agents."-x"]\ncommand = ["a"]\n', "'-x' is no name for an agent"),
+    ],
+)
+def test_an_agent_that_makes_no_sense_is_named_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(Invalid, match=said):
+        config.parse(text)
+
+
+def test_the_agent_that_is_set_or_the_only_one_is_the_default() -> None:
+    one, two = '[agents.sh]\ncommand = ["a"]\n', '[agents.zsh]\ncommand = ["b"]\n'
+    assert config.parse(one).default_agent() == "sh"
+    assert config.parse('[sessions]\nagent = "zsh"\n' + one + two).default_agent() == "zsh"
+    assert config.parse('[sessions]\nagent = "scripted"\n').default_agent() == "scripted"
+    for text in ("", one + two):
+        with pytest.raises(Invalid, match="Which agent shall work is not said"):
+            config.parse(text).default_agent()
+
+
+# Ranges and words
+
+
+@pytest.mark.parametrize("policy", config.POLICIES)
+def test_work_is_merged_in_one_of_these_ways(policy: str) -> None:
+    assert config.parse(f'[merge]\npolicy = "{policy}"\n').merge.policy == policy
+
+
+def test_another_way_to_merge_is_named_with_its_line() -> None:
+    with pytest.raises(Invalid, match="line 3: policy must be squash or merge, not 'octopus'"):
+        config.parse('[merge]\ncheck = "make"\npolicy = "octopus"\n')
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "value"),
+    [
+        ("board", "tries", 0),
+        ("sessions", "count", 0),
+        ("sessions", "max", 0),
+        ("sessions", "run_minutes", 0),
+        ("sessions", "dead_after", 0),
+        ("merge", "check_minutes", 0),
+        ("merge", "check_minutes", "inf"),
+    ],
+)
+def test_a_number_out_of_its_range_is_named_with_its_line(table: str, name: str, value: object) -> None:
+    with pytest.raises(Invalid, match=f"line 2: {name} must be between"):
+        config.parse(f"[{table}]\n{name} = {value}\n")
+
+
+@pytest.mark.parametrize(("name", "value"), [("count", "2.5"), ("max", '"many"'), ("count", "true")])
+def test_how_many_is_a_whole_number(name: str, value: str) -> None:
+    with pytest.raises(Invalid, match=f"line 2: {name} must be a whole number"):
+        config.parse(f"[sessions]\n{name} = {value}\n")
+
+
+# Changes while covey runs
+
+
+def test_a_watcher_gives_the_settings_once_after_each_change(tmp_path: Path) -> None:
+    file = tmp_path / config.FILE
+    file.write_text("[board]\ntries = 4\n")
+    watcher = config.Watcher(tmp_path)
+    assert watcher.changed() is None
+    for tries in (55, 666):  # of another length each: two writes may fall into one tick of the clock
+        file.write_text(f"[board]\ntries = {tries}\n")
+        seen = watcher.changed()
+        assert seen is not None and seen.board.tries == tries
+        assert watcher.changed() is None
+
+
+def test_a_watcher_sees_settings_come_and_go(tmp_path: Path) -> None:
+    watcher = config.Watcher(tmp_path)
+    assert watcher.changed() is None
+    (tmp_path / config.FILE).write_text("[board]\ntries = 7\n")
+    seen = watcher.changed()
+    assert seen is not None and seen.board.tries == 7
+    (tmp_path / config.FILE).unlink()
+    assert watcher.changed() == config.Config()
+
+
+def test_a_watcher_refuses_settings_that_make_no_sense_until_they_are_mended(tmp_path: Path) -> None:
+    watcher = config.Watcher(tmp_path)
+    file = tmp_path / config.FILE
+    file.write_text("[board]\ntires = 7\n")
+    for _ in range(2):
+        with pytest.raises(Invalid, match="line 2: there is no setting tires"):
+            watcher.changed()
+    file.write_text("[board]\ntries = 7\n")
+    seen = watcher.changed()
+    assert seen is not None and seen.board.tries == 7

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
+import pytest
+
 from covey import config
+from covey.cli.init import proposed_check, toml
 from tests.cli.shell import Shell
 
 
@@ -32,11 +36,104 @@ def test_init_makes_settings_state_board_and_token(bare_shell: Shell) -> None:
     assert settings == replace(config.Config(), project=config.Project(main="trunk"))
 
 
+TABLE = re.compile(r"# (\[[a-z.]+\])")
+
+
 def test_the_settings_name_every_default(bare_shell: Shell) -> None:
     bare_shell.ok("init")
     text = (bare_shell.folder / "covey.toml").read_text()
-    every = "\n".join(line.removeprefix("# ") if " = " in line else line for line in text.splitlines())
-    assert config.parse(every) == replace(config.Config(), project=config.Project(main="trunk"))
+    lines = [line.removeprefix("# ") if " = " in line or TABLE.fullmatch(line) else line for line in text.splitlines()]
+    read = config.parse("\n".join(lines))
+    example = {"sh": config.AgentSettings(("bash", "{body_file}"))}
+    assert read == replace(config.Config(), project=config.Project(main="trunk"), agents=example)
+
+
+APPENDED = """
+[board]
+claim_ttl = 7
+
+[sessions]
+agent = "sh"
+count = 2
+
+[agents.sh]
+command = ["bash", "{body_file}"]
+env = ["LANG"]
+
+[merge]
+check = "make test"
+
+[leases]
+ttl = 9
+
+[log]
+keep_days = 11
+"""
+
+
+def test_every_table_can_be_appended_to_the_settings_that_init_writes(bare_shell: Shell) -> None:
+    bare_shell.ok("init")
+    file = bare_shell.folder / "covey.toml"
+    with file.open("a") as settings:
+        settings.write(APPENDED)
+    named = {line.strip("[]").partition(".")[0] for line in APPENDED.splitlines() if line.startswith("[")}
+    assert named == {table.name for table in fields(config.Config)} - {"project"}
+    assert config.load(bare_shell.folder) == replace(config.parse(APPENDED), project=config.Project(main="trunk")), (
+        "what is appended counts, and main stays"
+    )
+    bare_shell.ok("task", "add", "The settings are read")
+
+
+@pytest.mark.parametrize(
+    ("files", "check"),
+    [
+        ({}, None),
+        ({"Makefile": "all:\n\ntest: all\n\ttrue\n"}, "make test"),
+        ({"Makefile": "test:\n\ttrue\ncheck: test\n"}, "make check"),
+        ({"GNUmakefile": "check:\n\ttrue\n", "tox.ini": ""}, "make check"),
+        ({"Makefile": "tests = 3\nretest:\n\ttrue\n"}, None),
+        ({"Makefile": "all:\n", "package.json": "{}"}, "npm test"),
+        ({"tox.ini": "", "tests/test_it.py": ""}, "tox"),
+        ({"noxfile.py": ""}, "nox"),
+        ({"pytest.ini": ""}, "python3 -m pytest -q"),
+        ({"tests/test_it.py": ""}, "python3 -m pytest -q"),
+        ({"Cargo.toml": ""}, "cargo test"),
+        ({"go.mod": ""}, "go test ./..."),
+    ],
+    ids=str,
+)
+def test_the_gate_that_init_proposes_is_the_one_that_the_repository_has(
+    tmp_path: Path, files: dict[str, str], check: str | None
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert proposed_check(tmp_path) == check
+    text = toml("main", check)
+    assert config.parse(text) == config.Config(), "a gate is proposed, never set"
+    lines = [
+        line.removeprefix("# ") if line.startswith(("# [merge]", "# check = ")) else line for line in text.split("\n")
+    ]
+    assert config.parse("\n".join(lines)).merge.check == (check or "")
+
+
+def test_init_says_which_gate_it_proposes(bare_shell: Shell) -> None:
+    (bare_shell.folder / "Makefile").write_text("test:\n\ttrue\n")
+    answer = bare_shell.json("init")
+    assert answer["check"] == "make test"
+    assert config.load(bare_shell.folder).merge.check == ""
+
+
+def test_init_refuses_a_repository_with_submodules_and_begins_nothing(bare_shell: Shell, tmp_path: Path) -> None:
+    library = bare_shell.at(tmp_path / "library")
+    library.folder.mkdir()
+    library.git("init", "-q", "-b", "main")
+    library.git("commit", "-q", "--allow-empty", "-m", "begin")
+    bare_shell.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.folder), "lib")
+    bare_shell.git("commit", "-q", "-m", "Use the library")
+    assert "trunk has submodules" in bare_shell.fails(5, "init")
+    assert not bare_shell.state.exists()
+    assert not (bare_shell.folder / "covey.toml").exists()
 
 
 def test_a_second_init_changes_nothing_and_says_so(shell: Shell) -> None:

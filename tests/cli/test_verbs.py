@@ -72,15 +72,24 @@ def test_a_task_is_added_claimed_handed_in_and_landed(shell: Shell) -> None:
 
 def test_work_under_review_is_approved_or_sent_back(shell: Shell) -> None:
     (shell.folder / "covey.toml").write_text('[project]\nmain = "trunk"\n[merge]\nreview = true\n')
-    for name in ("T-1", "T-2"):
+    for name in ("T-1", "T-2", "T-3"):
         shell.ok("task", "add", f"Task {name}")
         shell.ok("task", "claim", name, "--as", "ada")
+        shell.git("checkout", "-q", "-b", f"covey/{name}", "trunk")
+        (shell.folder / f"{name}.txt").write_text("done\n")
+        shell.git("add", f"{name}.txt")
+        shell.git("commit", "-q", "-m", f"Do {name}")
         assert shell.json("task", "handin", name, "--as", "ada")["status"] == "review"
-    first, second = (merge["id"] for merge in shell.json("merge", "list"))
+    shell.git("checkout", "-q", "trunk")
+    first, second, third = (merge["id"] for merge in shell.json("merge", "list"))
     assert shell.verb("merge.approve", "merge", "approve", first)["state"] == "queued"
+    assert shell.json("task", "show", "T-1")["status"] == "done", "approving has a daemon for as long as landing takes"
+    assert (shell.folder / "T-1.txt").read_text() == "done\n"
     assert shell.verb("merge.reject", "merge", "reject", second, "No", "test")["reason"] == "No test"
     assert shell.json("task", "next", "--as", "ada")["id"] == "T-2"
-    assert len(shell.verb("merge.list", "merge", "list", "--all")) == 2
+    assert f"Approved {third}: T-3 landed in " in shell.ok("merge", "approve", third)
+    assert "cannot be approved" in shell.fails(5, "merge", "approve", third)
+    assert len(shell.verb("merge.list", "merge", "list", "--all")) == 3
 
 
 def test_a_task_is_released_blocked_dropped_and_brought_back(shell: Shell) -> None:
