@@ -9,13 +9,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from covey.app import runs
 from covey.app.app import VERBS, Answer, App, Principal
 from covey.app.verbs import Call, fingerprint, read_body
 from covey.config import Config
 from covey.core import sessions
 from covey.core.expiry import Instant
 from covey.core.fold import State
+from covey.core.judge import Verdict
+from covey.core.runs import Run
 from covey.core.sessions import Kind
+from covey.runners.process import ProcessRunner
 from covey.store import rows
 from covey.store.rows import Value
 from covey.store.tx import Tx
@@ -64,13 +68,14 @@ class World:
         self, folder: Path, config: Config | None = None, *, daemon: bool = True, open_store: Open = sqlite
     ) -> None:
         self.clock = ManualClock()
+        self.runner = ProcessRunner(folder / "runs")
         self.config = config or Config()
         self.store = open_store(folder, lambda: self.clock.now().wall)
         self.app = self.start(daemon=daemon)
 
     def start(self, *, daemon: bool) -> App:
         """Begin anew as a process does: what was only in memory is gone."""
-        self.app = App(self.store, self.config, self.clock, "demo", daemon=daemon)
+        self.app = App(self.store, self.config, self.clock, "demo", daemon=daemon, runner=self.runner)
         return self.app
 
     def answer(self, verb: str, who: Principal = OWNER, *, key: str | None = None, **asked: Any) -> Answer:
@@ -137,6 +142,35 @@ class World:
         """Make a session known that covey runs."""
         self.do(lambda call: call.put_session(None, name, sessions.register(None, Kind.RUN, None, None)))
         return Principal(name)
+
+    def at_work(self, name: str = "ada", **asked: Any) -> str:
+        """Make a session that covey runs, and let it work the board."""
+        self.ask("session.new", name=name, agent="scripted", **asked)
+        self.ask("session.start", name=name)
+        return name
+
+    def begin(self, name: str = "ada") -> Run:
+        """Let a session begin a run on the next task that suits it."""
+        run = self.do(lambda call: runs.begin(call, name))
+        assert run is not None, f"nothing waits for {name}"
+        return run
+
+    def work(self, run: Run) -> runs.Work:
+        """Return what a run needs to be started, with its token in force."""
+        work = self.do(lambda call: runs.work(call, run))
+        assert work is not None
+        return work
+
+    def run(self, run_id: str) -> Run:
+        """Return a run as it is."""
+        run = self.store.read(lambda tx: tx.run(run_id))
+        assert run is not None
+        return run
+
+    def end(self, run: Run, verdict: Verdict, code: int | None = 0) -> Run:
+        """Let a run end with this verdict, and return it as it is then."""
+        self.do(lambda call: runs.judged(call, self.run(run.id), verdict, code))
+        return self.run(run.id)
 
     def look(self) -> None:
         """Do what the janitor does at every tick."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from covey.app import shapes
 from covey.app.changes import change
+from covey.app.leases import end
 from covey.app.sessions import check_agent, full, register
 from covey.app.shapes import BatchRow, FleetRow, Logs, RunRow, SessionFull
 from covey.app.verbs import Call, missing, verb
-from covey.core import batches, fleet, runs, sessions, tasks
+from covey.core import batches, fleet, leases, runs, sessions, tasks
 from covey.core.merges import State as MergeState
 from covey.core.sessions import Kind
 from covey.core.tasks import Status
@@ -38,7 +39,9 @@ def start(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
 @verb("session.stop", "POST /api/sessions/{name}/stop", shapes.Nothing, SessionFull, owner=True)
 def stop(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
     """Stop a session: its program ends, its work is kept, its task goes back to the board."""
-    return _aim(call, name, sessions.stop)
+    stopped = _aim(call, name, sessions.stop)
+    _leave_line(call, name)
+    return stopped
 
 
 @verb("session.pause", "POST /api/sessions/{name}/pause", shapes.Nothing, SessionFull, owner=True)
@@ -80,13 +83,21 @@ def remove(call: Call, asked: shapes.RemoveSession, name: str) -> SessionFull:
 def part(call: Call, session: sessions.Session) -> sessions.Session:
     """End a session for good: what it holds goes back to the board, what it leased is free, its tokens are dead."""
     let_go(call, session.name)
-    for task in call.tx.in_front_of(session.name):
-        change(call, task, tasks.Edited(cleared=("front",)), sessions.COVEY)
+    _leave_line(call, session.name)
+    for lease in call.tx.live_leases(session.name):
+        end(call, lease, leases.Given(session.name), sessions.COVEY)
     call.tx.drop_tokens(session.name)
-    gone = call.put_session(session, session.name, sessions.remove(session), by=sessions.COVEY)
+    now = call.tx.session(session.name) or session
+    gone = call.put_session(now, session.name, sessions.remove(now), by=sessions.COVEY)
     if session.batch is not None:
         disband(call, session.batch)
     return gone
+
+
+def _leave_line(call: Call, name: str) -> None:
+    """Let anyone mend what was rejected and waits for its author."""
+    for task in call.tx.in_front_of(name):
+        change(call, task, tasks.Edited(cleared=("front",)), sessions.COVEY)
 
 
 def let_go(call: Call, name: str) -> None:
@@ -103,6 +114,7 @@ def send(call: Call, asked: shapes.SendText, name: str) -> RunRow:
     if run is None or call.house.runner is None:
         raise Refused(f"{session.name} has no run to type to.", hint="covey session list shows who is at work.")
     call.house.runner.type(run.id, asked.text)
+    call.tx.wrote = True  # with the same key it is typed no second time
     return RunRow.of(run)
 
 
@@ -198,15 +210,15 @@ def start_batch(call: Call, asked: shapes.StartBatch) -> BatchRow:
     wanted = call.tx.batch(asked.name)
     if not wanted:
         raise Refused(f"No task of {asked.name} waits.", hint="covey task list shows the board.")
+    assignees = {task.assignee: None for task in wanted if task.assignee and _is_free(call, task.assignee)}
+    names = [*assignees, *_fresh_names(call, asked.sessions, assignees)]
     most = call.house.config.sessions.max
-    have = len(call.tx.run_sessions())
-    if have + asked.sessions > most:
+    count = len(call.tx.run_sessions()) + len(names)
+    if count > most:
         raise Refused(
-            f"That would be {have + asked.sessions} sessions, and at most {most} are allowed.",
+            f"That would be {count} sessions, and at most {most} are allowed.",
             hint="Take fewer with -n, or set sessions.max in covey.toml.",
         )
-    names = [name for task in wanted if (name := task.assignee) and _is_free(call, name)]
-    names = [*dict.fromkeys(names), *_fresh_names(call, asked.sessions)]
     for name in names:
         session = register(call, name, agent=agent, batch=asked.name)
         call.put_session(session, name, sessions.Started())
@@ -215,11 +227,12 @@ def start_batch(call: Call, asked: shapes.StartBatch) -> BatchRow:
 
 def _is_free(call: Call, name: str) -> bool:
     session = call.tx.session(name)
-    return session is None or session.removed
+    return name not in sessions.RESERVED and (session is None or session.removed)
 
 
-def _fresh_names(call: Call, count: int) -> list[str]:
-    free = (name for number in range(1, MOST_NAMES) if _is_free(call, name := f"worker-{number}"))
+def _fresh_names(call: Call, count: int, taken: Container[str]) -> list[str]:
+    names = (f"worker-{number}" for number in range(1, MOST_NAMES))
+    free = (name for name in names if name not in taken and _is_free(call, name))
     return [next(free) for _ in range(count)]
 
 
