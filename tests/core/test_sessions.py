@@ -73,6 +73,7 @@ def test_whoever_lives_can_die(start: State) -> None:
         (State.STALLED, State.WORKING),
         (State.WORKING, State.PAUSED),
         (State.PAUSED, State.STARTING),
+        (State.STALLED, State.STARTING),
         (State.DEAD, State.STARTING),
         (State.DEAD, State.IDLE),
     ],

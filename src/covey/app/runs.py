@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from covey.app.board import first_that_suits, needs_review
 from covey.app.changes import change, queue
@@ -18,6 +18,7 @@ from covey.core.prompts import Brief, Told
 from covey.core.runs import Outcome, Run
 from covey.core.sessions import COVEY, Goal, Session, State
 from covey.core.tasks import Status, Task
+from covey.core.texts import redact
 from covey.store import rows
 
 MAIL = 5
@@ -67,9 +68,9 @@ def begin(call: Call, name: str) -> Run | None:
 
 
 def work(call: Call, run: Run) -> Work | None:
-    """Return what a run needs to be started, None if its task is no longer its own."""
-    session, task = call.tx.session(run.session), call.tx.task(run.task)
-    if session is None or task is None or not holds(task, run):
+    """Return what a run needs to be started, None if it has ended or its task is no longer its own."""
+    session, task, now = call.tx.session(run.session), call.tx.task(run.task), call.tx.run(run.id)
+    if session is None or task is None or now is None or now.outcome is not None or not holds(task, run):
         return None
     secret = _token(call, run)
     call.tx.drop_tokens(run.session)
@@ -145,7 +146,9 @@ def show(call: Call, name: str, state: State, evidence: str) -> None:
     session = call.tx.session(name)
     if session is None or session.removed:
         return
-    event = sessions.change(session, state, evidence)
+    if session.state is State.DEAD and state not in (State.STARTING, State.IDLE):
+        session = call.put_session(session, name, sessions.Changed(State.IDLE, "looked after again"), by=COVEY)
+    event = sessions.change(session, state, redact(evidence))
     if event is not None:
         call.put_session(session, name, event, by=COVEY)
 
@@ -162,9 +165,10 @@ def asks(call: Call, run: Run, question: str) -> None:
     """Note that a run waits for a person, and tell the person once."""
     session = call.tx.session(run.session)
     if session is not None and session.state is not State.NEEDS_YOU:
-        show(call, run.session, State.NEEDS_YOU, question[:500])
+        if session.state is not State.PAUSED:  # it asked just before it was told to stand still
+            show(call, run.session, State.NEEDS_YOU, question[:500])
         hint = f"covey session send {run.session} TEXT answers."
-        alert(call, "needs_you", f"{run.session} asks: {question[:1000]} ({hint})", run.session, run.task)
+        alert(call, "needs_you", f"{run.session} asks: {redact(question)[:1000]} ({hint})", run.session, run.task)
 
 
 def talks(call: Call, run: Run, conversation: str) -> None:
@@ -200,6 +204,8 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None) -> None:
     if task is None or now is None or now.outcome is not None:
         return
     stopped = run.ending is not None and not run.fault
+    if isinstance(verdict, HandIn) and task.open_children:
+        verdict = Again(f"{task.id} has children that are not done: its commits stay on {branch_of(task.id)}.")
     if not holds(task, run):
         outcome = Outcome.HANDED_IN if is_theirs(task, run) else Outcome.STOPPED
         _end(call, run, runs.Ended(outcome=outcome, code=code, what=run.ending))
@@ -211,7 +217,7 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None) -> None:
         if not run.again:
             change(call, task, tasks.Released(run.session), COVEY)
     else:
-        what = verdict.what if isinstance(verdict, Again) else run.ending or ""
+        what = redact(verdict.what if isinstance(verdict, Again) else run.ending or "")
         _end(call, run, runs.Ended(outcome=Outcome.FAILED, code=code, what=what))
         put_back(call, change(call, task, tasks.Released(run.session, what), COVEY), what)
 
@@ -221,6 +227,7 @@ def _end(call: Call, run: Run, event: runs.Ended) -> bool:
     now = call.tx.run(run.id)
     if now is None or now.outcome is not None:
         return False
+    event = replace(event, what=None if event.what is None else redact(event.what))
     put_run(call, now, runs.end(now, event), COVEY)
     call.tx.drop_tokens(run.session)
     said = event.what.splitlines()[0] if event.what else event.outcome
@@ -231,7 +238,7 @@ def _end(call: Call, run: Run, event: runs.Ended) -> bool:
 def hand_in(call: Call, task: Task, session: str, verdict: HandIn) -> None:
     """Pass the work of a run on to review or the merge queue."""
     review = needs_review(call, session)
-    result = None if verdict.result is None else call.tx.keep(verdict.result)
+    result = None if verdict.result is None else call.tx.keep(redact(verdict.result))
     event = tasks.hand_in(task, session, review=review, result=result, commit=verdict.commit)
     if change(call, task, event, session).status is not Status.DONE:
         branch = branch_of(task.id)

@@ -48,7 +48,7 @@ class Goal(StrEnum):
 
 AWAKE = (State.WORKING, State.IDLE, State.NEEDS_YOU, State.LIMITED, State.COMPACTING, State.STALLED)
 _FROM: dict[State, tuple[State, ...]] = {
-    State.STARTING: (State.IDLE, State.PAUSED, State.DEAD),
+    State.STARTING: (State.IDLE, State.STALLED, State.PAUSED, State.DEAD),
     State.WORKING: (State.STARTING, *AWAKE, State.PAUSED),
     State.IDLE: (State.STARTING, *AWAKE, State.PAUSED, State.DEAD),
     State.NEEDS_YOU: (State.STARTING, *AWAKE),

@@ -1,0 +1,562 @@
+"""What the loops write of runs: one at a time for a session, judged by its evidence, and dead with its token."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from covey.app import fleet, merges, runs
+from covey.app.changes import change, find, step
+from covey.app.verbs import Call
+from covey.config import Board, Config, Merge
+from covey.core import tasks
+from covey.core.judge import Again, HandIn
+from covey.core.launches import Launch
+from covey.core.merges import Rejected
+from covey.core.prompts import prompt
+from covey.core.runs import Ending, Outcome, Run
+from covey.core.sessions import COVEY, State
+from covey.core.tasks import Status
+from covey.errors import Denied, Unknown
+from covey.store.rows import MERGES
+from tests.app.world import Principal, World
+from tests.serving import wait_until
+
+COMMIT = "c" * 40
+DONE = HandIn(COMMIT, "It works")
+SECRET = "sk-ant-" + "a1" * 20
+
+
+@pytest.fixture
+def gated(tmp_path: Path) -> Iterator[World]:
+    """Return a world in which a gate tests what lands."""
+    folder = tmp_path / "gated"
+    folder.mkdir()
+    world = World(folder, Config(merge=Merge(check="make test")))
+    yield world
+    assert world.folded() == world.tables()
+    world.store.close()
+
+
+# Beginning
+
+
+def test_a_run_begins_on_the_next_task_with_its_claim(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    shown = world.task(task)
+    assert (run.session, run.task, run.fence, run.agent) == ("ada", task, shown["fence"], "scripted")
+    assert (shown["status"], shown["session"]) == ("doing", "ada")
+    (session,) = world.ask("session.list")
+    assert (session["state"], session["run"], session["tasks"]) == ("starting", run.id, [task])
+    assert [row["id"] for row in world.ask("run.list", session="ada")] == [run.id]
+
+
+def test_a_session_has_one_run_at_a_time(world: World) -> None:
+    for _ in range(3):
+        world.add()
+    world.at_work()
+    world.begin()
+    before = world.everything()
+    assert world.do(lambda call: runs.begin(call, "ada")) is None
+    assert world.everything() == before
+
+
+@pytest.mark.parametrize("verb", ["session.stop", "session.pause", "fleet.pause", "session.remove"])
+def test_nothing_begins_for_a_session_that_shall_not_work(world: World, verb: str) -> None:
+    world.add()
+    world.at_work()
+    asked: dict[str, Any] = {} if verb == "fleet.pause" else {"name": "ada"}
+    world.ask(verb, **asked)
+    before = world.everything()
+    assert world.do(lambda call: runs.begin(call, "ada")) is None
+    assert world.everything() == before
+
+
+def test_a_session_that_holds_a_task_goes_on_with_it(world: World) -> None:
+    world.add("Urgent", priority=9)
+    task = world.add("Mine")
+    world.at_work()
+    world.claim(task, "ada")
+    assert world.begin().task == task
+
+
+def test_nothing_begins_for_a_name_that_nobody_has(world: World) -> None:
+    assert world.do(lambda call: runs.begin(call, "nobody")) is None
+
+
+def test_a_run_whose_claim_has_ended_needs_nothing_more(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    world.ask("task.release", id=task, session="ada")
+    assert world.do(lambda call: runs.work(call, run)) is None
+    world.claim(task, "ada")
+    assert world.do(lambda call: runs.work(call, run)) is None, "it is claimed again, with another fence"
+
+
+def test_a_run_that_has_ended_is_not_started_though_its_session_keeps_the_claim(world: World) -> None:
+    world.add()
+    world.at_work()
+    run = world.begin()
+    world.do(lambda call: runs.lost(call, run, "The machine fell over", None))
+    assert world.do(lambda call: runs.work(call, run)) is None
+
+
+# Tokens
+
+
+def test_the_token_of_a_run_speaks_for_its_session_and_dies_with_it(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    secret = world.work(run).token
+    assert world.work(run).token == secret, "a start that is tried again has the same token"
+    who = world.store.read(lambda tx: world.app.who(tx, secret))
+    assert who == Principal("ada")
+    assert world.ask("task.show", who, id=task)["session"] == "ada"
+    world.end(run, DONE)
+    with pytest.raises(Unknown):
+        world.store.read(lambda tx: world.app.who(tx, secret))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda call, run: runs.lost(call, run, "gone", None),
+        lambda call, run: runs.unstartable(call, run, "no such program"),
+        lambda call, run: runs.judged(call, run, Again("no commit"), 0),
+    ],
+    ids=["lost", "unstartable", "judged"],
+)
+def test_however_a_run_ends_its_token_ends_too_and_the_next_has_another(world: World, how: Callable[..., None]) -> None:
+    world.add()
+    world.at_work()
+    run = world.begin()
+    secret = world.work(run).token
+    world.do(lambda call: how(call, run))
+    with pytest.raises(Unknown):
+        world.store.read(lambda tx: world.app.who(tx, secret))
+    assert world.work(world.begin()).token != secret
+
+
+OWNERS: list[tuple[str, dict[str, Any]]] = [
+    ("session.new", {"name": "bob", "agent": "scripted"}),
+    ("session.start", {"name": "ada"}),
+    ("session.stop", {"name": "ada"}),
+    ("session.pause", {"name": "ada"}),
+    ("session.resume", {"name": "ada"}),
+    ("session.restart", {"name": "ada"}),
+    ("session.remove", {"name": "ada"}),
+    ("session.send", {"name": "ada", "text": "yes"}),
+    ("fleet.pause", {}),
+    ("fleet.resume", {}),
+    ("batch.start", {"name": "night", "sessions": 1}),
+    ("batch.stop", {"name": "night"}),
+    ("merge.approve", {"id": "merge-1"}),
+]
+
+
+@pytest.mark.parametrize(("verb", "asked"), OWNERS, ids=[verb for verb, _ in OWNERS])
+def test_a_session_may_not_ask_what_only_the_owner_may(world: World, verb: str, asked: dict[str, Any]) -> None:
+    world.at_work()
+    before = world.everything()
+    with pytest.raises(Denied, match="Only the owner"):
+        world.ask(verb, Principal("ada"), **asked)
+    assert world.everything() == before
+
+
+# Ends
+
+
+def test_work_that_is_complete_goes_to_the_queue(gated: World) -> None:
+    task = gated.add()
+    gated.at_work()
+    ended = gated.end(gated.begin(), DONE)
+    assert (ended.outcome, ended.commit, ended.code) == (Outcome.HANDED_IN, COMMIT, 0)
+    (merge,) = gated.ask("merge.list")
+    assert (merge["task"], merge["session"], merge["branch"], merge["commit"], merge["state"]) == (
+        task,
+        "ada",
+        f"covey/{task}",
+        COMMIT,
+        "queued",
+    )
+    assert gated.task(task)["result"] == "It works"
+    assert gated.status(task) == "merging"
+
+
+def test_work_of_ours_waits_for_a_person_where_no_gate_tests_it(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    world.end(world.begin(), DONE)
+    assert (world.status(task), world.ask("merge.list")[0]["state"]) == ("review", "review")
+
+
+def test_work_from_outside_waits_for_a_person_only_where_that_is_required(world: World, gated: World) -> None:
+    for each in (world, gated):
+        task = each.add()
+        each.claim(task, "bob")
+        each.hand_in(task, "bob")
+        assert each.status(task) == "merging"
+
+
+def test_a_report_is_done_by_its_text(world: World) -> None:
+    task = world.add(kind="report")
+    world.at_work()
+    world.end(world.begin(), HandIn(None, "All is well"))
+    assert (world.status(task), world.task(task)["result"]) == ("done", "All is well")
+    assert world.ask("merge.list") == []
+
+
+def test_a_failed_run_puts_its_task_back_with_the_story(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    ended = world.end(world.begin(), Again("The run ended without a commit.\nThe end of its output:\nboom"))
+    assert ended.outcome is Outcome.FAILED
+    shown = world.task(task)
+    assert (shown["status"], shown["session"]) == ("todo", None)
+    assert [each["what"] for each in shown["tries"]] == [ended.what]
+    (session,) = world.ask("session.list")
+    assert (session["state"], session["evidence"]) == ("idle", f"{ended.id} ended: The run ended without a commit.")
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_task_is_tried_as_often_as_is_set_and_then_needs_a_person(tmp_path: Path, most: int) -> None:
+    world = World(tmp_path, Config(board=Board(tries=most)))
+    task = world.add()
+    world.at_work()
+    for number in range(most):
+        assert world.status(task) == "todo"
+        world.end(world.begin(), Again(f"Failure {number}\nand more"))
+    shown = world.task(task)
+    assert shown["status"] == "blocked"
+    times = f"Tried {most} times without success; the last time: Failure {most - 1}"
+    assert shown["reason"] == times
+    assert len(shown["tries"]) == most
+    (alert,) = world.ask("alert.list")
+    assert (alert["type"], alert["task"]) == ("task_blocked", task)
+    assert times in alert["message"]
+    assert world.do(lambda call: runs.begin(call, "ada")) is None
+    assert world.folded() == world.tables()
+    world.store.close()
+
+
+def test_stopping_is_no_failed_try(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    world.ask("session.stop", name="ada")
+    world.do(lambda call: runs.ending(call, run, Ending("ada was stopped.")))
+    ended = world.end(run, DONE)
+    assert (ended.outcome, ended.what) == (Outcome.STOPPED, "ada was stopped.")
+    shown = world.task(task)
+    assert (shown["status"], shown["tries"], shown["session"]) == ("todo", [], None)
+
+
+def test_a_restarted_run_keeps_its_claim_and_is_no_failed_try(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    world.ask("session.restart", name="ada")
+    world.ask("session.restart", name="ada")
+    assert (world.run(run.id).again, world.kinds().count("run.ending")) == (True, 1)
+    world.end(run, Again("killed"), -15)
+    shown = world.task(task)
+    assert (shown["status"], shown["session"], shown["tries"]) == ("doing", "ada", [])
+    again = world.begin()
+    assert (again.task, again.fence) == (task, run.fence)
+
+
+def test_a_run_that_took_too_long_is_a_failed_try(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    world.do(lambda call: runs.ending(call, run, Ending("The run took longer than 60 minutes.", fault=True)))
+    ended = world.end(run, Again("The run took longer than 60 minutes."), -15)
+    assert ended.outcome is Outcome.FAILED
+    assert len(world.task(task)["tries"]) == 1
+
+
+def test_a_lost_run_keeps_the_claim_and_is_no_failed_try(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    world.do(lambda call: runs.lost(call, run, "The machine fell over", None))
+    assert world.run(run.id).outcome is Outcome.LOST
+    shown = world.task(task)
+    assert (shown["status"], shown["session"], shown["fence"], shown["tries"]) == ("doing", "ada", run.fence, [])
+    again = world.begin()
+    assert (again.task, again.fence) == (task, run.fence)
+
+
+def test_a_run_that_cannot_be_started_is_no_fault_of_its_task_and_its_session_tries_again(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    world.do(lambda call: runs.unstartable(call, run, "there is no program agnet on the PATH"))
+    assert (world.status(task), world.task(task)["tries"]) == ("todo", [])
+    (session,) = world.ask("session.list")
+    assert (session["state"], session["evidence"]) == ("stalled", "there is no program agnet on the PATH")
+    assert world.begin().task == task
+
+
+def test_a_run_ends_once(gated: World) -> None:
+    gated.add()
+    gated.at_work()
+    run = gated.begin()
+    gated.end(run, DONE)
+    before = gated.everything()
+    for again in (
+        lambda call: runs.judged(call, run, Again("no"), 1),
+        lambda call: runs.lost(call, run, "no", None),
+        lambda call: runs.unstartable(call, run, "no"),
+        lambda call: runs.ending(call, run, Ending("no")),
+        lambda call: runs.talks(call, run, "other"),
+    ):
+        gated.do(again)
+    assert gated.everything() == before
+
+
+def test_what_a_session_handed_in_itself_stays_as_it_handed_it_in(gated: World) -> None:
+    task = gated.add()
+    gated.at_work()
+    run = gated.begin()
+    gated.hand_in(task, "ada", commit="d" * 40)
+    ended = gated.end(run, Again("no commit"))
+    assert (ended.outcome, gated.status(task)) == (Outcome.HANDED_IN, "merging")
+    assert [merge["commit"] for merge in gated.ask("merge.list")] == ["d" * 40]
+
+
+def test_a_task_that_was_taken_from_a_run_is_left_alone(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    world.ask("task.block", id=task, reason="Which one?")
+    ended = world.end(run, DONE)
+    assert (ended.outcome, world.status(task)) == (Outcome.STOPPED, "blocked")
+
+
+def test_work_on_a_task_that_got_children_meanwhile_waits_for_them(gated: World) -> None:
+    task = gated.add()
+    gated.at_work()
+    run = gated.begin()
+    child = str(gated.ask("task.add", Principal("ada"), title="A part", parent=task)["id"])
+    ended = gated.end(run, DONE)
+    assert ended.outcome is Outcome.FAILED
+    assert gated.status(task) == "todo"
+    assert "children that are not done" in gated.task(task)["tries"][0]["what"]
+    assert gated.begin().task == child
+
+
+def test_no_secret_that_an_agent_prints_reaches_the_log(world: World) -> None:
+    world.add(kind="report")
+    world.add()
+    world.at_work()
+    run = world.begin()
+    world.do(lambda call: runs.started(call, run, COMMIT))
+    world.do(lambda call: runs.asks(call, run, f"Is {SECRET} the key?"))
+    world.end(run, HandIn(None, f"The key is {SECRET}"))
+    world.end(world.begin(), Again(f"It ended.\nThe end of its output:\n{SECRET}"))
+    failed = world.begin()
+    world.do(lambda call: runs.lost(call, failed, f"{SECRET} is lost", None))
+    failed = world.begin()
+    world.do(lambda call: runs.unstartable(call, failed, f"no program {SECRET}"))
+    assert SECRET not in repr(world.everything())
+    assert "[secret removed]" in world.task("T-1")["result"]
+
+
+# Questions
+
+
+def test_a_question_is_an_alert_once_until_it_goes_on(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    world.do(lambda call: runs.started(call, run, COMMIT))
+    for _ in range(2):
+        world.do(lambda call: runs.asks(call, run, "Which colour?"))
+    (session,) = world.ask("session.list")
+    assert (session["state"], session["evidence"]) == ("needs-you", "Which colour?")
+    (alert,) = world.ask("alert.list")
+    assert (alert["type"], alert["session"], alert["task"]) == ("needs_you", "ada", task)
+    assert "Which colour?" in alert["message"] and "covey session send ada" in alert["message"]
+
+
+def test_a_question_of_a_run_that_stands_still_reaches_the_person_too(world: World) -> None:
+    world.add()
+    world.at_work()
+    run = world.begin()
+    world.do(lambda call: runs.started(call, run, COMMIT))
+    world.ask("session.pause", name="ada")
+    world.do(lambda call: runs.show(call, "ada", State.PAUSED, "it stands still"))
+    world.do(lambda call: runs.asks(call, run, "Which colour?"))
+    (alert,) = world.ask("alert.list")
+    assert "Which colour?" in alert["message"]
+
+
+# Prompts
+
+
+def test_a_prompt_is_made_of_all_that_is_known(gated: World) -> None:
+    first = gated.add("Lay the ground", kind="report")
+    task = gated.add("Build on it", body="With care.", needs=[first], scope=["src/**"], done_when=["make test"])
+    gated.at_work(role="quality")
+    gated.end(gated.begin(), HandIn(None, "The ground is laid"))
+    gated.end(gated.begin(), Again("The roof fell in"))
+    gated.ask("mail.send", to="ada", text="Mind the gap", session="bob")
+    gated.ask("task.edit", id=task, note="Look at the plan")
+    work = gated.work(gated.begin())
+    text = prompt(work.brief)
+    for part in (
+        *("Build on it", "With care.", "src/**", "make test", "Your role is quality.", "The ground is laid"),
+        *("The roof fell in", "From bob:", "> Mind the gap", "Look at the plan", f"covey/{task}"),
+    ):
+        assert part in text
+    assert (work.tries, work.body, work.conversation) == (1, "With care.", None)
+    assert gated.ask("mail.inbox", session="ada") == [], "what a prompt tells is read"
+
+
+def test_a_later_run_of_the_same_agent_takes_the_conversation_up_again(world: World) -> None:
+    world.add()
+    world.at_work()
+    run = world.begin()
+    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    assert world.kinds().count("run.talking") == 1
+    world.end(run, Again("no"))
+    again = world.begin()
+    assert world.work(again).conversation == "talk-1"
+    other = replace(again, agent="another")
+    assert world.work(other).conversation is None
+
+
+# Rejected work
+
+
+def rejected(world: World) -> str:
+    """Let work of ada be handed in, and return its merge."""
+    world.end(world.begin(), DONE)
+    return str(world.ask("merge.list")[-1]["id"])
+
+
+def test_rejected_work_goes_first_to_its_author(gated: World) -> None:
+    task = gated.add()
+    gated.at_work()
+    gated.at_work("bob")
+    merge = rejected(gated)
+    urgent = gated.add("Urgent", priority=9)
+    gated.ask("merge.reject", id=merge, reason="red")
+    assert gated.begin("bob").task == urgent
+    assert gated.do(lambda call: runs.begin(call, "bob")) is None
+    assert gated.begin().task == task
+
+
+def test_rejected_work_of_a_paused_author_waits_for_it(gated: World) -> None:
+    task = gated.add()
+    gated.at_work()
+    gated.at_work("bob")
+    merge = rejected(gated)
+    gated.ask("session.pause", name="ada")
+    gated.ask("merge.reject", id=merge, reason="red")
+    assert gated.do(lambda call: runs.begin(call, "bob")) is None
+    gated.ask("session.resume", name="ada")
+    assert gated.begin().task == task
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("verb", ["session.stop", "session.remove"])
+def test_rejected_work_of_an_author_who_works_no_more_goes_to_anyone(gated: World, verb: str, when: str) -> None:
+    task = gated.add()
+    gated.at_work()
+    gated.at_work("bob")
+    merge = rejected(gated)
+
+    def leave() -> None:
+        gated.ask(verb, name="ada")
+        if verb == "session.remove":
+            part(gated, "ada")
+
+    if when == "before":
+        leave()
+    gated.ask("merge.reject", id=merge, reason="red")
+    if when == "after":
+        leave()
+    assert gated.begin("bob").task == task
+
+
+def part(world: World, name: str) -> None:
+    """Do what the loop does with a session that shall be removed, once its work is safe."""
+
+    def away(call: Call) -> None:
+        session = call.tx.session(name)
+        assert session is not None
+        fleet.part(call, session)
+
+    world.do(away)
+
+
+def test_rejected_work_counts_as_a_try(gated: World) -> None:
+    task = gated.add()
+    gated.at_work()
+    for number in range(gated.config.board.tries):
+        merge = rejected(gated)
+
+        def back(call: Call, merge: str = merge, number: int = number) -> None:
+            found = call.tx.get(MERGES, merge)
+            assert found is not None
+            now = step(call, found, Rejected(f"red {number}"), COVEY)
+            held = find(call.tx, now.task)
+            sent = change(call, held, tasks.reject(held, now.session, f"red {number}"), COVEY)
+            runs.put_back(call, merges.send_back(call, sent), f"red {number}")
+
+        gated.do(back)
+    shown = gated.task(task)
+    assert (shown["status"], len(shown["tries"])) == (Status.BLOCKED, gated.config.board.tries)
+
+
+# Silence
+
+
+def asleep(world: World, run: Run, folder: Path) -> None:
+    """Start a program that lives until it is stopped."""
+    env = {"PATH": os.environ["PATH"]}
+    world.runner.start(run.id, Launch(argv=("/bin/sleep", "1000"), cwd=str(folder), env=env))
+    wait_until(lambda: world.runner.look(run.id).alive, "the program to run")
+
+
+def test_a_run_that_lives_keeps_its_claim_while_no_daemon_hears_of_it(world: World, tmp_path: Path) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    asleep(world, run, tmp_path)
+    try:
+        world.watch(600)
+        assert (world.status(task), world.ask("alert.list")) == ("doing", [])
+        world.start(daemon=False)
+        world.clock.run(7200)
+        world.add("A command writes, and sweeps")
+        assert (world.status(task), world.ask("alert.list")) == ("doing", [])
+        world.start(daemon=True)
+    finally:
+        world.runner.stop(run.id)
+    world.watch(61)
+    shown = world.task(task)
+    assert (shown["status"], shown["session"]) == ("todo", None)
+    assert [alert["type"] for alert in world.ask("alert.list")] == ["claim_expired"]
+
+
+def test_a_run_of_which_nothing_lives_keeps_no_claim(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    world.begin()
+    world.watch(59)
+    assert world.status(task) == "doing"
+    world.watch(2)
+    assert world.status(task) == "todo"
