@@ -353,6 +353,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--foreground", action="store_true")
     parser.add_argument("--json", action="store_true")
     words = parser.parse_args(argv)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     try:
         project = projects.find(words.folder.resolve()).must_be_begun()
         _keep_log(project, foreground=words.foreground)

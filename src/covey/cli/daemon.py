@@ -27,6 +27,7 @@ from covey.git.project import Project
 from covey.store.lock import WriterLock
 
 PATIENCE = 60.0
+ASK_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def answering(project: Project) -> dict[str, Any] | None:
@@ -192,15 +193,31 @@ def _command(project: Project, words: argparse.Namespace) -> list[str]:
 def _start(project: Project, command: list[str]) -> dict[str, Any]:
     """Start the daemon in a session of its own and wait until it answers."""
     printed = project.state / "daemon.out"
-    with printed.open("wb") as out:
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-            cwd=project.root,
-        )
+    # A signal has to wait until we know whom we have started; the daemon itself lets them through again.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ASK_TO_END)
+    child: subprocess.Popen[bytes] | None = None
+    try:
+        with printed.open("wb") as out:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                cwd=project.root,
+            )
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ASK_TO_END)
+        return _await_answer(project, child, printed)
+    except BaseException:
+        if child is not None:
+            child.terminate()
+            child.wait(PATIENCE)
+        raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ASK_TO_END)
+
+
+def _await_answer(project: Project, child: subprocess.Popen[bytes], printed: Path) -> dict[str, Any]:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         said = answering(project)
