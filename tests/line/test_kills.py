@@ -160,6 +160,7 @@ def test_everything_killed_at_once_is_taken_up_again_and_lands_once(made: Callab
     line = made(SCRIPTED, gate)
     quick = "write files/quick\n    quick\ncommit Quick\n"
     bodies = [quick, *(_counting(line, number) for number in range(3))]
+    running = None
     if by == "sessions":
         line.up()
         _add(line, *bodies)
@@ -169,7 +170,7 @@ def test_everything_killed_at_once_is_taken_up_again_and_lands_once(made: Callab
         running = line.begin("run", "-n", "4", line.tasks(*wanted))
     wait_until(lambda: len(line.marks("starts")) == 3 and line.mark("testing").exists(), "all at work")
     line.end()
-    if by == "covey run":
+    if running is not None:
         running.communicate()
     assert (line.state / "daemon.json").exists()
     line.mark("go").touch()

@@ -89,7 +89,7 @@ class Worktrees:
     def list(self) -> list[Worktree]:
         """Return covey's own worktrees that are on disk or known to git, whole or not."""
         found = [(record, self._entry(record)) for record in self._all_records()]
-        tips = self._tips() if found else {}
+        tips = self.tips() if found else {}
         return [
             self._worktree(record, entry, tips)
             for record, entry in found
@@ -101,7 +101,8 @@ class Worktrees:
         commit = None if entry is None else entries.commit(entry)
         return Worktree(record.name, record.path, entry, branch, commit if branch is None else tips.get(branch))
 
-    def _tips(self) -> dict[str, str]:
+    def tips(self) -> dict[str, str]:
+        """Return the commit of every branch of a session."""
         printed = self._git("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/" + BRANCHES)
         pairs = (line.split(" ", 1) for line in printed.decode(errors="surrogateescape").splitlines())
         return {name: commit for commit, name in pairs}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from covey.app import runs as life
 from covey.app.changes import change, step
@@ -31,6 +32,7 @@ from covey.loops.outfit import gate_env
 from covey.store import rows
 from covey.store.rows import Change
 
+T = TypeVar("T")
 GATE = ".gate-1"
 LOOK_EVERY = 0.05
 REST_EVERY = 2.0
@@ -103,6 +105,10 @@ class Merger:
     """What was in main's way at the last try, as it looked then."""
     _tried: float = 0.0
     _begun: bool = False
+    _moving: asyncio.Future[Any] | None = None
+    """Main's move that is under way; it goes on to its end whatever becomes of the loop."""
+    _untidy: bool = True
+    """There may be a branch whose work has landed."""
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Look again soon, if these changes can matter to the queue."""
@@ -130,11 +136,19 @@ class Merger:
             self.news.clear()
 
     async def stop(self) -> None:
-        """End the gate, if it runs; its merge stays in the queue."""
+        """End the gate, if it runs; its merge stays in the queue. What has reached main is written down as landed."""
         gate = self._gate
         if gate is not None:
             await self.desk.beside(lambda: self.desk.runner.stop(gate))
-        await self._put_away()
+        if self._moving is not None:
+            await asyncio.wait([self._moving])
+        try:
+            if await self.desk.read(_any_passed):
+                await self._settle()
+            await self._drop_landed_branches()
+            await self._put_away()
+        except CoveyError as error:
+            log.warning("the merge queue could not be left tidy: %s", error)
 
     async def tick(self) -> bool:
         """Bring one merge to its end, and say whether there may be more to do."""
@@ -146,6 +160,8 @@ class Merger:
             return False
         if any(merge.state is State.PASSED for merge in open_merges):
             await self._follow()
+        if self._untidy:
+            await self._drop_landed_branches()
         check = self.desk.app.house.config.merge.check
         ready = (merge for merge in open_merges if merge.state is State.QUEUED and (check or merge.approved))
         merge = next(ready, None)
@@ -173,7 +189,7 @@ class Merger:
                 if gate is not None:
                     await self.desk.beside(lambda gate=gate: self.desk.runner.stop(gate))  # type: ignore[misc]
                 await self._step(merge, merges.Requeued("covey was restarted while it was tested"))
-        if await self.desk.read(lambda call: any(one.state is State.PASSED for one in call.tx.open_merges())):
+        if await self.desk.read(_any_passed):
             await self._settle()
 
     async def _settle(self) -> None:
@@ -218,10 +234,16 @@ class Merger:
         main = self._config().project.main
         if await self._is_as_before():
             return  # a try would only take the lock of the user's checkout
-        outcome = await self.desk.beside(lambda: landing.follow(self.desk.project, main))
+        outcome = await self._whole(lambda: landing.follow(self.desk.project, main))
         if isinstance(outcome, Waits):
             await self._wait(outcome)
         await self._settle()
+
+    async def _whole(self, move: Callable[[], T]) -> T:
+        """Move main; whoever stops us meanwhile waits for the end of it."""
+        moving = asyncio.ensure_future(self.desk.beside(move))
+        self._moving = moving
+        return await asyncio.shield(moving)
 
     async def _is_as_before(self) -> bool:
         """Say whether what was in the way at the last try is there still, untouched, and main where it was."""
@@ -355,7 +377,7 @@ class Merger:
             landing.put_landed(project, commit, line.head)
             return landing.follow(project, main)
 
-        outcome = await self.desk.beside(move)
+        outcome = await self._whole(move)
         if isinstance(outcome, Landed):
             self._told = ""
         elif isinstance(outcome, Waits):
@@ -391,13 +413,25 @@ class Merger:
             if task.status is Status.MERGING:
                 change(call, task, tasks.land(task, now.candidate), COVEY)
 
+        self._untidy = True
         await self.desk.write(write)
-        await self.desk.beside(lambda: self._drop_branch(merge))
+        await self._drop_landed_branches()
 
-    def _drop_branch(self, merge: Merge) -> None:
-        tip = candidates.resolve(self.desk.project, f"refs/heads/{merge.branch}")
-        if tip is not None and tip == merge.commit and merge.branch == life.branch_of(merge.task):
-            self.desk.worktrees.drop_branch(merge.branch, tip)
+    async def _drop_landed_branches(self) -> None:
+        """Delete every branch of a task that stands where its work was when that landed; one in use has to wait."""
+        tips = await self.desk.beside(self.desk.worktrees.tips)
+
+        def landed(call: Call) -> dict[str, str]:
+            found = {branch: call.tx.last_merge(branch.removeprefix(life.branch_of(""))) for branch in tips}
+            ended = {branch: merge for branch, merge in found.items() if merge and merge.state is State.LANDED}
+            return {branch: tips[branch] for branch, merge in ended.items() if merge.commit == tips[branch]}
+
+        self._untidy = False
+        for branch, tip in (await self.desk.read(landed)).items():
+            try:
+                await self.desk.beside(lambda branch=branch, tip=tip: self.desk.worktrees.drop_branch(branch, tip))  # type: ignore[misc]
+            except CoveyError:
+                self._untidy = True
 
     async def _reject(self, merge: Merge, bad: Bad) -> None:
         """Send work back to its author, first in line, with all that it needs to mend it."""
@@ -426,6 +460,10 @@ class Merger:
 
     def _config(self) -> Config:
         return self.desk.app.house.config
+
+
+def _any_passed(call: Call) -> bool:
+    return any(merge.state is State.PASSED for merge in call.tx.open_merges())
 
 
 def _message(merge: Merge, task: Task) -> str:
