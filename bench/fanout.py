@@ -20,6 +20,7 @@ from covey.git.project import Project
 
 SESSIONS = 30
 FILES = 100
+FILES_TO_MERGE = 500
 MERGES = 10
 PATIENCE = 120.0
 _IDENTITY = {
@@ -63,7 +64,7 @@ def sessions(*, quick: bool) -> Report:
 
 def merges(*, quick: bool) -> Report:
     """Build and land clean changes, and let plain git merge the same ones in a checkout."""
-    report = Report("merges", f"{MERGES} clean merges without the gate, {FILES} files")
+    report = Report("merges", f"{MERGES} clean merges without the gate, {FILES_TO_MERGE} files")
     ours: list[float] = []
     plain: list[float] = []
     for _ in range(2 if quick else 7):
@@ -78,7 +79,7 @@ def merges(*, quick: bool) -> Report:
 
 def _timed(work: Any) -> float:
     with sample() as project:
-        _fill(project, FILES)
+        _fill(project, FILES_TO_MERGE)
         tips = [_change(project, number) for number in range(MERGES)]
         with _aside(project):
             began = time.perf_counter()

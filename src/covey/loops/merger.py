@@ -105,6 +105,7 @@ class Merger:
     """What was in main's way at the last try, as it looked then."""
     _tried: float = 0.0
     _begun: bool = False
+    _looked_at: str = ""
     _moving: asyncio.Future[Any] | None = None
     """Main's move that is under way; it goes on to its end whatever becomes of the loop."""
     _untidy: bool = True
@@ -183,6 +184,7 @@ class Merger:
 
     async def _pick_up(self) -> None:
         """Take up what a daemon before us left: tests are begun anew, and what had passed is looked for on main."""
+        await self.desk.beside(lambda: landing.recover(self.desk.project))
         for merge in await self.desk.read(lambda call: call.tx.open_merges()):
             if merge.state is State.TESTING:
                 gate = merge.run
@@ -216,7 +218,22 @@ class Merger:
         if found.diverged:
             await self._rebuild(line)
             return None
+        if line.main != self._looked_at:
+            await self._see_that_all_is_there(line.main)
+            self._looked_at = line.main
         return line
+
+    async def _see_that_all_is_there(self, main: str) -> None:
+        """Tell the person if main no longer holds what landed last: somebody moved it back, and may not know."""
+        last = await self.desk.read(lambda call: call.tx.last_landed())
+        if last is None or await self._is_in(last, main):
+            return
+        name = self._config().project.main
+        message = (
+            f"{name} no longer holds {last[:12]}, which landed there: it was moved back. "
+            f"git merge {last[:12]} brings it in again."
+        )
+        await self.desk.write(lambda call: alert(call, "main_moved_back", message, None, None))
 
     async def _is_in(self, commit: str, head: str) -> bool:
         return await self.desk.beside(lambda: candidates.is_ancestor(self.desk.project, commit, head))

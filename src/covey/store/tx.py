@@ -353,6 +353,12 @@ class Tx:
         """Return the last merge of a task."""
         return next(iter(self.find(rows.MERGES, "WHERE task = ? ORDER BY ordinal DESC LIMIT 1", (task,))), None)
 
+    def last_landed(self) -> str | None:
+        """Return the commit that landed last."""
+        sql = "SELECT landed FROM merges WHERE state = 'landed' ORDER BY ended DESC, ordinal DESC LIMIT 1"
+        found = self.db.rows(sql)
+        return str(found[0][0]) if found and found[0][0] is not None else None
+
     def landed_by(self, session: str, limit: int) -> list[str]:
         """Return the commits that a session handed in and that landed, the newest first."""
         sql = 'SELECT "commit" FROM merges WHERE session = ? AND state = ? ORDER BY ordinal DESC LIMIT ?'
