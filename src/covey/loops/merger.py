@@ -226,7 +226,10 @@ class Merger:
     async def _see_that_all_is_there(self, main: str) -> None:
         """Tell the person if main no longer holds what landed last: somebody moved it back, and may not know."""
         last = await self.desk.read(lambda call: call.tx.last_landed())
-        if last is None or await self._is_in(last, main):
+        project = self.desk.project
+        if last is None or await self.desk.beside(lambda: candidates.resolve(project, last)) is None:
+            return
+        if await self._is_in(last, main):
             return
         name = self._config().project.main
         message = (

@@ -354,8 +354,8 @@ class Tx:
         return next(iter(self.find(rows.MERGES, "WHERE task = ? ORDER BY ordinal DESC LIMIT 1", (task,))), None)
 
     def last_landed(self) -> str | None:
-        """Return the commit that landed last."""
-        sql = "SELECT landed FROM merges WHERE state = 'landed' ORDER BY ended DESC, ordinal DESC LIMIT 1"
+        """Return the commit in which the newest merge landed."""
+        sql = "SELECT landed FROM merges WHERE state = 'landed' ORDER BY ordinal DESC LIMIT 1"
         found = self.db.rows(sql)
         return str(found[0][0]) if found and found[0][0] is not None else None
 
