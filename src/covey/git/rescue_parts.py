@@ -102,8 +102,9 @@ def fingerprint(work: Work, tars: Tars, *, is_underway: bool) -> str:
     parts = (
         sorted((entry.path, entry.status, entry.mode, entry.oid) for entry in entries),
         index,
-        # What was changed means little without what it was changed from.
-        work.head if of_head else None,
+        # What was changed means little without what it was changed from; on which branch that was, ours or none by
+        # now, is a part of it only in the middle of something.
+        (work.head if is_underway else work.head.commit) if of_head else None,
         sorted(zip(work.kept.repositories, tars.nested, strict=True)),
         tars.state if is_underway else None,
         sorted((each.path, each.size) for each in work.kept.left_out),
