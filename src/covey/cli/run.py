@@ -69,7 +69,8 @@ def run(args: Namespace, client: Client) -> int:
             _add(args, client, batch, ids)
             story.ids.update(ids)
             if _waits(client, ids):
-                count = min(args.sessions or settings.sessions.count, len(ids)) if not args.sessions else args.sessions
+                waiting = len(ids) or client.ask("status").value["counts"].get("todo", 0)
+                count = args.sessions or max(1, min(settings.sessions.count, waiting))
                 _start(args, client, batch, count, all_waiting=not args.tasks)
                 ids += [] if ids else _ids_of(client, batch)
                 story.ids.update(ids)
