@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 
-from covey.agents import registry
-from covey.agents.declared import check
 from covey.app import shapes
 from covey.app.changes import change
 from covey.app.leases import end
@@ -58,6 +56,9 @@ def register(
 
 def check_agent(call: Call, name: str) -> None:
     """Refuse an agent that nobody has declared and that covey does not bring."""
+    from covey.agents import registry  # few commands name an agent, and all of them start with this module
+    from covey.agents.declared import check
+
     declared = {agent: settings.command for agent, settings in call.house.config.agents.items()}
     registry.find(name, declared)
     if name in declared:
