@@ -30,6 +30,10 @@ def make(ordinal: int = 1, **values: Any) -> Task:
         ({"front": "bob"}, "s:bob"),
         ({"front": "bob", "role": "docs"}, "s:bob"),
         ({"front": "bob", "assignee": "ada"}, "s:ada"),
+        ({"batch": "night"}, "b:night"),
+        ({"batch": "night", "role": "docs"}, "b:night"),
+        ({"batch": "night", "assignee": "ada"}, "s:ada"),
+        ({"batch": "night", "front": "bob"}, "s:bob"),
     ],
 )
 def test_a_task_waits_in_one_lane(values: dict[str, Any], lane: str) -> None:
@@ -41,21 +45,49 @@ def test_a_session_is_served_from_its_own_lane_its_roles_and_anyones() -> None:
     assert set(scheduling.lanes(Session(name="ada", role="docs"))) == {"s:ada", "r:docs", ""}
 
 
+def test_a_session_of_a_batch_is_served_from_its_own_lane_and_its_batchs_and_no_other() -> None:
+    assert set(scheduling.lanes(Session(name="ada", batch="night"))) == {"s:ada", "b:night"}
+    assert set(scheduling.lanes(Session(name="ada", batch="night", role="docs"))) == {"s:ada", "b:night"}
+
+
+def test_a_task_of_a_batch_suits_its_sessions_whatever_their_role_and_nobody_else() -> None:
+    task = make(batch="night", role="docs")
+    assert scheduling.why_not(task, Session(name="ada", batch="night"), []) is None
+    for other in (Session(name="ada", role="docs"), Session(name="ada", batch="day")):
+        assert scheduling.why_not(task, other, []) == "T-1 is for the sessions of night."
+    assert scheduling.why_not(make(batch="night", assignee="ada"), Session(name="ada"), []) is None
+    assert scheduling.why_not(make(batch="night", front="ada"), Session(name="ada"), []) is None
+
+
 names = st.none() | st.sampled_from(["ada", "bob", "docs"])
 
 
-@given(names, names, names, names, st.sampled_from(["ada", "bob"]))
+batches = st.none() | st.sampled_from(["night", "ada"])
+
+
+@given(names, names, names, batches, names, batches, st.sampled_from(["ada", "bob"]))
 def test_what_a_lane_offers_a_session_suits_it(
-    assignee: str | None, role: str | None, front: str | None, own_role: str | None, name: str
+    assignee: str | None,
+    role: str | None,
+    front: str | None,
+    batch: str | None,
+    own_role: str | None,
+    own_batch: str | None,
+    name: str,
 ) -> None:
-    task, session = make(assignee=assignee, role=role, front=front), Session(name=name, role=own_role)
-    if scheduling.lane(task) in scheduling.lanes(session):
-        assert scheduling.why_not(task, session, []) is None
-        tasks.claim(task, session.name)
+    task = make(assignee=assignee, role=role, front=front, batch=batch)
+    session = Session(name=name, role=own_role, batch=own_batch)
+    if scheduling.lane(task) not in scheduling.lanes(session):
+        return
+    assert scheduling.why_not(task, session, []) is None
+    tasks.claim(task, session.name)
+    if name not in (assignee, front):
+        assert own_batch == batch, "but for what is their own, a batch's sessions and its tasks keep to themselves"
 
 
 def test_a_session_and_a_role_of_the_same_name_have_lanes_of_their_own() -> None:
     assert scheduling.lane(make(role="ada")) not in scheduling.lanes(Session(name="ada"))
+    assert scheduling.lane(make(batch="ada")) not in scheduling.lanes(Session(name="ada", role="ada"))
 
 
 # Rank

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from covey.core import sessions
 from covey.core.events import NAMES
-from covey.core.sessions import AWAKE, Kind, Session, State
+from covey.core.sessions import AWAKE, Goal, Kind, Session, State
 from covey.errors import CoveyError, Invalid, Refused
 from covey.store.rows import decode_payload, encode_payload
 
@@ -106,6 +108,58 @@ def test_a_session_is_removed_once() -> None:
         sessions.remove(after)
 
 
+# What covey shall do with a session
+
+
+GOALS: dict[str, tuple[Callable[[Session], sessions.Event | None], dict[Goal, Goal]]] = {
+    "start": (sessions.start, {Goal.STOPPED: Goal.WORKING, Goal.WORKING: Goal.WORKING}),
+    "stop": (
+        sessions.stop,
+        {Goal.STOPPED: Goal.STOPPED, Goal.WORKING: Goal.STOPPED, Goal.PAUSED: Goal.STOPPED, Goal.REMOVED: Goal.REMOVED},
+    ),
+    "pause": (sessions.pause, {Goal.WORKING: Goal.PAUSED, Goal.PAUSED: Goal.PAUSED}),
+    "resume": (sessions.resume, {Goal.WORKING: Goal.WORKING, Goal.PAUSED: Goal.WORKING}),
+    "leave": (lambda session: sessions.leave(session, at_work=False, force=False), dict.fromkeys(Goal, Goal.REMOVED)),
+}
+
+
+@pytest.mark.parametrize("goal", Goal)
+@pytest.mark.parametrize("verb", GOALS)
+def test_a_session_is_told_what_it_shall_do(verb: str, goal: Goal) -> None:
+    rule, ends = GOALS[verb]
+    session = Session(name="ada", kind=Kind.RUN, goal=goal)
+    if goal not in ends:
+        with pytest.raises(Refused, match=r"^ada "):
+            rule(session)
+        return
+    event = rule(session)
+    assert (event is None) is (ends[goal] is goal), "what is already so is no event"
+    assert event is None or sessions.apply(session, event, 3.0).goal is ends[goal]
+
+
+@pytest.mark.parametrize("verb", ["start", "stop", "pause", "resume"])
+@pytest.mark.parametrize("kind", [Kind.OUTSIDE, Kind.PERSON])
+def test_who_is_not_run_by_covey_cannot_be_told(verb: str, kind: Kind) -> None:
+    with pytest.raises(Refused, match="covey does not run it"):
+        GOALS[verb][0](Session(name="ada", kind=kind))
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_session_at_work_leaves_only_by_force(kind: Kind) -> None:
+    session = Session(name="ada", kind=kind)
+    with pytest.raises(Refused, match="ada is at work") as refused:
+        sessions.leave(session, at_work=True, force=False)
+    assert "--force" in refused.value.hint
+    assert sessions.leave(session, at_work=True, force=True, why="w") == sessions.Leaving("w")
+
+
+def test_a_session_keeps_its_agent_and_batch() -> None:
+    event = sessions.register(None, Kind.RUN, None, None, agent="scripted", batch="night")
+    assert sessions.first("ada", 7, event, 9.0) == Session(
+        name="ada", ordinal=7, kind=Kind.RUN, wip=1, agent="scripted", batch="night", created=9.0, updated=9.0
+    )
+
+
 class AnyOrder(RuleBasedStateMachine):
     """Whatever is asked of a name, in whatever order, the log tells the whole story of its sessions."""
 
@@ -144,6 +198,22 @@ class AnyOrder(RuleBasedStateMachine):
             assert self.session.state is not state
             self.take(event)
 
+    @rule(verb=st.sampled_from(sorted(GOALS)))
+    def aim(self, verb: str) -> None:
+        if self.session is None or self.session.removed:
+            return
+        try:
+            event = GOALS[verb][0](self.session)
+        except CoveyError:
+            return
+        if event is not None:
+            self.take(event)
+
+    @rule()
+    def rescue(self) -> None:
+        if self.session is not None and not self.session.removed:
+            self.take(sessions.Rescued("refs/covey/rescue/ada/1", "c0ffee", "it was removed", 3, "T-1"))
+
     @rule()
     def remove(self) -> None:
         if self.session is not None and not self.session.removed:
@@ -161,6 +231,16 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def who_is_removed_is_dead(self) -> None:
         assert self.session is None or not self.session.removed or self.session.state is State.DEAD
+
+    @invariant()
+    def only_what_covey_runs_shall_work(self) -> None:
+        if self.session is not None and self.session.kind is not Kind.RUN:
+            assert self.session.goal in (Goal.STOPPED, Goal.REMOVED)
+
+    @invariant()
+    def who_is_about_to_go_never_works_again(self) -> None:
+        if self.session is not None and self.session.removed:
+            assert self.session.goal is Goal.REMOVED
 
 
 TestAnyOrder = AnyOrder.TestCase

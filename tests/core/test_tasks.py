@@ -238,7 +238,8 @@ def test_values_that_look_empty_are_changes_too() -> None:
 
 @pytest.mark.parametrize("name", tasks.CLEARABLE)
 def test_a_field_can_be_cleared(name: str) -> None:
-    task = make(assignee="ada", role="quality", parent="AF-2", budget=1.0)
+    task = make(assignee="ada", role="quality", parent="AF-2", budget=1.0, batch="night")
+    assert getattr(task, name) is not None
     after = tasks.apply(task, tasks.edit(task, Edited(cleared=(name,)), owner=True), 1.0, "owner")
     assert getattr(after, name) is None
 
@@ -332,6 +333,7 @@ edits = st.builds(
     overlap=st.none() | st.booleans(),
     done_when=st.none() | st.just(("make test",)),
     budget=st.none() | st.floats(0, 9),
+    batch=st.none() | names,
     note=st.none() | words,
     cleared=st.lists(st.sampled_from(tasks.CLEARABLE), unique=True).map(tuple),
 )

@@ -12,8 +12,8 @@ _AT_WORK = (Status.DOING, Status.MERGING)
 def is_over(tasks: Sequence[Task], elsewhere: Mapping[str, Status], waiting: Collection[str]) -> bool:
     """Say whether nothing of a batch can move by itself any more.
 
-    `tasks` are those that have not ended, `elsewhere` is the status of needs and children outside of the batch,
-    `waiting` names tasks whose work has passed and waits for a person's checkout.
+    `tasks` are those that have not ended, `elsewhere` is the status of needs outside of the batch, `waiting` names
+    tasks whose work has passed and waits for a person's checkout.
     """
     open_tasks = {task.id: task for task in tasks}
     moving = {task.id for task in tasks if _moves(task) and task.id not in waiting}

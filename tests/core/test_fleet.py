@@ -1,0 +1,23 @@
+"""The fleet: it works, or stands still by somebody's word."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from covey.core import fleet
+from covey.core.fleet import Fleet, Paused, Resumed
+
+
+def test_a_fleet_that_stands_still_says_since_when_and_by_whose_word() -> None:
+    paused = fleet.apply(Fleet(), Paused(), 7.0, "owner")
+    assert paused == Fleet(paused=True, by="owner", since=7.0)
+    assert fleet.apply(paused, Resumed(), 9.0, "owner") == Fleet()
+
+
+@given(st.lists(st.sampled_from([Paused(), Resumed()]), min_size=1))
+def test_the_last_word_counts(words: list[fleet.Event]) -> None:
+    after = reduce(lambda now, word: fleet.apply(now, word, 1.0, "owner"), words, Fleet())
+    assert after.paused is isinstance(words[-1], Paused)
