@@ -76,6 +76,9 @@ class Wire:
         except OSError as error:
             self.close()
             raise Lost(str(error), sent=True) from None
+        except BaseException:  # an interrupt: the answer that comes must not be taken for that of the next question
+            self.close()
+            raise
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
