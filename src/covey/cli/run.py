@@ -56,6 +56,8 @@ def run(args: Namespace, client: Client) -> int:
     project = client.project()
     settings = config.load(project.root)
     _check(project, settings, args.agent)
+    if client.ask("status").value["paused"]:
+        raise Refused("The fleet stands still, so nothing would be done.", hint="covey resume lets it go on.")
     begun = time.monotonic()
     batch = f"batch-{secrets.token_hex(3)}"
     own = False
@@ -66,12 +68,14 @@ def run(args: Namespace, client: Client) -> int:
         try:
             own = ensure_up(project)
             story.begin(client)
-            _add(args, client, batch, ids)
+            with _undisturbed():
+                _add(args, client, batch, ids)
             story.ids.update(ids)
             if _waits(client, ids):
                 waiting = len(ids) or client.ask("status").value["counts"].get("todo", 0)
                 count = args.sessions or max(1, min(settings.sessions.count, waiting))
-                _start(args, client, batch, count, all_waiting=not args.tasks)
+                with _undisturbed():
+                    _start(args, client, batch, count, all_waiting=not args.tasks)
                 ids += [] if ids else _ids_of(client, batch)
                 story.ids.update(ids)
                 _follow(client, project, batch, story)
@@ -192,6 +196,16 @@ def _interruptible() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let a signal wait until we know what came of a question: what begins after it was called off would never end."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
