@@ -333,12 +333,15 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
         with served.client() as client:
             for name in ("ada", "bob"):
                 client.post("/api/sessions", {"name": name})
-            run = begin_to_type(client)
+            begin_to_type(client)
             client.post("/api/pause")
         try:
             yield served
         finally:
-            ProcessRunner(served.project.state / "runs").stop(run)
+            served.stop()  # it would begin anew what is stopped
+            runs = served.project.state / "runs"
+            for run in runs.iterdir():
+                ProcessRunner(runs).stop(run.name)
 
 
 def begin_main(folder: Path) -> None:
@@ -347,17 +350,16 @@ def begin_main(folder: Path) -> None:
     subprocess.run(["git", *who, "commit", "-q", "--allow-empty", "-m", "begin"], cwd=folder, check=True)
 
 
-def begin_to_type(owner: Client) -> str:
-    """Let a session begin a run that reads what is typed, and return that run."""
+def begin_to_type(owner: Client) -> None:
+    """Let a session begin a run that reads what is typed."""
     owner.post("/api/board", {"title": "Type", "assignee": TYPIST})
     owner.post("/api/sessions", {"name": TYPIST, "agent": TYPIST})
     owner.post(f"/api/sessions/{TYPIST}/start")
 
-    def typist() -> dict[str, Any]:
-        return next(each for each in owner.get("/api/sessions") if each["name"] == TYPIST)
+    def is_at_work() -> bool:
+        return any(each["name"] == TYPIST and each["state"] == "working" for each in owner.get("/api/sessions"))
 
-    wait_until(lambda: typist()["state"] == "working", "the typist at work")
-    return str(typist()["run"])
+    wait_until(is_at_work, "the typist at work")
 
 
 def asked_for(daemon: Daemon) -> int:
