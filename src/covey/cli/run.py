@@ -78,7 +78,7 @@ def run(args: Namespace, client: Client) -> int:
                     _start(args, client, batch, count, all_waiting=not args.tasks)
                 ids += [] if ids else _ids_of(client, batch)
                 story.ids.update(ids)
-                _follow(client, project, batch, story)
+                own = _follow(client, project, batch, story) or own
         except Interrupted:
             _ignore_signals()
             code = INTERRUPTED
@@ -87,7 +87,7 @@ def run(args: Namespace, client: Client) -> int:
         finally:
             _ignore_signals()
             report = _report(client, ids)
-            if own:
+            if own and not _has_others(client):
                 stop_daemon(project)
     code = (LANDED if all(task["status"] == "done" for task in report) else NOT_ALL) if code is None else code
     _print(args, report, batch, code, time.monotonic() - begun, settings)
@@ -155,18 +155,22 @@ def _ids_of(client: Client, batch: str) -> list[str]:
 # Meanwhile
 
 
-def _follow(client: Client, project: Project, batch: str, story: Story) -> None:
-    """Show what happens until nothing more can come of the batch and its sessions are gone."""
+def _follow(client: Client, project: Project, batch: str, story: Story) -> bool:
+    """Show what happens until nothing more can come of the batch and its sessions are gone.
+
+    Whoever had the daemon may stop it meanwhile; then we start it again, and return that it is ours.
+    """
     over_since: float | None = None
+    own = False
     while True:
         story.tell(client)
         state = client.ask("batch.show", {"name": batch}).value
         if client.url is None:
             story.say("The daemon had ended; it is started again.")
-            ensure_up(project)
+            own = ensure_up(project) or own
         if not state["sessions"]:
             story.tell(client)
-            return
+            return own
         if state["over"]:
             over_since = over_since or time.monotonic()
             if time.monotonic() - over_since > CLEAN_UP:
@@ -185,6 +189,12 @@ def _stop(client: Client, batch: str) -> None:
             raise Unavailable("Some sessions have not stopped.", hint="covey session list shows them.")
         time.sleep(0.05)
         state = client.ask("batch.show", {"name": batch}).value
+
+
+def _has_others(client: Client) -> bool:
+    """Say whether sessions that a person started need the daemon; those of another run start it again themselves."""
+    sessions = client.ask("session.list").value
+    return any(each["kind"] == "run" and not each["batch"] and each["goal"] != "stopped" for each in sessions)
 
 
 @contextmanager
