@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.line.lines import GOOD, SCRIPTED, Line, alive, processes_of
 from tests.serving import wait_until
 
@@ -52,6 +54,40 @@ def test_what_an_agent_leaves_running_ends_with_it(made: Callable[..., Line]) ->
     line.ok("run", line.tasks({"title": "One", "body": "fork 600\nwrite a\n    a\ncommit a\n"}))
     assert processes_of(line.folder) == []
     assert line.landed() == ["One"]
+
+
+@pytest.mark.parametrize(
+    ("body", "story"),
+    [
+        ("say I have nothing\n", "The run ended without a commit."),
+        ("write a\n    a\ncommit a\ndirt left.txt\n", "The run left changes that it did not commit:"),
+        ("write a\n    a\ncommit a\nfail no way\n", "The agent gave up: no way"),
+        ("write a\n    a\ncommit a\ncrash SEGV\n", "The agent was ended by signal 11."),
+        ("nonsense\n", "The agent ended with exit code 2."),
+    ],
+)
+def test_what_is_not_done_is_not_handed_in(made: Callable[..., Line], body: str, story: str) -> None:
+    line = made(SCRIPTED, ONCE, GOOD)
+    said = line.ends(1, "run", line.tasks({"title": "One", "body": body}))
+    assert story in said
+    (tried,) = line.json("task", "show", line.board()["One"]["id"])["tries"]
+    assert tried["what"].startswith(story)
+    assert line.landed() == []
+    assert line.json("merge", "list", "--all") == []
+    line.assert_nothing_left(branches=True)
+
+
+def test_a_run_with_more_agents_than_are_allowed_adds_nothing(made: Callable[..., Line]) -> None:
+    line = made('[sessions]\nagent = "scripted"\nmax = 3\n', GOOD)
+    assert "at most 3" in line.ends(5, "run", "-n", "4", "One")
+    assert line.board() == {}
+    for name in ("ada", "ben", "cem"):
+        line.ok("session", "new", name, "--agent", "scripted")
+    assert "at most 3" in line.ends(5, "run", "One")
+    assert line.board() == {}
+    line.ok("session", "remove", "ada")
+    line.ok("run", "One", "Two")  # as many at once as there is room for
+    assert sorted(line.landed()) == ["One", "Two"]
 
 
 def test_an_agent_that_does_not_exist_is_refused_before_anything_is_added(made: Callable[..., Line]) -> None:

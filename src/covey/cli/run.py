@@ -8,7 +8,7 @@ import signal
 import time
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,7 +24,7 @@ from covey.cli.daemon import ensure_up, stop_daemon
 from covey.cli.progress import Story
 from covey.cli.show import one, paint, plain, span, table, title
 from covey.config import Config
-from covey.errors import Invalid, Refused, Unavailable
+from covey.errors import CoveyError, Invalid, Refused, Unavailable
 from covey.git.fitness import unfit
 from covey.git.project import Project
 from covey.git.run import try_git
@@ -58,6 +58,7 @@ def run(args: Namespace, client: Client) -> int:
     _check(project, settings, args.agent)
     if client.ask("status").value["paused"]:
         raise Refused("The fleet stands still, so nothing would be done.", hint="covey resume lets it go on.")
+    room = _room(client, settings, args.sessions or 1)
     begun = time.monotonic()
     batch = f"batch-{secrets.token_hex(3)}"
     own = False
@@ -73,7 +74,7 @@ def run(args: Namespace, client: Client) -> int:
             story.ids.update(ids)
             if _waits(client, ids):
                 waiting = len(ids) or client.ask("status").value["counts"].get("todo", 0)
-                count = args.sessions or max(1, min(settings.sessions.count, waiting))
+                count = args.sessions or max(1, min(settings.sessions.count, waiting, room))
                 with _undisturbed():
                     _start(args, client, batch, count, all_waiting=not args.tasks)
                 ids += [] if ids else _ids_of(client, batch)
@@ -84,6 +85,10 @@ def run(args: Namespace, client: Client) -> int:
             code = INTERRUPTED
             story.say("Interrupted: the agents are stopped, and their work is kept.")
             _stop(client, batch)
+        except CoveyError:
+            with suppress(CoveyError):  # nobody is left for whom its tasks would wait
+                client.ask("batch.stop", {"name": batch}, {})
+            raise
         finally:
             _ignore_signals()
             report = _report(client, ids)
@@ -119,6 +124,18 @@ def _check(project: Project, settings: Config, asked: str | None) -> None:
     problem = registry.executable(agent.launch(work))
     if problem is not None:
         raise Invalid(f"The agent {name} cannot be started: {problem}.", hint="covey.toml names its command.")
+
+
+def _room(client: Client, settings: Config, wanted: int) -> int:
+    """Return how many more sessions there may be, if that is enough."""
+    most = settings.sessions.max
+    have = len([session for session in client.ask("session.list").value if session["kind"] == "run"])
+    if have + wanted > most:
+        raise Refused(
+            f"That would be {have + wanted} sessions, and at most {most} are allowed.",
+            hint="Take fewer with -n, remove some (covey session list), or set sessions.max in covey.toml.",
+        )
+    return most - have
 
 
 def _add(args: Namespace, client: Client, batch: str, ids: list[str]) -> None:
