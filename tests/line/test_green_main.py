@@ -65,3 +65,35 @@ def test_six_land_and_the_one_that_fails_the_gate_is_blocked_with_its_story(made
     assert _picture(line) == before | {"branches": before["branches"] | line.refs("refs/heads/covey")}
     assert set(line.refs("refs/heads/covey")) == {f"refs/heads/covey/{bad['id']}"}
     line.assert_nothing_left(branches=True)
+
+
+def test_two_that_change_the_same_line_land_one_after_the_other(made: Callable[..., Line]) -> None:
+    line = made(SCRIPTED, GATE, files={"gate.sh": "true\n", "shared.txt": "nobody\n"})
+    names = ("left", "right")
+    bodies = [
+        f"run touch {line.mark(name)}\nwait for {line.mark(names[1 - at])}\n"  # both begin before one has landed
+        "try 2+: run git merge -q -s ours -m Resolved main\n"
+        f"write shared.txt\n    {name}\nrun echo $COVEY_TRY > {name}.txt\ncommit {name}\n"
+        for at, name in enumerate(names)
+    ]
+    wanted = [{"title": name, "body": body} for name, body in zip(names, bodies, strict=True)]
+    said = line.ok("run", "-n", "2", line.tasks(*wanted))
+    assert "conflicts with main in shared.txt" in said
+    last, first = line.landed()
+    assert {first, last} == set(names)
+    assert line.git("show", "main:shared.txt") == last
+    assert line.git("show", f"main:{last}.txt") == "2"
+    assert "Merge " in line.json("task", "show", line.board()[last]["id"])["tries"][0]["what"]
+    line.assert_nothing_left()
+
+
+def test_a_report_is_done_by_its_result_and_told_to_who_needs_it(made: Callable[..., Line]) -> None:
+    agent = '[agents.sh]\ncommand = ["sh", "-c", "cp \\"$1\\" prompt.txt; sh $0", "{body_file}", "{prompt_file}"]\n'
+    line = made(agent, GATE, files={"gate.sh": "true\n"})
+    report = {"title": "Look", "key": "look", "kind": "report", "body": "rm prompt.txt; echo it is the cache\n"}
+    change = {"title": "Mend", "needs": ["look"], "body": "git add . && git commit -qm Mend\n"}
+    line.ok("run", line.tasks(report, change))
+    assert line.statuses() == {"Look": "done", "Mend": "done"}
+    assert line.landed() == ["Mend"]
+    assert "it is the cache" in line.git("show", "main:prompt.txt")
+    line.assert_nothing_left()
