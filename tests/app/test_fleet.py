@@ -423,3 +423,13 @@ def test_a_batch_waits_for_what_is_at_work_elsewhere(world: World) -> None:
     assert world.ask("batch.show", name="night")["over"] is False
     world.ask("task.release", id=first, session="bob")
     assert world.ask("batch.show", name="night")["over"] is True
+
+
+def test_a_batch_does_not_wait_for_a_session_that_covey_does_not_let_work(world: World) -> None:
+    world.ask("session.new", name="rita")
+    world.ask("session.new", name="ada", agent="scripted")
+    world.add("For rita", assignee="rita", batch="night")
+    world.add("For ada", assignee="ada", batch="night")
+    assert world.ask("batch.start", name="night", sessions=1, agent="scripted")["over"] is True
+    world.ask("session.start", name="ada")
+    assert world.ask("batch.show", name="night")["over"] is False

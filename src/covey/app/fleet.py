@@ -12,7 +12,7 @@ from covey.app.shapes import BatchRow, FleetRow, Logs, RunRow, SessionFull
 from covey.app.verbs import Call, missing, verb
 from covey.core import batches, fleet, leases, runs, sessions, tasks
 from covey.core.merges import State as MergeState
-from covey.core.sessions import Kind
+from covey.core.sessions import Goal, Kind
 from covey.core.tasks import Status
 from covey.core.texts import redact
 from covey.errors import Refused, Unavailable
@@ -272,7 +272,17 @@ def is_over(call: Call, name: str) -> bool:
     merging = {task.id for task in open_tasks if task.status is Status.MERGING}
     stands = {merge.task: merge for merge in call.tx.open_merges() if merge.task in merging}
     waiting = {task for task, merge in stands.items() if merge.state is MergeState.PASSED and merge.reason}
+    waiting |= {task.id for task in open_tasks if task.status is Status.TODO and not _may_be_taken(call, task)}
     return batches.is_over(open_tasks, elsewhere, waiting)
+
+
+def _may_be_taken(call: Call, task: tasks.Task) -> bool:
+    """Say whether covey itself will take a task: one that is for a session which covey does not run may wait long."""
+    name = task.assignee or task.front
+    session = None if name is None else call.tx.session(name)
+    if name is None or session is None:
+        return name is None
+    return not session.removed and session.kind is Kind.RUN and session.goal in (Goal.WORKING, Goal.PAUSED)
 
 
 def disband(call: Call, name: str) -> None:

@@ -57,6 +57,8 @@ class Watched:
 
     read: int = 0
     rest: bytes = b""
+    asks: str | None = None
+    """The question that it waits with."""
     at_work: float = 0.0
     looked: float | None = None
 
@@ -342,8 +344,10 @@ class Fleet:
         if talks is not None:
             await self.desk.write(lambda call: life.talks(call, run, talks.id))
         if isinstance(last, signals.Asks):
+            watched.asks = last.question
             await self.desk.write(lambda call: life.asks(call, run, last.question))
         elif last is not None or heard:
+            watched.asks = None
             await self._works_again(run)
 
     async def _works_again(self, run: Run) -> None:
@@ -366,7 +370,10 @@ class Fleet:
 
     async def _hold(self, run: Run, *, on: bool) -> None:
         await self.desk.beside(lambda: self.desk.runner.hold(run.id, on=on))
+        question = self._watch(run).asks
         state, evidence = (State.PAUSED, "it stands still") if on else (State.WORKING, f"{run.id} goes on")
+        if question is not None and not on:
+            state, evidence = State.NEEDS_YOU, question
         await self.desk.write(lambda call: life.show(call, run.session, state, evidence))
 
     async def _end(self, run: Run, ending: Ending) -> None:
