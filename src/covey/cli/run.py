@@ -80,12 +80,13 @@ def run(args: Namespace, client: Client) -> int:
                 ids += [] if ids else _ids_of(client, batch)
                 story.ids.update(ids)
                 own = _follow(client, project, batch, story) or own
+            _ignore_signals()  # here, where an interrupt still has its answer
         except Interrupted:
-            _ignore_signals()
             code = INTERRUPTED
             story.say("Interrupted: the agents are stopped, and their work is kept.")
             _stop(client, batch)
         except CoveyError:
+            _ignore_signals()
             with suppress(CoveyError):  # nobody is left for whom its tasks would wait
                 client.ask("batch.stop", {"name": batch}, {})
             raise
@@ -94,8 +95,8 @@ def run(args: Namespace, client: Client) -> int:
             report = _report(client, ids)
             if own and not _has_others(client):
                 stop_daemon(project)
-    code = (LANDED if all(task["status"] == "done" for task in report) else NOT_ALL) if code is None else code
-    _print(args, report, batch, code, time.monotonic() - begun, settings)
+        code = (LANDED if all(task["status"] == "done" for task in report) else NOT_ALL) if code is None else code
+        _print(args, report, batch, code, time.monotonic() - begun, settings)
     return code
 
 
