@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
-from tests.line.lines import GOOD, SCRIPTED, Line, alive, kill
+from tests.line.lines import GOOD, SCRIPTED, Line, alive, kill, make_line
 from tests.serving import wait_until
 
 
@@ -113,3 +115,51 @@ def test_down_leaves_agents_at_work_and_down_with_agents_stops_them(made: Callab
     line.up()
     assert line.agents() == {}  # what was stopped is not started
     line.ok("down")
+
+
+def test_a_run_whose_reader_is_gone_goes_on_to_its_end(made: Callable[..., Line]) -> None:
+    line = made(SCRIPTED, GOOD)
+    running = line.begin("run", line.tasks(_task(line, "one"), _task(line, "two")))
+    assert running.stdout is not None
+    running.stdout.close()
+    wait_until(lambda: len(line.marks("at-work")) == 2, "the run at work")
+    line.mark("go").touch()
+    running.wait(120)
+    assert sorted(line.landed()) == ["one", "two"]
+    line.assert_nothing_left()
+
+
+def test_a_hangup_stops_the_agents_of_a_run_though_nobody_can_be_told(made: Callable[..., Line]) -> None:
+    line = made(SCRIPTED, GOOD)
+    running = line.begin("run", line.tasks(_task(line, "one"), _task(line, "two")))
+    wait_until(lambda: len(line.marks("at-work")) == 2, "the run at work")
+    assert running.stdout is not None
+    running.stdout.close()
+    running.send_signal(signal.SIGHUP)
+    running.wait(120)
+    line.assert_nothing_left()
+    assert set(line.statuses().values()) == {"todo"}
+
+
+def test_a_task_that_is_dropped_ends_its_agent_and_its_work_is_kept(made: Callable[..., Line]) -> None:
+    line = made(SCRIPTED, GOOD)
+    body = f"dirt left.txt\nrun touch {line.mark('dirty')}\nhang\n"
+    running = line.begin("run", line.tasks({"title": "one", "body": body}))
+    wait_until(line.mark("dirty").exists, "the agent at work")
+    (agent,) = line.agents().values()
+    line.ok("task", "drop", line.board()["one"]["id"], "--reason", "not wanted")
+    said, _ = running.communicate(timeout=120)
+    assert running.returncode == 1, said
+    assert not alive(agent)
+    assert len(line.json("rescue", "list")) == 1
+    line.assert_nothing_left()
+
+
+def test_a_project_may_have_any_name(tmp_path: Path) -> None:
+    line = make_line(tmp_path / "an odd 'place' for $HOME; \u00e9t\u00e9", SCRIPTED, GOOD)
+    try:
+        line.ok("run", "One", 'Two "quoted" `words` $(date)')
+        assert sorted(line.landed()) == ["One", 'Two "quoted" `words` $(date)']
+        line.assert_nothing_left()
+    finally:
+        line.end()

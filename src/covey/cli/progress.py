@@ -43,8 +43,12 @@ class Story:
         self._print(time.time(), text)
 
     def _print(self, moment: float, text: str) -> None:
-        if not self._quiet:
+        if self._quiet:
+            return
+        try:
             print(f"{time.strftime('%H:%M:%S', time.localtime(moment))}  {text}", flush=True)
+        except OSError:  # whoever read it is gone; the work is not done for its sake
+            self._quiet = True
 
     def _line(self, event: dict[str, Any]) -> str | None:
         kind, subject, data = event["kind"], event["subject"], event["data"]

@@ -85,10 +85,10 @@ def run(args: Namespace, client: Client) -> int:
             code = INTERRUPTED
             story.say("Interrupted: the agents are stopped, and their work is kept.")
             _stop(client, batch)
-        except CoveyError:
+        except BaseException:
             _ignore_signals()
-            with suppress(CoveyError):  # nobody is left for whom its tasks would wait
-                client.ask("batch.stop", {"name": batch}, {})
+            with suppress(CoveyError):  # nobody is left who would look after it
+                _stop(client, batch)
             raise
         finally:
             _ignore_signals()
