@@ -186,6 +186,23 @@ def test_everything_killed_at_once_is_taken_up_again_and_lands_once(made: Callab
         line.assert_nothing_left()
 
 
+def test_a_daemon_that_is_killed_by_the_run_that_it_begins_counts_no_try(made: Callable[..., Line]) -> None:
+    line = made('[agents.sh]\ncommand = ["sh", "{body_file}"]\n', GOOD)
+    body = (
+        f"if mkdir {line.outside}/$COVEY_TASK; then\n"
+        f"  kill -9 $(sed 's/.*\"pid\": *\\([0-9]*\\).*/\\1/' {line.state}/daemon.json)\n"
+        "fi 2>/dev/null\n"
+        "echo x > $COVEY_TASK.txt; git add .; git commit -qm x\n"
+    )
+    names = ["one", "two", "three", "four", "five"]
+    said = line.ok("run", "-n", "1", line.tasks(*({"title": name, "body": body} for name in names)))
+    assert said.count("The daemon had ended") == len(names)
+    assert line.landed() == names[::-1]
+    found = [line.json("task", "show", task["id"])["tries"] for task in line.board().values()]
+    assert found == [[]] * len(names)
+    line.assert_nothing_left()
+
+
 def _killed_at_random(line: Line, tasks: int, kills: int, seed: int) -> None:
     """Let a run meet some power cuts, and assert that all of its tasks land, each once."""
     chance = random.Random(seed)

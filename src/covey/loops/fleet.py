@@ -423,7 +423,10 @@ class Fleet:
         result = results[-1] if results else None
         if task.kind is tasks.Kind.REPORT and result is None:
             result = "\n".join(one.text for one in heard if isinstance(one, signals.Said)).strip()[-64_000:] or None
-        found = tree.look(desk.project, path, life.branch_of(run.task), run.base)
+        # A daemon that was killed right after it had started the program has not noted where its branch began.
+        project = desk.app.house.config.project
+        base = run.base or desk.worktrees.newest_main(project.main, project.remote)
+        found = tree.look(desk.project, path, life.branch_of(run.task), base)
         stopped = run.ending if run.fault else None
         rescued = self._rescue(run.session, run.task, f"{run.id} on {run.task} ended") if found.there else None
         return (

@@ -22,14 +22,14 @@ class Tree:
     dirty: tuple[str, ...] = ()
 
 
-def look(project: Project, path: Path, branch: str, base: str | None) -> Tree:
+def look(project: Project, path: Path, branch: str, base: str) -> Tree:
     """Look at a worktree without changing anything in it."""
     if not path.exists():
         return Tree(there=False)
     tip = try_git("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}", at=project.common)
     head = tip.stdout.decode().strip() if tip.returncode == 0 else None
     ahead = False
-    if head is not None and base is not None:
+    if head is not None:
         ahead = git("rev-list", "--count", head, f"^{base}", at=project.common).strip() != b"0"
     return Tree(True, head, ahead, _dirty(path))
 
