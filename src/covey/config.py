@@ -99,7 +99,7 @@ class Config:
             return next(iter(self.agents))
         raise Invalid(
             "Which agent shall work is not said.",
-            hint=f'Set agent = "NAME" under [sessions] in {FILE}, or name one with --agent.',
+            hint=f"Declare one as [agents.NAME] in {FILE}, or name one with --agent; scripted ships with covey.",
         )
 
 

@@ -24,7 +24,7 @@ REPORT: dict[str, Any] = {"kind": Kind.REPORT, "code": 0, "result": "All is well
         (GOOD | {"rejected": OLD}, HandIn(HEAD, None)),
         (REPORT, HandIn(None, "All is well")),
         (REPORT | {"head": HEAD}, HandIn(None, "All is well")),
-        (REPORT | {"head": HEAD, "ahead": True}, HandIn(HEAD, "All is well")),
+        (REPORT | {"head": HEAD, "ahead": True}, HandIn(None, "All is well")),
         (REPORT | {"dirty": ("notes.txt",)}, HandIn(None, "All is well")),
     ],
 )

@@ -271,7 +271,8 @@ def is_over(call: Call, name: str) -> bool:
     elsewhere = {found.id: found.status for each in outside if (found := call.tx.task(each)) is not None}
     merging = {task.id for task in open_tasks if task.status is Status.MERGING}
     stands = {merge.task: merge for merge in call.tx.open_merges() if merge.task in merging}
-    waiting = {task for task, merge in stands.items() if merge.state is MergeState.PASSED and merge.reason}
+    waits = (MergeState.QUEUED, MergeState.PASSED)
+    waiting = {task for task, merge in stands.items() if merge.state in waits and merge.reason}
     waiting |= {task.id for task in open_tasks if task.status is Status.TODO and not _may_be_taken(call, task)}
     return batches.is_over(open_tasks, elsewhere, waiting)
 

@@ -248,9 +248,10 @@ def hand_in(call: Call, task: Task, session: str, verdict: HandIn) -> None:
 def put_back(call: Call, task: Task, what: str) -> None:
     """Block a task that was tried often enough, and tell a person."""
     most = call.house.config.board.tries
-    if len(task.tries) < most or task.status is not Status.TODO:
+    tries = len(task.tries) - task.forgiven
+    if tries < most or task.status is not Status.TODO:
         return
     first = what.splitlines()[0] if what else ""
-    reason = f"Tried {len(task.tries)} times without success; the last time: {first}"[:REASON]
+    reason = f"Tried {tries} times without success; the last time: {first}"[:REASON]
     change(call, task, tasks.block(task, reason), COVEY)
     alert(call, "task_blocked", f"{task.id} needs a person. {reason}", None, task.id)

@@ -132,24 +132,28 @@ def _say_up(project: Project, said: dict[str, Any], *, as_json: bool) -> None:
 def down(args: argparse.Namespace, client: Client) -> None:
     """Stop the daemon, if it runs."""
     project = projects.find(Path(client.folder)).must_be_begun()
+    ended: list[str] = []
     if args.agents:
         with errand(client):
-            _stop_agents(client)
+            ended = _stop_agents(client)
     pid = stop_daemon(project)
     running: list[str] = []
     with contextlib.suppress(CoveyError):  # it is down, also where the board cannot be read
         running = [session["name"] for session in client.ask("session.list").value if session["run"]]
     if args.json:
-        print(json.dumps({"stopped": pid is not None, "pid": pid, "running": running}))
+        print(json.dumps({"stopped": pid is not None, "pid": pid, "running": running, "ended": ended}))
         return
+    if ended:
+        print(f"Stopped {', '.join(ended)}; what they had not committed is kept (covey rescue list).")
     print("covey is down." if pid else "covey was not up.")
     if running:
         print(f"Still at work: {', '.join(running)}. covey up takes them up again; covey down --agents stops them.")
 
 
-def _stop_agents(client: Client) -> None:
-    """Stop every session that covey runs, and wait until nothing of them is alive."""
-    ours = [session["name"] for session in client.ask("session.list").value if session["kind"] == "run"]
+def _stop_agents(client: Client) -> list[str]:
+    """Stop every session that covey runs, wait until nothing of them is alive, and return those that were at work."""
+    sessions = [session for session in client.ask("session.list").value if session["kind"] == "run"]
+    ours = [session["name"] for session in sessions]
     for name in ours:
         client.ask("session.stop", {"name": name}, {})
     deadline = time.monotonic() + PATIENCE
@@ -157,6 +161,7 @@ def _stop_agents(client: Client) -> None:
         if time.monotonic() > deadline:
             raise Unavailable("Some agents have not stopped.", hint="covey session list shows them; try again.")
         time.sleep(0.05)
+    return [session["name"] for session in sessions if session["run"]]
 
 
 def _port(text: str) -> int:
@@ -405,5 +410,5 @@ COMMANDS = {
                   prints="{url, token, pid}, and {bind, fingerprint} if it answers beyond loopback"),
     "down": Command("stop the daemon of this repository; agents at work go on until it is up again", _down_arguments,
                     down, example="covey down\ncovey down --agents   stops the agents too",
-                    prints="{stopped, pid, running}"),
+                    prints="{stopped, pid, running, ended}"),
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from argparse import Namespace
 
@@ -60,7 +61,7 @@ def _work(merge: dict[str, Any]) -> str:
     return (f"{merge['branch']} {commit[:12]}" if commit else str(merge["branch"])) + why
 
 
-def approve(args: Namespace, client: Client) -> None:
+def approve(args: Namespace, client: Client) -> int:
     """Let work land; without a daemon, have one for as long as that takes."""
     from covey.cli.daemon import errand
 
@@ -68,14 +69,19 @@ def approve(args: Namespace, client: Client) -> None:
         answer = client.ask("merge.approve", {"id": args.id}, {})
         now = _until_ended(client, args.id) if own else answer.value
     reply(args, answer, _approved(now))
+    return 1 if now["state"] == "rejected" else 0
 
 
 def _until_ended(client: Client, merge: str) -> dict[str, Any]:
     """Wait until a merge has ended, or waits for what only a person can bring about."""
+    begun, told = time.monotonic(), False
     while True:
+        if not told and time.monotonic() - begun > 1:
+            print(f"{merge} is tested as it would land ...", file=sys.stderr, flush=True)
+            told = True
         merges = client.ask("merge.list", fields={"all": True, "limit": 1000}).value
         now: dict[str, Any] = next(each for each in merges if each["id"] == merge)
-        on_its_way = now["state"] in ("queued", "testing") or (now["state"] == "passed" and not now["reason"])
+        on_its_way = now["state"] == "testing" or (now["state"] in ("queued", "passed") and not now["reason"])
         if not on_its_way or client.ask("status").value["paused"]:
             return now
         time.sleep(0.05)
@@ -89,7 +95,9 @@ def _approved(merge: dict[str, Any]) -> str:
         case "rejected":
             return f"{said} was rejected: {merge['reason']}"
         case "passed":
-            return f"{said} passed, and waits until your checkout lets main follow"
+            return f"{said} passed, and waits: {merge['reason']}"
+        case "queued" if merge["reason"]:
+            return f"{said} waits: {merge['reason']}"
         case _:
             return f"{said} may land"
 

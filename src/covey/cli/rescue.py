@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
@@ -86,7 +87,7 @@ def _beside(project: Project, found: Rescued) -> Path:
 
 
 def _what_next(done: Restored) -> str:
-    path = plain(str(done.path))
+    path, quoted = plain(str(done.path)), plain(shlex.quote(str(done.path)))
     branch = f"rescued/{done.rescued.name}"
     lines = [f"{done.rescued.name} is back in {path}, as it was."]
     if done.rescued.counts.left_out:
@@ -97,10 +98,10 @@ def _what_next(done: Restored) -> str:
         [
             *lines,
             "",
-            f"  cd {path}",
+            f"  cd {quoted}",
             "  git status",
             f"  git switch -c {branch}      # to go on from there on a branch",
-            f"  git worktree remove --force {path}      # when you are done",
+            f"  git worktree remove --force {quoted}      # when you are done",
         ]
     )
 

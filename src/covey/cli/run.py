@@ -20,7 +20,7 @@ from covey.agents.declared import check
 from covey.cli import importing
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, whole_number
-from covey.cli.daemon import ensure_up, stop_daemon
+from covey.cli.daemon import ensure_up, errand, stop_daemon
 from covey.cli.progress import Story
 from covey.cli.show import one, paint, plain, span, table, title
 from covey.config import Config
@@ -185,7 +185,7 @@ def _follow(client: Client, project: Project, batch: str, story: Story) -> bool:
         state = client.ask("batch.show", {"name": batch}).value
         if client.url is None:
             story.say("The daemon had ended; it is started again.")
-            own = ensure_up(project) or own
+            own = _up_again(project) or own
         if not state["sessions"]:
             story.tell(client)
             return own
@@ -198,15 +198,24 @@ def _follow(client: Client, project: Project, batch: str, story: Story) -> bool:
         time.sleep(LOOK_EVERY)
 
 
+def _up_again(project: Project) -> bool:
+    """Start the daemon again; whatever ended it may do so once more while it starts."""
+    for _ in range(2):
+        with suppress(Unavailable):
+            return ensure_up(project)
+    return ensure_up(project)
+
+
 def _stop(client: Client, batch: str) -> None:
-    """End the sessions of a batch, and wait until their work is safe and they are gone."""
-    deadline = time.monotonic() + CLEAN_UP
-    state = client.ask("batch.stop", {"name": batch}, {}).value
-    while state["sessions"] and client.url is not None:
-        if time.monotonic() > deadline:
-            raise Unavailable("Some sessions have not stopped.", hint="covey session list shows them.")
-        time.sleep(0.05)
-        state = client.ask("batch.show", {"name": batch}).value
+    """End the sessions of a batch, and wait until their work is safe and they are gone; only a daemon can do that."""
+    with errand(client):
+        deadline = time.monotonic() + CLEAN_UP
+        state = client.ask("batch.stop", {"name": batch}, {}).value
+        while state["sessions"]:
+            if time.monotonic() > deadline:
+                raise Unavailable("Some sessions have not stopped.", hint="covey session list shows them.")
+            time.sleep(0.05)
+            state = client.ask("batch.show", {"name": batch}).value
 
 
 def _has_others(client: Client) -> bool:

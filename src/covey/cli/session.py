@@ -104,7 +104,8 @@ def resume(args: Namespace, client: Client) -> None:
 def restart(args: Namespace, client: Client) -> None:
     """Begin a session's task anew."""
     answer = client.ask("session.restart", {"name": args.name}, {})
-    reply(args, answer, f"{args.name} begins its task again; what it had not committed is kept (covey rescue list)")
+    again = f"{args.name} begins its task again; what it had not committed is kept (covey rescue list)"
+    reply(args, answer, again if answer.value["run"] else f"{args.name} had no run to end; it works the board")
 
 
 def remove(args: Namespace, client: Client) -> None:
@@ -147,6 +148,8 @@ def logs(args: Namespace, client: Client) -> None:
         else:
             sys.stdout.write(prose(part["text"]))
             sys.stdout.flush()
+        if args.json and not args.follow:
+            return
         args.run = part["run"]
         ended = not part["alive"] and part["next"] == since
         since = part["next"]
@@ -179,12 +182,20 @@ def rows(sessions: list[dict[str, Any]]) -> str:
                 else session["state"],
                 ", ".join(session["tasks"][:5]) + (" ..." if len(session["tasks"]) > 5 else ""),
                 f"seen {age(session['seen'])}" if session["seen"] else "",
-                f"{trail.sentence(last)}, {age(last['time'])}" if (last := session["last_action"]) else "",
+                _last(session),
             )
             for session in sessions
         ),
         words=1,
     )
+
+
+def _last(session: dict[str, Any]) -> str:
+    """Return what a session asks, or else what it did last."""
+    if session["state"] == "needs-you":
+        return f"asks: {session['evidence']}"
+    last = session["last_action"]
+    return f"{trail.sentence(last)}, {age(last['time'])}" if last else ""
 
 
 def token(args: Namespace, client: Client) -> None:

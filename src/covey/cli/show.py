@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -66,8 +67,13 @@ def table(rows: Iterable[Sequence[str]], *, words: int | None = None) -> str:
     )
 
 
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
+
+
 def plain(text: str) -> str:
-    """Return a text without what would move the cursor of a terminal."""
+    """Return a text without colours and without what would move the cursor of a terminal."""
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
     return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

@@ -7,7 +7,7 @@ from argparse import Namespace
 from covey.cli.client import Answer, Client
 from covey.cli.command import Command, Parser, body_of, fenced, speaker, text_of, whole_number
 from covey.cli.needs import unmet
-from covey.cli.show import as_json, card, clock, paint, plain, reply, table, title
+from covey.cli.show import as_json, card, clock, paint, plain, prose, reply, table, title
 from covey.errors import Invalid
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -181,7 +181,10 @@ def show(args: Namespace, client: Client) -> None:
     for what in answer.value["notes"]:
         print(f"  {'note':<13}{plain(what['text'])} ({what['by']})")
     for attempt in answer.value["tries"]:
-        print(f"  {'tried':<13}by {attempt['session']}: {plain(attempt['what'])}")
+        first, *more = prose(attempt["what"]).split("\n")
+        print(f"  {'tried':<13}by {attempt['session']}: {first}")
+        for line in more:
+            print(f"  {'':<13}{line}".rstrip())
     print("\nWhat happened:")
     for event in events:
         print(trail.line(event))

@@ -82,7 +82,7 @@ class Passed:
 
 @dataclass(frozen=True)
 class Waits:
-    """What passed is kept where main can follow later: a checkout of main is in the way."""
+    """It cannot go on before a person has done something: a checkout of main is in the way, or the gate is broken."""
 
     why: str
 
@@ -128,7 +128,7 @@ _FROM: dict[type[Event], tuple[State, ...]] = {
     Approved: (State.REVIEW, State.QUEUED),
     Tested: (State.QUEUED,),
     Passed: (State.QUEUED, State.TESTING),
-    Waits: (State.PASSED,),
+    Waits: (State.QUEUED, State.PASSED),
     Requeued: (State.TESTING, State.PASSED),
     Landed: (State.QUEUED, State.TESTING, State.PASSED),
     Rejected: OPEN,
@@ -168,9 +168,9 @@ def apply(merge: Merge, event: Event, at: float) -> Merge:
         case Approved():
             return replace(merge, state=State.QUEUED, approved=True)
         case Tested(commit, run):
-            return replace(merge, state=State.TESTING, candidate=commit, run=run)
+            return replace(merge, state=State.TESTING, candidate=commit, run=run, reason=None)
         case Passed(commit, untested):
-            return replace(merge, state=State.PASSED, candidate=commit, untested=untested)
+            return replace(merge, state=State.PASSED, candidate=commit, untested=untested, reason=None)
         case Waits(why):
             return replace(merge, reason=why)
         case Requeued():

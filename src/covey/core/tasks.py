@@ -83,6 +83,8 @@ class Task:
     fence: int = 0
     front: str | None = None
     tries: tuple[Try, ...] = ()
+    forgiven: int = 0
+    """How many of the tries came before a person let the task be tried anew."""
     notes: tuple[Note, ...] = ()
     result: Text | None = None
     reason: str | None = None
@@ -459,5 +461,5 @@ def _edited(task: Task, event: Edited, at: float, by: str) -> Task:
     if event.note:
         changes["notes"] = (*task.notes, Note(by, at, event.note))
     if event.status is not None:
-        changes |= {"reason": None, "ended": None}
+        changes |= {"reason": None, "ended": None, "forgiven": len(task.tries)}
     return _with(task, **changes, updated=at)

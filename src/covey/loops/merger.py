@@ -35,6 +35,9 @@ from covey.store.rows import Change
 T = TypeVar("T")
 GATE = ".gate-1"
 LOOK_EVERY = 0.05
+CANNOT_RUN = (126, 127)
+"""Exit codes by which a shell says that there is no such program, or that it may not be run."""
+BROKEN_FOR = 60.0
 REST_EVERY = 2.0
 TRY_EVERY = 60.0
 """Seconds after which main tries to follow again although nothing that is in its way seems to have changed."""
@@ -67,6 +70,9 @@ class Gate:
 
     good: bool | None
     bad: Bad | None = None
+    run: str = ""
+    cannot_run: bool = False
+    """The shell could not run it: the settings are wrong, unless the change took away what they name."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,8 @@ class Merger:
     """What was in main's way at the last try, as it looked then."""
     _tried: float = 0.0
     _begun: bool = False
+    _broken: tuple[str, float] | None = None
+    """The gate that could not be run, and when to try it again."""
     _looked_at: str = ""
     _moving: asyncio.Future[Any] | None = None
     """Main's move that is under way; it goes on to its end whatever becomes of the loop."""
@@ -163,7 +171,9 @@ class Merger:
             await self._follow()
         if self._untidy:
             await self._drop_landed_branches()
-        check = self.desk.app.house.config.merge.check
+        check = self._config().merge.check
+        if await self._is_waiting_for_gate(open_merges, self._config()):
+            return False
         ready = (merge for merge in open_merges if merge.state is State.QUEUED and (check or merge.approved))
         merge = next(ready, None)
         if merge is None:
@@ -286,9 +296,11 @@ class Merger:
             await self._reject(merge, built)
             return
         untested = not config.merge.check
-        if not untested and not built.empty:
+        if not untested and built.commit != line.head:
             gate = await self._test(merge, built, config)
-            if gate.bad is not None:
+            if gate.bad is not None and gate.cannot_run and await self._is_broken(gate.run, line, config):
+                await self._wait_for_gate(gate.bad.reason, config)
+            elif gate.bad is not None:
                 await self._reject(merge, gate.bad)
             if gate.good is not True:
                 return
@@ -352,7 +364,44 @@ class Merger:
         if seen.code is None and not late:
             await self._step(merge, merges.Requeued("the gate was ended by somebody else"))
             return Gate(None)
-        return Gate(False, _failure(config, seen, output, late=late))
+        return Gate(False, _failure(config, seen, output, late=late), gate, seen.code in CANNOT_RUN and not late)
+
+    async def _is_broken(self, run: str, line: Line, config: Config) -> bool:
+        """Say whether the gate cannot be run on what landed before either; then no change is to blame."""
+        self._gate = gate = f"{run}-main"
+        try:
+            await self.desk.beside(lambda: self._start_gate(gate, line.head, config))
+            seen, _ = await self._await_gate(gate, config.merge.check_minutes * 60)
+        finally:
+            self._gate = None
+        await self.desk.beside(lambda: self.desk.runner.forget(gate))
+        return seen.code in CANNOT_RUN
+
+    async def _wait_for_gate(self, why: str, config: Config) -> None:
+        """Let the whole queue wait until the settings name a gate that can be run, and tell the person once."""
+        told = self._broken is not None and self._broken[0] == config.merge.check
+        self._broken = (config.merge.check, time.monotonic() + BROKEN_FOR)
+
+        def write(call: Call) -> None:
+            for merge in call.tx.open_merges():
+                if merge.state is State.TESTING:
+                    merge = step(call, merge, merges.Requeued("the gate cannot be run"), COVEY)
+                if merge.state is State.QUEUED and merge.reason is None:
+                    step(call, merge, merges.Waits(why), COVEY)
+            if not told:
+                message = f"{why} It cannot be run on {config.project.main} either, so nothing lands: mend merge.check."
+                alert(call, "gate_broken", message, None, None)
+
+        await self.desk.write(write)
+
+    async def _is_waiting_for_gate(self, open_merges: list[Merge], config: Config) -> bool:
+        """Say whether the gate is broken as far as we know; what was handed in meanwhile waits too."""
+        if self._broken is None or self._broken[0] != config.merge.check or time.monotonic() > self._broken[1]:
+            return False
+        reason = next((merge.reason for merge in open_merges if merge.state is State.QUEUED and merge.reason), None)
+        if reason is not None and any(merge.state is State.QUEUED and not merge.reason for merge in open_merges):
+            await self._wait_for_gate(reason, config)
+        return True
 
     def _start_gate(self, gate: str, commit: str, config: Config) -> None:
         path = self.desk.worktrees.gate(GATE, commit, pristine=config.merge.pristine)

@@ -1,6 +1,15 @@
 -- Folded from the log: runs, fleet, and what sessions, tasks and merges know besides.
 
 ALTER TABLE tasks ADD COLUMN batch TEXT;
+ALTER TABLE tasks ADD COLUMN forgiven INTEGER NOT NULL DEFAULT 0;
+UPDATE tasks SET forgiven = (
+    SELECT count(*) FROM events AS tried
+    WHERE tried.subject = tasks.id
+      AND (tried.kind = 'task.rejected' OR (tried.kind = 'task.released' AND tried.data ->> '$.what' IS NOT NULL))
+      AND tried.seq < coalesce(
+          (SELECT max(seq) FROM events AS moved
+           WHERE moved.subject = tasks.id AND moved.kind = 'task.edited' AND moved.data ->> '$.status' IS NOT NULL), 0)
+);
 CREATE INDEX tasks_batch ON tasks (batch, status) WHERE batch IS NOT NULL;
 
 ALTER TABLE sessions ADD COLUMN agent TEXT;
