@@ -9,8 +9,13 @@ from covey.cli.client import Client
 from covey.cli.command import Command, Parser
 from covey.cli.show import one, reply
 
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 PATIENCE = 10.0
-"""Seconds for which we wait until every session stands still."""
+"""Seconds for which we wait until every session is as it shall be."""
 
 
 def _nothing(parser: Parser) -> None:
@@ -21,7 +26,9 @@ def pause(args: Namespace, client: Client) -> None:
     """Let every session stand still."""
     answer = client.ask("fleet.pause", fields={})
     moving = _until(client, lambda session: session["state"] == "paused" or session["goal"] == "stopped")
-    still = "Every session stands still" if not moving else f"{one(len(moving), 'session')} not still yet: {moving}"
+    still = (
+        f"{one(len(moving), 'session')} not still yet: {', '.join(moving)}" if moving else "Every session stands still"
+    )
     reply(args, answer, f"{still}; nothing starts and nothing lands. covey resume lets the fleet go on.")
 
 
@@ -32,14 +39,14 @@ def resume(args: Namespace, client: Client) -> None:
     reply(args, answer, "The fleet goes on.")
 
 
-def _until(client: Client, good) -> str:  # type: ignore[no-untyped-def]
+def _until(client: Client, good: Callable[[dict[str, Any]], bool]) -> list[str]:
     """Wait until every session that covey runs is as it shall be, and return the names of those that are not."""
     deadline = time.monotonic() + PATIENCE
     while True:
         sessions = client.ask("session.list").value
         wrong = [session["name"] for session in sessions if session["kind"] == "run" and not good(session)]
         if not wrong or client.url is None or time.monotonic() > deadline:
-            return ", ".join(wrong)
+            return wrong
         time.sleep(0.05)
 
 

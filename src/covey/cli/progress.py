@@ -32,7 +32,7 @@ class Story:
             page = client.ask("log.list", fields={"after": self._after, "limit": PAGE}).value
             for event in page:
                 self._after = event["seq"]
-                line = self._line(event)
+                line = self._line(event, client)
                 if line is not None:
                     self._print(event["time"], line)
             if len(page) < PAGE:
@@ -50,7 +50,7 @@ class Story:
         except OSError:  # whoever read it is gone; the work is not done for its sake
             self._quiet = True
 
-    def _line(self, event: dict[str, Any]) -> str | None:
+    def _line(self, event: dict[str, Any], client: Client) -> str | None:
         kind, subject, data = event["kind"], event["subject"], event["data"]
         if kind == "task.added":
             self._titles[subject] = data["title"]
@@ -63,6 +63,8 @@ class Story:
         task = self._merges.get(subject) or self._runs.get(subject) or subject
         if task not in self.ids:
             return None
+        if task not in self._titles:
+            self._titles[task] = str(client.ask("task.show", {"id": task}).value["title"])
         said = self._said(kind, data, task)
         return None if said is None else f"{paint(said[0], 9)} {task:<6} {said[1]}"
 

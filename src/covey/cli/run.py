@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import signal
 import time
@@ -22,7 +21,7 @@ from covey.cli.client import Client
 from covey.cli.command import Command, Parser, whole_number
 from covey.cli.daemon import ensure_up, errand, stop_daemon
 from covey.cli.progress import Story
-from covey.cli.show import one, paint, plain, span, table, title
+from covey.cli.report import Report
 from covey.config import Config
 from covey.errors import CoveyError, Invalid, Refused, Unavailable
 from covey.git.fitness import unfit
@@ -74,7 +73,7 @@ def run(args: Namespace, client: Client) -> int:
             story.ids.update(ids)
             if _waits(client, ids):
                 waiting = len(ids) or client.ask("status").value["counts"].get("todo", 0)
-                count = args.sessions or max(1, min(settings.sessions.count, waiting, room))
+                count = max(1, min(args.sessions or settings.sessions.count, waiting, room))
                 with _undisturbed():
                     _start(args, client, batch, count, all_waiting=not args.tasks)
                 ids += [] if ids else _ids_of(client, batch)
@@ -83,8 +82,11 @@ def run(args: Namespace, client: Client) -> int:
             _ignore_signals()  # here, where an interrupt still has its answer
         except Interrupted:
             code = INTERRUPTED
-            story.say("Interrupted: the agents are stopped, and their work is kept.")
-            _stop(client, batch)
+            story.say("Interrupted: stopping the agents; what they have not committed is kept (covey rescue list) ...")
+            try:
+                _stop(client, batch)
+            except CoveyError as error:
+                story.say(f"{error.message} {error.hint}")
         except BaseException:
             _ignore_signals()
             with suppress(CoveyError):  # nobody is left who would look after it
@@ -92,11 +94,14 @@ def run(args: Namespace, client: Client) -> int:
             raise
         finally:
             _ignore_signals()
-            report = _report(client, ids)
+            report = Report.of(client, ids)
             if own and not _has_others(client):
                 stop_daemon(project)
-        code = (LANDED if all(task["status"] == "done" for task in report) else NOT_ALL) if code is None else code
-        _print(args, report, batch, code, time.monotonic() - begun, settings)
+        code = (LANDED if report.all_done else NOT_ALL) if code is None else code
+        seconds = time.monotonic() - begun
+        print(report.as_json(batch, code, seconds) if args.json else report.as_text(settings, seconds))
+        if code == INTERRUPTED and not args.json and report.goes_on:
+            print("What is not done stays on the board: covey run goes on with it.")
     return code
 
 
@@ -108,10 +113,10 @@ def _check(project: Project, settings: Config, asked: str | None) -> None:
     why = unfit(project, settings.project.main)
     if why is not None:
         raise Refused(why)
-    if try_git("rev-parse", "--verify", "--quiet", f"refs/heads/{settings.project.main}", at=project.common).returncode:
-        raise Refused(
-            f"There is no commit on {settings.project.main} yet.", hint="Commit something there; work begins from it."
-        )
+    main = settings.project.main
+    if try_git("rev-parse", "--verify", "--quiet", f"refs/heads/{main}", at=project.common).returncode:
+        hint = "Commit something there, or name your branch as main under [project] in covey.toml."
+        raise Refused(f"There is no branch {main} with a commit yet.", hint=hint)
     name = asked or settings.default_agent()
     agent = registry.find(name, {each: one.command for each, one in settings.agents.items()})
     where = str(project.root)
@@ -141,18 +146,32 @@ def _room(client: Client, settings: Config, wanted: int) -> int:
 
 def _add(args: Namespace, client: Client, batch: str, ids: list[str]) -> None:
     """Put the tasks onto the board, and note their ids as they come."""
-    if len(args.tasks) == 1 and Path(args.tasks[0]).suffix.lower() in importing.FORMATS:
+    if _is_file(args.tasks, client):
         answer, _ = importing.bring(client, args.tasks[0], None, {"batch": batch})
         ids += [task for what in ("added", "updated", "unchanged") for task in answer[what].values()]
+        if not ids:
+            raise Invalid(f"There is no open task in {args.tasks[0]}.", hint="A line such as - [ ] Mend it is one.")
         return
     for words in args.tasks:
         ids += [client.ask("task.add", fields={"title": words, "batch": batch}).value["id"]]
 
 
+def _is_file(words: list[str], client: Client) -> bool:
+    """Say whether the words name a file with tasks; a file among titles, or of another kind, is a mistake."""
+    if len(words) == 1 and Path(words[0]).suffix.lower() in importing.FORMATS:
+        return " " not in words[0] or (Path(client.folder) / words[0]).is_file()
+    file = next((word for word in words if word and (Path(client.folder) / word).is_file()), None)
+    if file is not None:
+        hint = "One file at a time, with a name such as TODO.md or tasks.jsonl; a title is no file's name."
+        raise Invalid(f"{file} is a file, and cannot be taken here.", hint=hint)
+    return False
+
+
 def _waits(client: Client, ids: list[str]) -> bool:
     """Say whether there is anything to work on; without ids, the whole board is meant."""
     if ids:
-        return any(_show(client, task)["status"] not in ("done", "dropped", "blocked") for task in ids)
+        shown = (client.ask("task.show", {"id": task}).value for task in ids)
+        return any(task["status"] not in ("done", "dropped", "blocked") for task in shown)
     counts = client.ask("status").value["counts"]
     if counts.get("todo") or counts.get("merging"):
         return True
@@ -256,70 +275,6 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _ignore_signals() -> None:
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-
-
-# Afterwards
-
-
-def _show(client: Client, task: str) -> dict[str, Any]:
-    found: dict[str, Any] = client.ask("task.show", {"id": task}).value
-    return found
-
-
-def _report(client: Client, ids: list[str]) -> list[dict[str, Any]]:
-    """Return every task with its merge."""
-    if not ids:
-        return []
-    merges = {merge["task"]: merge for merge in client.ask("merge.list", fields={"all": True, "limit": 1000}).value}
-    return [_show(client, task) | {"merge": merges.get(task)} for task in ids]
-
-
-def _print(
-    args: Namespace, report: list[dict[str, Any]], batch: str, code: int, seconds: float, settings: Config
-) -> None:
-    counts: dict[str, int] = {}
-    for task in report:
-        counts[task["status"]] = counts.get(task["status"], 0) + 1
-    if args.json:
-        said = {"batch": batch, "exit": code, "seconds": round(seconds, 3), "counts": counts, "tasks": report}
-        print(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
-        return
-    print()
-    print(table(((task["id"], task["status"], _commit(task), title(task["title"], 40)) for task in report), words=1))
-    for task in report:
-        for line in _remarks(task, settings):
-            print(line)
-    told = ", ".join(f"{number} {_word(status)}" for status, number in counts.items())
-    print(f"\n{one(len(report), 'task')}: {told or 'none'}, in {span(seconds)}.")
-    if code == INTERRUPTED and any(task["status"] in ("todo", "merging") for task in report):
-        print("What is not done stays on the board: covey run goes on with it.")
-
-
-def _word(status: str) -> str:
-    return {"done": "landed", "review": "for your review"}.get(status, status)
-
-
-def _commit(task: dict[str, Any]) -> str:
-    return str(task["commit"] or "")[:12] if task["status"] == "done" else ""
-
-
-def _remarks(task: dict[str, Any], settings: Config) -> Iterator[str]:
-    merge = task["merge"]
-    if task["status"] == "review" and merge is not None:
-        untested = "" if settings.merge.check else "; nobody has tested it, since covey.toml names no merge.check"
-        yield f"\n{task['id']} waits for your review{untested}:"
-        yield f"  git diff {settings.project.main}...{merge['branch']}"
-        yield f"  covey merge approve {merge['id']}           lets it land"
-        yield f'  covey merge reject {merge["id"]} "REASON"   sends it back'
-    if task["status"] == "blocked":
-        yield f"\n{task['id']} is {paint('blocked')}: {plain(task['reason'] or '')}"
-        for number, tried in enumerate(task["tries"], 1):
-            yield f"  try {number}, {tried['session']}:"
-            yield from (f"    {plain(line)}" for line in tried["what"].splitlines()[-12:])
-        yield f"  covey task edit {task['id']} --status todo      lets it be tried again"
-    if task["status"] == "merging" and merge is not None and merge["state"] == "passed":
-        yield f"\n{task['id']} has passed and waits for main: {plain(merge['reason'] or '')}"
-        yield "  It lands by itself while covey is up (covey up), as soon as nothing is in the way."
 
 
 COMMAND = Command(

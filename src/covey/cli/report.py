@@ -1,0 +1,109 @@
+"""What came of some tasks: the report with which covey run ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from covey.cli.client import Client
+from covey.cli.needs import unmet
+from covey.cli.show import one, paint, plain, span, table, title
+from covey.config import Config
+
+LINES = 12
+"""Lines of the story of a try."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Tasks as they stand, each whole and with its last merge, and what those wait for that wait."""
+
+    tasks: list[dict[str, Any]]
+    needs: dict[str, list[str]]
+
+    @staticmethod
+    def of(client: Client, ids: list[str]) -> Report:
+        """Return the report of some tasks."""
+        if not ids:
+            return Report([], {})
+        merges = client.ask("merge.list", fields={"all": True, "limit": 1000}).value
+        last = {merge["task"]: merge for merge in merges}
+        tasks = [client.ask("task.show", {"id": task}).value | {"merge": last.get(task)} for task in ids]
+        return Report(tasks, unmet(client, tasks))
+
+    @property
+    def all_done(self) -> bool:
+        """Say whether every task is done."""
+        return all(task["status"] == "done" for task in self.tasks)
+
+    @property
+    def goes_on(self) -> bool:
+        """Say whether another run would find something to do."""
+        return any(task["status"] in ("todo", "merging") for task in self.tasks)
+
+    def as_json(self, batch: str, code: int, seconds: float) -> str:
+        """Return the report for a machine."""
+        counts: dict[str, int] = {}
+        for task in self.tasks:
+            counts[task["status"]] = counts.get(task["status"], 0) + 1
+        said = {"batch": batch, "exit": code, "seconds": round(seconds, 3), "counts": counts, "tasks": self.tasks}
+        return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+
+    def as_text(self, settings: Config, seconds: float) -> str:
+        """Return the report for people: a line for each task, what needs them, and the sum."""
+        if not self.tasks:
+            return "No task was added."
+        rows = ((task["id"], task["status"], _commit(task), title(task["title"], 40)) for task in self.tasks)
+        lines = ["", table(rows, words=1)]
+        for task in self.tasks:
+            lines += self._remarks(task, settings)
+        counts: dict[str, int] = {}
+        for task in self.tasks:
+            counts[_word(task)] = counts.get(_word(task), 0) + 1
+        told = ", ".join(f"{number} {word}" for word, number in counts.items())
+        return "\n".join([*lines, "", f"{one(len(self.tasks), 'task')}: {told}, in {span(seconds)}."])
+
+    def _remarks(self, task: dict[str, Any], settings: Config) -> Iterator[str]:
+        """Yield what a person has to know or do for a task."""
+        merge = task["merge"]
+        match task["status"]:
+            case "review" if merge is not None:
+                yield from _review(task, merge, settings)
+            case "blocked":
+                yield from _blocked(task)
+            case "merging" if merge is not None and merge["reason"]:
+                yield f"\n{task['id']} waits: {plain(merge['reason'])}"
+                yield "  It lands by itself while covey is up (covey up), as soon as nothing is in the way."
+            case "merging" if merge is not None and merge["state"] == "queued" and not settings.merge.check:
+                yield f"\n{task['id']} was handed in from outside, and covey.toml names no merge.check:"
+                yield f"  covey merge approve {merge['id']}           lets it land untested"
+            case "todo" if task["id"] in self.needs:
+                yield f"\n{task['id']} waits for {', '.join(self.needs[task['id']])}."
+
+
+def _review(task: dict[str, Any], merge: dict[str, Any], settings: Config) -> Iterator[str]:
+    untested = "" if settings.merge.check else "; nobody has tested it, since covey.toml names no merge.check"
+    yield f"\n{task['id']} waits for your review{untested}:"
+    yield f"  git diff {settings.project.main}...{merge['branch']}"
+    yield f"  covey merge approve {merge['id']}           lets it land"
+    yield f'  covey merge reject {merge["id"]} "REASON"   sends it back'
+
+
+def _blocked(task: dict[str, Any]) -> Iterator[str]:
+    yield f"\n{task['id']} is {paint('blocked')}: {plain(task['reason'] or '')}"
+    for number, tried in enumerate(task["tries"], 1):
+        yield f"  try {number}, {tried['session']}:"
+        yield from (f"    {plain(line)}" for line in tried["what"].splitlines()[:LINES])
+    yield f"  covey task edit {task['id']} --status todo      lets it be tried again"
+
+
+def _word(task: dict[str, Any]) -> str:
+    if task["status"] == "done":
+        return "landed" if task["commit"] else "done"
+    return "for your review" if task["status"] == "review" else str(task["status"])
+
+
+def _commit(task: dict[str, Any]) -> str:
+    return str(task["commit"] or "")[:12] if task["status"] == "done" else ""
