@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import signal
@@ -10,7 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.line.lines import SCRIPTED, Line
+from tests.line.lines import SCRIPTED, Line, alive, kill
+from tests.serving import wait_until
 
 TASKS = 5
 CHECK = "test ! -e bad"
@@ -74,6 +76,24 @@ def test_an_interrupt_loses_nothing(made: Callable[..., Line], number: int, part
     after = random.uniform(part * 0.6, (part + 1) * 0.6)
     print(f"after {after:.3f} s")
     _one_life(made(SCRIPTED, GATE), number, after)
+
+
+def test_an_interrupt_stops_the_agents_although_the_daemon_was_killed(made: Callable[..., Line]) -> None:
+    line = made(SCRIPTED, GATE)
+    body = f"dirt left.txt\nrun touch {line.mark('at-work')}\nhang\n"
+    running = line.begin("run", line.tasks({"title": "One", "body": body}))
+    wait_until(line.mark("at-work").exists, "the agent at work")
+    running.send_signal(signal.SIGSTOP)  # so that it cannot start another daemon in between
+    daemon = int(json.loads((line.state / "daemon.json").read_text())["pid"])
+    kill([daemon])
+    wait_until(lambda: not alive(daemon), "the daemon's end")
+    running.send_signal(signal.SIGINT)
+    running.send_signal(signal.SIGCONT)
+    said, _ = running.communicate(timeout=120)
+    assert running.returncode == 130, said
+    line.assert_nothing_left()
+    assert line.statuses() == {"One": "todo"}
+    assert len(line.json("rescue", "list")) == 1
 
 
 @pytest.mark.soak

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -209,6 +211,8 @@ def _killed_at_random(line: Line, tasks: int, kills: int, seed: int) -> None:
     bodies = [f"write files/{number}\n    {number}\ncommit File {number}\n" for number in range(tasks)]
     wanted = [{"title": f"Task {number:02}", "body": body, "key": str(number)} for number, body in enumerate(bodies)]
     path = line.tasks(*wanted)
+    (line.root / "README.md").write_text("mine\n")
+    (line.root / "untracked.txt").write_text("mine\n")
     for _ in range(kills):
         running = line.begin("run", "-n", "3", path)
         time.sleep(chance.uniform(0.0, 4.0))  # a power cut waits for nothing
@@ -223,7 +227,8 @@ def _killed_at_random(line: Line, tasks: int, kills: int, seed: int) -> None:
         line.ok("down")
     assert sorted(line.landed()) == [f"Task {number:02}" for number in range(tasks)]
     line.assert_green("test ! -e bad")
-    assert line.git("status", "--porcelain") == ""
+    assert line.git("status", "--porcelain").split() == ["M", "README.md", "??", "untracked.txt"]
+    assert (line.root / "README.md").read_text() == "mine\n"
     assert line.json("log", "verify")["sound"]
     line.assert_nothing_left()
 
@@ -240,3 +245,58 @@ def test_many_power_cuts_lose_nothing_and_do_nothing_twice(made: Callable[..., L
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     _killed_at_random(made(SCRIPTED, GOOD), 20, 10, seed)
+
+
+def _killable(line: Line, run: int) -> dict[int, str]:
+    """Return the processes of a project but the run itself, and a daemon that is about to come up: that is its end."""
+    found = {}
+    for pid in processes_of(line.folder):
+        with suppress(OSError):
+            found[pid] = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()[:100]
+    try:
+        daemon = json.loads((line.state / "daemon.json").read_text())["pid"]
+    except (OSError, ValueError):
+        daemon = 0
+    return {pid: words for pid, words in found.items() if pid != run and (pid == daemon or ".daemon" not in words)}
+
+
+def _something_killed_now_and_then(line: Line, tasks: int, kills: int, seed: int) -> None:
+    """Kill processes of a run one by one while it works, and assert that all of its tasks land, each once."""
+    chance = random.Random(seed)
+    body = "write files/{0}\n    {0}\ncommit First\nwait 0.2\nappend files/{0}\n    more\ncommit Second\n"
+    wanted = [{"title": f"Task {number:02}", "body": body.format(number)} for number in range(tasks)]
+    (line.root / "README.md").write_text("mine\n")
+    running = line.begin("run", "-n", "3", line.tasks(*wanted))
+    wait_until(lambda: line.agents() != {}, "the run at work")
+    killed: list[str] = []
+    while running.poll() is None and len(killed) < kills:
+        time.sleep(chance.uniform(0.1, 0.5))  # neither does bad luck wait for anything
+        victims = _killable(line, running.pid)
+        if victims:
+            victim, words = chance.choice(sorted(victims.items()))
+            killed.append(words)
+            kill([victim])
+    said, _ = running.communicate(timeout=240)
+    story = "\n".join([f"seed {seed}", *killed, said])
+    assert running.returncode == 0, story
+    assert sorted(line.landed()) == [f"Task {number:02}" for number in range(tasks)], story
+    assert all(line.git("show", f"main:files/{number}").split()[-1] == "more" for number in range(tasks)), story
+    line.assert_green("test ! -e bad")
+    assert line.git("status", "--porcelain").split() == ["M", "README.md"], story
+    assert line.json("log", "verify")["sound"]
+    line.up()  # the last one killed may have been the daemon on its way out
+    line.ok("down")
+    line.assert_nothing_left()
+
+
+MANY_TRIES = "[board]\ntries = 100\n"
+
+
+def test_whatever_is_killed_a_run_comes_to_its_end(made: Callable[..., Line]) -> None:
+    _something_killed_now_and_then(made(SCRIPTED, MANY_TRIES, GOOD), 6, 6, random.randrange(10**6))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", range(5))
+def test_however_much_is_killed_a_run_comes_to_its_end(made: Callable[..., Line], number: int) -> None:
+    _something_killed_now_and_then(made(SCRIPTED, MANY_TRIES, GOOD), 20, 40, random.randrange(10**6))
