@@ -51,7 +51,7 @@ def _waits(line: Line) -> str:
     (line.root / "shared.txt").write_text("mine\n")
     before = line.git("rev-parse", "main")
     said = _change(line, 1)
-    assert "has passed" in said
+    assert "as soon as nothing is in the way" in said
     assert "shared.txt" in said
     assert line.git("rev-parse", "main") == before
     assert (line.root / "shared.txt").read_text() == "mine\n"
