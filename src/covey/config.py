@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from covey.core import globs
 from covey.errors import Invalid
 
 FILE = "covey.toml"
@@ -55,13 +56,14 @@ class AgentSettings:
 
 @dataclass(frozen=True)
 class Merge:
-    """How work lands: the gate that it must pass as it would land, how it is merged, whether a person looks first."""
+    """How work lands: the gate that it must pass as it would land, how it is merged, when a person looks first."""
 
     check: str = ""
     check_minutes: float = 30.0
     pristine: bool = False
     policy: str = "squash"
     review: bool = False
+    protected: tuple[str, ...] = (FILE,)
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,11 @@ def parse(text: str) -> Config:
     if config.merge.policy not in POLICIES:
         place = _place(text, ("merge",), "policy")
         raise Invalid(f"{place}: policy must be {' or '.join(POLICIES)}, not {config.merge.policy!r}.")
+    for pattern in config.merge.protected:
+        try:
+            globs.compile(pattern)
+        except Invalid as error:
+            raise Invalid(f"{_place(text, ('merge',), 'protected')}: {error.message}", hint=error.hint) from None
     for name, agent in config.agents.items():
         if not _NAME.fullmatch(name):
             raise Invalid(f"{_place(text, ('agents',), name)}: {name!r} is no name for an agent.")

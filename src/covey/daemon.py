@@ -27,6 +27,7 @@ import uvloop
 from covey import __version__, config
 from covey.app.app import App
 from covey.app.clock import SystemClock
+from covey.app.sessions import alert
 from covey.cli.client import is_daemon
 from covey.cli.main import complain
 from covey.core.events import Started, Stopped
@@ -102,6 +103,7 @@ class Daemon:
         self._store = SqliteStore(project.database, clock=lambda: self._clock.now().wall, project=project.name)
         token = project.token()
         self._watcher = config.Watcher(project.root)
+        self._complaint = ""
         settings = config.load(project.root)
         runner = ProcessRunner(project.state / "runs")
         self._app = App(
@@ -223,6 +225,7 @@ class Daemon:
             "url": self.url,
             "port": self._sockets[0].getsockname()[1],
             "version": __version__,
+            "errand": self._fleet.hold,
         }
         if self._bind is not None:
             said |= {"bind": self._bind.url, "fingerprint": self._bind.fingerprint}
@@ -237,13 +240,24 @@ class Daemon:
         janitor = Janitor(self._app, web.read, web.write, partial(web.write, long=True))
         while True:
             await asyncio.sleep(LOOK_EVERY)
+            await self._refresh()
             try:
-                self._app.house.refresh()
                 await janitor.tick()
             except CoveyError as error:
                 log.warning("the janitor could not finish: %s", error)
             except Exception:
                 log.exception("the janitor failed")
+
+    async def _refresh(self) -> None:
+        """Take up settings that were changed; tell once of ones that make no sense, and keep those from before."""
+        try:
+            self._app.house.refresh()
+            self._complaint = ""
+        except CoveyError as error:
+            if error.message != self._complaint:
+                self._complaint = error.message
+                message = f"{error.message} The settings from before hold until it is mended. {error.hint}".strip()
+                await self._desk.write(lambda call: alert(call, "bad_settings", message, None, None))
 
     async def _count(self) -> None:
         while True:

@@ -12,6 +12,7 @@ import pytest
 
 from covey.app import fleet, merges, runs
 from covey.app.changes import change, find, step
+from covey.app.tries import put_back
 from covey.app.verbs import Call
 from covey.config import Board, Config, Merge
 from covey.core import tasks
@@ -360,7 +361,9 @@ def test_no_secret_that_an_agent_prints_reaches_the_log(world: World) -> None:
     world.add()
     world.at_work()
     run = world.begin()
-    world.do(lambda call: runs.started(call, run, COMMIT))
+    begun = world.work(run)
+    assert begun is not None
+    world.do(lambda call: runs.started(call, begun, COMMIT))
     world.do(lambda call: runs.asks(call, run, f"Is {SECRET} the key?"))
     world.end(run, HandIn(None, f"The key is {SECRET}"))
     world.end(world.begin(), Again(f"It ended.\nThe end of its output:\n{SECRET}"))
@@ -379,7 +382,9 @@ def test_a_question_is_an_alert_once_until_it_goes_on(world: World) -> None:
     task = world.add()
     world.at_work()
     run = world.begin()
-    world.do(lambda call: runs.started(call, run, COMMIT))
+    begun = world.work(run)
+    assert begun is not None
+    world.do(lambda call: runs.started(call, begun, COMMIT))
     for _ in range(2):
         world.do(lambda call: runs.asks(call, run, "Which colour?"))
     (session,) = world.ask("session.list")
@@ -393,7 +398,9 @@ def test_a_question_of_a_run_that_stands_still_reaches_the_person_too(world: Wor
     world.add()
     world.at_work()
     run = world.begin()
-    world.do(lambda call: runs.started(call, run, COMMIT))
+    begun = world.work(run)
+    assert begun is not None
+    world.do(lambda call: runs.started(call, begun, COMMIT))
     world.ask("session.pause", name="ada")
     world.do(lambda call: runs.show(call, "ada", State.PAUSED, "it stands still"))
     world.do(lambda call: runs.asks(call, run, "Which colour?"))
@@ -420,7 +427,9 @@ def test_a_prompt_is_made_of_all_that_is_known(gated: World) -> None:
     ):
         assert part in text
     assert (work.tries, work.body, work.conversation) == (1, "With care.", None)
-    assert gated.ask("mail.inbox", session="ada") == [], "what a prompt tells is read"
+    assert len(gated.ask("mail.inbox", session="ada")) == 1, "nobody has told it yet"
+    gated.do(lambda call: runs.started(call, work, COMMIT))
+    assert gated.ask("mail.inbox", session="ada") == [], "what a prompt tells is read once its program runs"
 
 
 def test_a_later_run_of_the_same_agent_takes_the_conversation_up_again(world: World) -> None:
@@ -514,7 +523,7 @@ def test_rejected_work_counts_as_a_try(gated: World) -> None:
             now = step(call, found, Rejected(f"red {number}"), COVEY)
             held = find(call.tx, now.task)
             sent = change(call, held, tasks.reject(held, now.session, f"red {number}"), COVEY)
-            runs.put_back(call, merges.send_back(call, sent), f"red {number}")
+            put_back(call, merges.send_back(call, sent), f"red {number}")
 
         gated.do(back)
     shown = gated.task(task)

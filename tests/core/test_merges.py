@@ -20,6 +20,7 @@ STEPS: list[tuple[merges.Event, tuple[State, ...], State | None]] = [
     (merges.Tested(COMMIT, "gate-7"), (State.QUEUED,), State.TESTING),
     (merges.Passed(COMMIT), (State.QUEUED, State.TESTING), State.PASSED),
     (merges.Waits("main is checked out"), (State.QUEUED, State.PASSED), None),
+    (merges.Held("it changes covey.toml"), (State.QUEUED,), State.REVIEW),
     (merges.Requeued("main moved"), (State.TESTING, State.PASSED), State.QUEUED),
     (merges.Landed(COMMIT), (State.QUEUED, State.TESTING, State.PASSED), State.LANDED),
     (merges.Rejected("tests failed"), OPEN, State.REJECTED),

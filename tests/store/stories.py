@@ -208,8 +208,9 @@ def _begin(call: Call, luck: random.Random) -> None:
     """Let a session that shall work begin a run, and its program start, ask and talk."""
     at_work = [session.name for session in call.tx.run_sessions() if session.goal is Goal.WORKING]
     run = runs.begin(call, luck.choice(at_work)) if at_work else None
-    if run is not None and runs.work(call, run) is not None:
-        runs.started(call, run, COMMIT)
+    work = None if run is None else runs.work(call, run)
+    if run is not None and work is not None:
+        runs.started(call, work, COMMIT)
         if luck.random() < 0.5:
             runs.asks(call, run, "Which one?")
             runs.talks(call, run, f"talk-{luck.randint(0, 9)}")

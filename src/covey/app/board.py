@@ -12,6 +12,7 @@ from covey.app.changes import change, count_child, count_unmet, find, queue, set
 from covey.app.mail import tell
 from covey.app.pulses import of_session
 from covey.app.shapes import TaskFull, TaskRow
+from covey.app.tries import put_back
 from covey.app.verbs import Call, Page, verb
 from covey.app.wishes import (
     as_added,
@@ -140,6 +141,8 @@ def renew(call: Call, asked: shapes.Held, id: str) -> TaskFull:
 def handin(call: Call, asked: shapes.HandIn, id: str) -> TaskFull:
     """Hand in the work on a task: a change goes to review or the merge queue, a report is done."""
     task, holder = _held(call, id, asked)
+    if asked.commit is None and task.kind is tasks.Kind.CHANGE and call.known(holder).kind is sessions.Kind.RUN:
+        raise Invalid("The commit with the work is missing.", hint="covey task handin ID --commit HEAD names it.")
     result = None if asked.result is None else call.prose(asked.result, "The result")
     review = needs_review(call, holder)
     event = tasks.hand_in(task, holder, review=review, result=result, commit=asked.commit)
@@ -160,8 +163,12 @@ def needs_review(call: Call, holder: str) -> bool:
 def release(call: Call, asked: shapes.Release, id: str) -> TaskFull:
     """Give a task back to the board."""
     task, holder = _held(call, id, asked, person=True)
-    event = tasks.Released(holder, call.line(asked.reason, "The reason"))
-    return full(call, change(call, task, event, call.actor(asked.session)))
+    what = call.line(asked.reason, "The reason")
+    given_up = call.who.session is not None and call.known(holder).kind is sessions.Kind.RUN
+    if given_up and what is None:
+        what = "Its session gave it back."  # an agent that gives up has tried; it would get it again at once
+    after = change(call, task, tasks.Released(holder, what), call.actor(asked.session))
+    return full(call, put_back(call, after, what or "") if given_up else after)
 
 
 @verb("task.block", "POST /api/board/{id}/block", shapes.Block, TaskFull)

@@ -10,7 +10,7 @@ from covey.app.leases import end
 from covey.app.sessions import check_agent, full, register
 from covey.app.shapes import BatchRow, FleetRow, Logs, RunRow, SessionFull
 from covey.app.verbs import Call, missing, verb
-from covey.core import batches, fleet, leases, runs, sessions, tasks
+from covey.core import batches, fleet, leases, merges, runs, sessions, tasks
 from covey.core.merges import State as MergeState
 from covey.core.sessions import Goal, Kind
 from covey.core.tasks import Status
@@ -271,10 +271,15 @@ def is_over(call: Call, name: str) -> bool:
     elsewhere = {found.id: found.status for each in outside if (found := call.tx.task(each)) is not None}
     merging = {task.id for task in open_tasks if task.status is Status.MERGING}
     stands = {merge.task: merge for merge in call.tx.open_merges() if merge.task in merging}
-    waits = (MergeState.QUEUED, MergeState.PASSED)
-    waiting = {task for task, merge in stands.items() if merge.state in waits and merge.reason}
+    waiting = {task for task, merge in stands.items() if _waits_for_person(call, merge)}
     waiting |= {task.id for task in open_tasks if task.status is Status.TODO and not _may_be_taken(call, task)}
     return batches.is_over(open_tasks, elsewhere, waiting)
+
+
+def _waits_for_person(call: Call, merge: merges.Merge) -> bool:
+    """Say whether a merge goes on only when a person has done something."""
+    unapproved = not merge.approved and not call.house.config.merge.check
+    return merge.state in (MergeState.QUEUED, MergeState.PASSED) and (merge.reason is not None or unapproved)
 
 
 def _may_be_taken(call: Call, task: tasks.Task) -> bool:

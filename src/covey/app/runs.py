@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from covey.app.board import first_that_suits, needs_review
 from covey.app.changes import change, queue
 from covey.app.fleet import let_go, put_run
-from covey.app.mail import letters
+from covey.app.mail import letters as all_letters
 from covey.app.sessions import alert, digest
+from covey.app.tries import put_back
 from covey.app.verbs import Call
 from covey.core import mail, merges, runs, sessions, tasks
 from covey.core.judge import Again, HandIn, Verdict
@@ -23,8 +24,6 @@ from covey.store import rows
 
 MAIL = 5
 """Unread messages that a prompt carries."""
-REASON = 2000
-"""Characters of the reason for which a task is blocked."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,10 @@ class Work:
     token: str
     tries: int
     conversation: str | None
+    carried: bool
+    """Earlier work on the task is on its branch, as far as the board knows."""
+    mail: tuple[str, ...]
+    """The messages that the prompt carries."""
 
 
 def branch_of(task: str) -> str:
@@ -55,8 +58,8 @@ def begin(call: Call, name: str) -> Run | None:
     task = next(iter(call.tx.held_by(name)), None)
     if task is None:
         waiting = first_that_suits(call.tx, session, False)
-        if waiting is None:
-            return None
+        if waiting is None or any(run.task == waiting.id for run in call.tx.open_runs()):
+            return None  # of a task that was taken from another, that one's run has to end first
         task = change(call, waiting, tasks.claim(waiting, name), name)
     seq = call.tx.next_seq
     event = runs.Begun(session=name, task=task.id, fence=task.fence, agent=session.agent or "")
@@ -78,7 +81,18 @@ def work(call: Call, run: Run) -> Work | None:
     earlier = call.tx.last_runs("task", task.id, 10)
     talks = (one.conversation for one in earlier if one.conversation and one.agent == run.agent)
     text = call.tx.text(task.body)
-    return Work(run, session, _brief(call, session, task, text), text, secret, len(task.tries), next(talks, None))
+    letters = all_letters(call, session.name, unread=True, limit=MAIL)
+    return Work(
+        run,
+        session,
+        _brief(call, session, task, text, letters),
+        text,
+        secret,
+        tries=len(task.tries),
+        conversation=next(talks, None),
+        carried=any(one.id != run.id for one in earlier) or call.tx.last_merge(task.id) is not None,
+        mail=tuple(message.id for message in letters),
+    )
 
 
 def holds(task: Task, run: Run) -> bool:
@@ -100,7 +114,7 @@ def _token(call: Call, run: Run) -> str:
     return base64.urlsafe_b64encode(made).decode().rstrip("=")
 
 
-def _brief(call: Call, session: Session, task: Task, body: str) -> Brief:
+def _brief(call: Call, session: Session, task: Task, body: str, letters: list[mail.Message]) -> Brief:
     config = call.house.config
     return Brief(
         task=task.id,
@@ -118,7 +132,7 @@ def _brief(call: Call, session: Session, task: Task, body: str) -> Brief:
         needs=[_told(call, need.task) for need in task.needs],
         tries=task.tries,
         notes=task.notes,
-        mail=_mail(call, session.name),
+        mail=[line for message in letters for line in _quoted(call, message)],
     )
 
 
@@ -129,16 +143,18 @@ def _told(call: Call, task_id: str) -> Told:
     return Told(task.id, task.title, task.status, result, task.commit)
 
 
-def _mail(call: Call, name: str) -> list[str]:
-    """Return the unread mail of a session as quoted text, and note that it was read."""
-    said: list[str] = []
-    for message in letters(call, name, unread=True, limit=MAIL):
-        text = call.tx.text(message.text)[:4096]
-        said += [f"From {message.sender}:", *(f"> {line}" for line in text.splitlines())]
-        reading = mail.read(message.id, call.tx.get(rows.READINGS, message.id, name), mail.Read(name), call.tx.now)
+def _quoted(call: Call, message: mail.Message) -> list[str]:
+    """Return a message as an agent is told it: information from a colleague."""
+    text = call.tx.text(message.text)[:4096]
+    return [f"From {message.sender}:", *(f"> {line}" for line in text.splitlines())]
+
+
+def _note_read(call: Call, message: str, name: str) -> None:
+    """Note that a message reached a session by its prompt."""
+    if call.tx.get(rows.READINGS, message, name) is None:
+        reading = mail.read(message, None, mail.Read(name), call.tx.now)
         call.tx.insert(rows.READINGS, reading)
-        call.tx.append(name, message.id, mail.Read(name), reading)
-    return said
+        call.tx.append(name, message, mail.Read(name), reading)
 
 
 def show(call: Call, name: str, state: State, evidence: str) -> None:
@@ -153,8 +169,11 @@ def show(call: Call, name: str, state: State, evidence: str) -> None:
         call.put_session(session, name, event, by=COVEY)
 
 
-def started(call: Call, run: Run, base: str) -> None:
-    """Note that a run's worktree is ready and its program runs."""
+def started(call: Call, work: Work, base: str) -> None:
+    """Note that a run's worktree is ready and its program runs, with the mail in its prompt."""
+    run = work.run
+    for message in work.mail:
+        _note_read(call, message, run.session)
     now = call.tx.run(run.id)
     if now is not None and now.outcome is None and now.base is None:
         put_run(call, now, runs.Prepared(base=base), COVEY)
@@ -243,15 +262,3 @@ def hand_in(call: Call, task: Task, session: str, verdict: HandIn) -> None:
     if change(call, task, event, session).status is not Status.DONE:
         branch = branch_of(task.id)
         queue(call, merges.Queued(task=task.id, session=session, branch=branch, commit=verdict.commit, review=review))
-
-
-def put_back(call: Call, task: Task, what: str) -> None:
-    """Block a task that was tried often enough, and tell a person."""
-    most = call.house.config.board.tries
-    tries = len(task.tries) - task.forgiven
-    if tries < most or task.status is not Status.TODO:
-        return
-    first = what.splitlines()[0] if what else ""
-    reason = f"Tried {tries} times without success; the last time: {first}"[:REASON]
-    change(call, task, tasks.block(task, reason), COVEY)
-    alert(call, "task_blocked", f"{task.id} needs a person. {reason}", None, task.id)

@@ -66,10 +66,22 @@ def _down_arguments(parser: Parser) -> None:
 def ensure_up(project: Project, *words: str) -> bool:
     """Start the daemon unless it runs, and say whether it was started; some words start it in another way."""
     project.token()  # neither we nor a new daemon could go on without it
-    if answering(project) is not None:
+    if _lasting(project) is not None:
         return False
     _start(project, [*_plain_command(project), *words])
     return True
+
+
+def _lasting(project: Project) -> dict[str, Any] | None:
+    """Return where a daemon answers that stays; one that only runs another command's errand is gone in a moment."""
+    deadline = time.monotonic() + PATIENCE
+    said = answering(project)
+    while said is not None and said.get("errand"):
+        if time.monotonic() > deadline:
+            raise Unavailable("Another covey command has not come to its end.", hint="Try again when it has.")
+        time.sleep(0.05)
+        said = answering(project)
+    return said
 
 
 @contextlib.contextmanager
@@ -106,7 +118,7 @@ def up(args: argparse.Namespace, client: Client) -> int:
     if args.service:
         return _service(project, _command(project, args), as_json=args.json)
     project.token()  # neither we nor a new daemon could go on without it
-    said = answering(project)
+    said = _lasting(project)
     if said is not None and args.foreground:
         raise Refused(f"The daemon is running already, as process {said['pid']}.", hint="covey down stops it.")
     if said is not None and (args.bind or args.port):

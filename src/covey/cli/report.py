@@ -85,7 +85,8 @@ class Report:
 
 def _review(task: dict[str, Any], merge: dict[str, Any], settings: Config) -> Iterator[str]:
     untested = "" if settings.merge.check else "; nobody has tested it, since covey.toml names no merge.check"
-    yield f"\n{task['id']} waits for your review{untested}:"
+    why = f" ({plain(merge['reason'])})" if merge["reason"] else ""
+    yield f"\n{task['id']} waits for your review{untested}{why}:"
     yield f"  git diff {settings.project.main}...{merge['branch']}"
     yield f"  covey merge approve {merge['id']}           lets it land"
     yield f'  covey merge reject {merge["id"]} "REASON"   sends it back'

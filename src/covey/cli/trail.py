@@ -125,6 +125,8 @@ _TELL: dict[str, Any] = {
         f" as {_safe(data['commit'])[:12]}"
     ),
     "merge.waits": lambda data: f"{{it}} waits for main{_because(data, 'why')}",
+    "merge.held": lambda data: f"{{it}} waits for a person{_because(data, 'why')}",
+    "task.held": lambda data: f"{{it}} waits for a person{_because(data, 'why')}",
     "merge.requeued": lambda data: f"{{it}} is tested again{_because(data, 'why')}",
     "merge.landed": lambda data: f"{{it}} landed in {_safe(data['commit'])[:12]}",
     "merge.rejected": lambda data: f"{{who}} rejected {{it}}{_because(data, 'reason')}",

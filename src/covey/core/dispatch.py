@@ -64,10 +64,17 @@ def _without_run(session: Session, *, still: bool, holds: bool) -> Step:
             return Step.REST if still else Step.BEGIN
 
 
-def why_end(session: Session, run: Run, *, theirs: bool, at_work: float, limit: float) -> Ending | None:
+MOST_OUTPUT = 256 * 1024 * 1024
+"""Bytes that a run may print before it must be out of its mind."""
+
+
+def why_end(
+    session: Session, run: Run, *, theirs: bool, at_work: float, limit: float, printed: int = 0
+) -> Ending | None:
     """Return why a run must stop, None if it may go on.
 
-    `theirs`: the task is still the session's, at work or handed in; `at_work`: seconds in which it did not stand still.
+    `theirs`: the task is still the session's, at work or handed in; `at_work`: seconds in which it did not stand still;
+    `printed`: bytes of its output.
     """
     if session.goal is Goal.REMOVED:
         return Ending(f"{run.session} is being removed.")
@@ -77,4 +84,6 @@ def why_end(session: Session, run: Run, *, theirs: bool, at_work: float, limit: 
         return Ending(f"{run.task} is no longer with {run.session}.")
     if at_work > limit:
         return Ending(f"The run took longer than {limit / 60:g} minutes.", fault=True)
+    if printed > MOST_OUTPUT:
+        return Ending(f"The run printed more than {MOST_OUTPUT // 1024**2} MiB.", fault=True)
     return None

@@ -88,6 +88,13 @@ class Waits:
 
 
 @dataclass(frozen=True)
+class Held:
+    """The merge waits for a person after all, for this reason."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class Requeued:
     """The merge has to be built and tested again, for this reason."""
 
@@ -122,13 +129,14 @@ class Reverted:
     commit: str
 
 
-Event = Queued | Approved | Tested | Passed | Waits | Requeued | Landed | Rejected | Withdrawn | Reverted
+Event = Queued | Approved | Tested | Passed | Waits | Held | Requeued | Landed | Rejected | Withdrawn | Reverted
 
 _FROM: dict[type[Event], tuple[State, ...]] = {
     Approved: (State.REVIEW, State.QUEUED),
     Tested: (State.QUEUED,),
     Passed: (State.QUEUED, State.TESTING),
     Waits: (State.QUEUED, State.PASSED),
+    Held: (State.QUEUED,),
     Requeued: (State.TESTING, State.PASSED),
     Landed: (State.QUEUED, State.TESTING, State.PASSED),
     Rejected: OPEN,
@@ -166,13 +174,15 @@ def apply(merge: Merge, event: Event, at: float) -> Merge:
         case Queued():
             return first(merge.id, merge.ordinal, event, at)
         case Approved():
-            return replace(merge, state=State.QUEUED, approved=True)
+            return replace(merge, state=State.QUEUED, approved=True, reason=None)
         case Tested(commit, run):
             return replace(merge, state=State.TESTING, candidate=commit, run=run, reason=None)
         case Passed(commit, untested):
             return replace(merge, state=State.PASSED, candidate=commit, untested=untested, reason=None)
         case Waits(why):
             return replace(merge, reason=why)
+        case Held(why):
+            return replace(merge, state=State.REVIEW, reason=why)
         case Requeued():
             return replace(merge, state=State.QUEUED, candidate=None, untested=False, reason=None)
         case Landed(commit):

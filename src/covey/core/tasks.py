@@ -172,6 +172,13 @@ class Approved:
 
 
 @dataclass(frozen=True)
+class Held:
+    """Work that was on its way to main waits for a person after all, for this reason."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class Released:
     """The holder gave the task back, or lost it; `what` went wrong if anything did."""
 
@@ -224,7 +231,19 @@ class Done:
 
 
 Event = (
-    Added | Edited | Claimed | HandedIn | Approved | Released | Rejected | Blocked | Dropped | Ready | Waiting | Done
+    Added
+    | Edited
+    | Claimed
+    | HandedIn
+    | Approved
+    | Held
+    | Released
+    | Rejected
+    | Blocked
+    | Dropped
+    | Ready
+    | Waiting
+    | Done
 )
 
 CLEARABLE = ("assignee", "role", "parent", "budget", "batch")
@@ -425,7 +444,9 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
                 updated=at,
             )
         case Approved():
-            return _with(task, status=Status.MERGING, updated=at)
+            return _with(task, status=Status.MERGING, reason=None, updated=at)
+        case Held(why):
+            return _with(task, status=Status.REVIEW, reason=why, updated=at)
         case Released(session, what):
             tries = task.tries if what is None else (*task.tries, Try(session, at, what))
             return _with(task, status=Status.TODO, session=None, claimed=None, tries=tries, updated=at)

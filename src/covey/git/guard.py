@@ -35,7 +35,9 @@ lines=
 if [ "$1" = prepared ]; then
   while read -r old new ref; do
     case $ref in
-    refs/heads/covey/*) ;;
+    refs/heads/covey/"${COVEY_TASK:-}" | refs/heads/covey/"${COVEY_TASK:-}"[./-]*) ;;
+    refs/heads/covey/*) [ -z "${COVEY_TASK:-}" ] || no "the branch ${ref#refs/heads/} belongs to another task: \
+commit on covey/$COVEY_TASK." ;;
     refs/heads/*) no "a session cannot change the branch ${ref#refs/heads/}: commit on your own branch, \
 or begin the name of a new one with covey/." ;;
     refs/stash) no "all worktrees share one stash, so a session cannot use it: commit on your own branch instead." ;;

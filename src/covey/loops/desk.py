@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from covey.app.app import App
 from covey.app.verbs import Call, Principal
@@ -18,13 +18,7 @@ from covey.store.tx import Tx
 
 T = TypeVar("T")
 THREADS = 12
-"""Threads in which git is waited for."""
-
-
-class Run(Protocol):
-    """A way to run a job in a transaction and wait for its value."""
-
-    def __call__(self, job: Callable[[Tx], T], /) -> Awaitable[T]: ...
+"""Threads in which git is waited for, and as many for runs."""
 
 
 @dataclass
@@ -39,6 +33,7 @@ class Desk:
     reading: Any
     writing: Any
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-git"))
+    _near: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-runs"))
 
     async def read(self, job: Callable[[Call], T]) -> T:
         """Look at the store."""
@@ -54,9 +49,14 @@ class Desk:
         return Call(tx, Principal(COVEY), self.app.house)
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """Do what takes its time beside the loop."""
+        """Do what takes its time beside the loop: git, and what waits for git."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    async def near(self, work: Callable[[], T]) -> T:
+        """Look at runs, hold and stop them, beside the loop and never behind a slow fetch or checkout."""
+        return await asyncio.get_running_loop().run_in_executor(self._near, work)
 
     def close(self) -> None:
         """Let the threads go."""
         self._pool.shutdown()
+        self._near.shutdown()

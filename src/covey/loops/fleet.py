@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Coroutine, Iterable
@@ -10,24 +11,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from covey.agents import registry
+from covey.agents.agent import Agent
 from covey.app import fleet as verbs
 from covey.app import runs as life
 from covey.app.pulses import of_session
 from covey.app.sessions import alert
 from covey.app.verbs import Call
-from covey.core import sessions, signals, tasks
+from covey.core import sessions, tasks
 from covey.core.dispatch import Step, next_step, why_end
-from covey.core.judge import Evidence, Verdict, judge
+from covey.core.judge import Again, Evidence, Verdict, judge
 from covey.core.launches import Observation
 from covey.core.runs import Ending, Outcome, Run
 from covey.core.sessions import COVEY, Goal, Session, State
 from covey.core.tasks import Task
-from covey.errors import CoveyError
+from covey.errors import CoveyError, Refused
 from covey.git import candidates
 from covey.git.guard import write_guard
 from covey.git.rescue import Rescued, expire, rescue
 from covey.loops import outfit, tree
 from covey.loops.desk import Desk
+from covey.loops.hearing import Heard, finish, listen
 from covey.store import rows
 from covey.store.rows import Change
 
@@ -43,22 +46,23 @@ STUMBLE = 0.25
 LOST = 5
 """Lost runs of one task in a row after which it counts as the task's own fault."""
 LEAVE_PATIENCE = 30.0
-LANDED = 3
-"""The last landed commits of a session that its worktree may still stand on."""
-OUTPUT = 1024 * 1024
-"""Bytes of output that are read to learn what a run came to."""
+HANDED_IN = 5
+"""The last commits that a session handed in and that its worktree may still know of."""
+TAIL = 4000
+"""Bytes of the end of the output that a story carries."""
 
 log = logging.getLogger("covey.fleet")
+
+
+class NotOurs(CoveyError):
+    """A branch or a worktree is in somebody else's hands."""
 
 
 @dataclass
 class Watched:
     """What we remember of a run while we watch it; lost with us, and made again from its files."""
 
-    read: int = 0
-    rest: bytes = b""
-    asks: str | None = None
-    """The question that it waits with."""
+    heard: Heard = field(default_factory=Heard)
     at_work: float = 0.0
     looked: float | None = None
 
@@ -140,7 +144,7 @@ class Fleet:
 
     async def _see(self, open_runs: list[Run]) -> dict[str, Observation]:
         runner = self.desk.runner
-        return await self.desk.beside(lambda: {run.id: runner.look(run.id) for run in open_runs})
+        return await self.desk.near(lambda: {run.id: runner.look(run.id) for run in open_runs})
 
     def _look(self, call: Call) -> View:
         tx = call.tx
@@ -165,7 +169,7 @@ class Fleet:
             limit = self.desk.app.house.config.sessions.run_minutes * 60
             at_work = self._at_work(run, seen)
             theirs = life.is_theirs(view.tasks.get(run.task), run)
-            ending = why_end(session, run, theirs=theirs, at_work=at_work, limit=limit)
+            ending = why_end(session, run, theirs=theirs, at_work=at_work, limit=limit, printed=seen.size)
         holds = session.name in view.holders
         step = next_step(session, run, seen, paused=view.paused, holds=holds, ending=ending)
         work = self._work(view, step, session, run, seen, ending)
@@ -199,7 +203,7 @@ class Fleet:
             case Step.START:
                 return None if self.hold else self._start(run)
             case Step.READ:
-                return self._read(run) if seen.size > self._watch(run).read else None
+                return self._read(run, seen) if seen.size > self._watch(run).heard.read else None
             case Step.HOLD | Step.GO_ON:
                 return self._hold(run, on=step is Step.HOLD)
             case Step.END:
@@ -226,7 +230,7 @@ class Fleet:
         """Return for how many seconds a run has not stood still."""
         watched, now = self._watch(run), time.monotonic()
         if watched.looked is None:
-            watched.at_work = max(time.time() - run.begun, 0.0) if seen.known else 0.0
+            watched.at_work = 0.0  # of a run that we take up, nobody knows for how long it stood still
         elif not seen.held:
             watched.at_work += now - watched.looked
         watched.looked = now
@@ -294,6 +298,10 @@ class Fleet:
             return
         try:
             base, rescued = await self.desk.beside(lambda: self._prepare(work))
+        except NotOurs as error:  # the fault of this task's branch, so no other task has to wait for it
+            refused = Again(str(error))
+            await self.desk.write(lambda call: life.judged(call, run, refused, None))
+            return
         except CoveyError as error:
             await self._cannot_start(run, str(error))
             return
@@ -301,7 +309,7 @@ class Fleet:
 
         def write(call: Call) -> None:
             self._note(call, run, rescued)
-            life.started(call, run, base)
+            life.started(call, work, base)
 
         await self.desk.write(write)
 
@@ -310,7 +318,12 @@ class Fleet:
         config = desk.app.house.config
         base = desk.worktrees.newest_main(config.project.main, config.project.remote)
         rescued = self._rescue(run.session, run.task, f"before {run.id} on {run.task}")
-        head = desk.worktrees.prepare(run.session, work.brief.branch, base)
+        if not work.carried:
+            tree.set_aside(desk.project, desk.worktrees, work.brief.branch, base)
+        try:
+            head = desk.worktrees.prepare(run.session, work.brief.branch, base)
+        except Refused as error:
+            raise NotOurs(f"{error.message} {error.hint}") from error
         guard = write_guard(desk.project, desk.project.state / "hooks")
         git = desk.worktrees.session_env(run.session, guard)
         folder = desk.project.state / "runs" / run.id
@@ -331,23 +344,16 @@ class Fleet:
 
         await self.desk.write(end)
 
-    async def _read(self, run: Run) -> None:
+    async def _read(self, run: Run, seen: Observation) -> None:
         """Read what a program printed since the last look, and show what it lets us know."""
-        watched = self._watch(run)
-        data, watched.read = await self.desk.beside(lambda: self.desk.runner.output(run.id, watched.read))
-        *lines, watched.rest = (watched.rest + data).split(b"\n")
-        if len(watched.rest) > OUTPUT:
-            watched.rest = b""
-        heard = self._signals(run, lines)
-        last = next((one for one in reversed(heard) if isinstance(one, signals.Asks | signals.Works)), None)
-        talks = next((one for one in reversed(heard) if isinstance(one, signals.Conversation)), None)
-        if talks is not None:
-            await self.desk.write(lambda call: life.talks(call, run, talks.id))
-        if isinstance(last, signals.Asks):
-            watched.asks = last.question
-            await self.desk.write(lambda call: life.asks(call, run, last.question))
-        elif last is not None or heard:
-            watched.asks = None
+        heard, agent = self._watch(run).heard, self._agent(run)
+        await self.desk.near(lambda: listen(heard, agent, self.desk.runner, run.id, seen.size))
+        question, conversation = heard.asks, heard.conversation
+        if conversation is not None and conversation != run.conversation:
+            await self.desk.write(lambda call: life.talks(call, run, conversation))
+        if question is not None:
+            await self.desk.write(lambda call: life.asks(call, run, question))
+        else:
             await self._works_again(run)
 
     async def _works_again(self, run: Run) -> None:
@@ -360,17 +366,17 @@ class Fleet:
         if session is not None and session.state is State.NEEDS_YOU:
             await self.desk.write(go_on)
 
-    def _signals(self, run: Run, lines: Iterable[bytes]) -> list[signals.Signal]:
+    def _agent(self, run: Run) -> Agent | None:
+        """Return the agent of a run, None if it was taken out of the settings while it ran."""
         declared = {name: each.command for name, each in self.desk.app.house.config.agents.items()}
         try:
-            agent = registry.find(run.agent, declared)
+            return registry.find(run.agent, declared)
         except CoveyError:
-            return []  # it was taken out of the settings while it ran
-        return [one for line in lines for one in agent.read(line.decode(errors="replace"))]
+            return None
 
     async def _hold(self, run: Run, *, on: bool) -> None:
-        await self.desk.beside(lambda: self.desk.runner.hold(run.id, on=on))
-        question = self._watch(run).asks
+        await self.desk.near(lambda: self.desk.runner.hold(run.id, on=on))
+        question = self._watch(run).heard.asks
         state, evidence = (State.PAUSED, "it stands still") if on else (State.WORKING, f"{run.id} goes on")
         if question is not None and not on:
             state, evidence = State.NEEDS_YOU, question
@@ -380,12 +386,12 @@ class Fleet:
         await self.desk.write(lambda call: life.ending(call, run, ending))
 
     async def _stop(self, run: Run) -> None:
-        await self.desk.beside(lambda: self.desk.runner.stop(run.id))
+        await self.desk.near(lambda: self.desk.runner.stop(run.id))
 
     async def _judge(self, run: Run, seen: Observation) -> None:
         """See what a run came to that is no longer alive."""
         if not seen.known:  # it shall end, and never began
-            await self.desk.beside(lambda: self.desk.runner.stop(run.id))
+            await self.desk.near(lambda: self.desk.runner.stop(run.id))
         if seen.failure is not None and run.ending is None:
             await self._cannot_start(run, seen.failure)
             await self.desk.beside(lambda: self.desk.runner.forget(run.id))
@@ -416,54 +422,45 @@ class Fleet:
     ) -> tuple[Evidence, Rescued | None]:
         desk = self.desk
         path = desk.worktrees.path(run.session)
-        text = self._output(run, seen)
-        heard = self._signals(run, text.encode().split(b"\n"))
-        results = [one.text for one in heard if isinstance(one, signals.Result)]
-        failures = [one.what for one in heard if isinstance(one, signals.Failed)]
-        result = results[-1] if results else None
+        heard, agent = self._watch(run).heard, self._agent(run)
+        listen(heard, agent, desk.runner, run.id, seen.size)
+        finish(heard, agent)
+        result = heard.result
         if task.kind is tasks.Kind.REPORT and result is None:
-            result = "\n".join(one.text for one in heard if isinstance(one, signals.Said)).strip()[-64_000:] or None
+            result = heard.said.strip() or None
+        tail, _ = desk.runner.output(run.id, max(seen.size - TAIL, 0))
         # A daemon that was killed right after it had started the program has not noted where its branch began.
         project = desk.app.house.config.project
         base = run.base or desk.worktrees.newest_main(project.main, project.remote)
         found = tree.look(desk.project, path, life.branch_of(run.task), base)
         stopped = run.ending if run.fault else None
         rescued = self._rescue(run.session, run.task, f"{run.id} on {run.task} ended") if found.there else None
+        if found.head is not None and found.ahead:
+            tree.keep(desk.project, run.task, found.head)
         return (
             Evidence(
                 kind=task.kind,
                 code=seen.code,
                 stopped=stopped,
-                failed=failures[-1] if failures else None,
+                failed=heard.failed,
                 result=result,
                 ahead=found.ahead,
                 head=found.head,
                 rejected=rejected,
                 dirty=found.dirty,
                 rescued=rescued.ref if rescued else None,
-                tail=text[-4000:],
+                tail=tail.decode(errors="replace"),
             ),
             rescued,
         )
 
-    def _output(self, run: Run, seen: Observation) -> str:
-        parts: list[bytes] = []
-        at = max(seen.size - OUTPUT, 0)
-        while at < seen.size:
-            data, following = self.desk.runner.output(run.id, at)
-            if following <= at:
-                break
-            parts.append(data)
-            at = following
-        return b"".join(parts).decode(errors="replace")
-
     def _rescue(self, session: str, task: str | None, why: str) -> Rescued | None:
-        """Put in safety what lies in a session's worktree and git would not keep; landed commits are safe already."""
+        """Put in safety what lies in a session's worktree and git would not keep; what it handed in is safe already."""
         path = self.desk.worktrees.path(session)
         if not path.exists():
             return None
-        landed = self.desk.app.store.read(lambda tx: tx.landed_by(session, LANDED))
-        safe = [commit for commit in landed if candidates.resolve(self.desk.project, commit)]
+        handed_in = self.desk.app.store.read(lambda tx: tx.handed_in_by(session, HANDED_IN))
+        safe = [commit for commit in handed_in if candidates.resolve(self.desk.project, commit)]
         return rescue(self.desk.project, path, session=session, why=why, task=task, at=time.time(), safe=safe)
 
     def _note(self, call: Call, run: Run, rescued: Rescued | None) -> None:
@@ -499,7 +496,8 @@ class Fleet:
         desk.worktrees.remove(session.name)
         main = desk.app.house.config.project.main
         for task in dict.fromkeys(run.task for run in past):
-            desk.worktrees.drop_empty_branch(life.branch_of(task), main)
+            with contextlib.suppress(Refused):  # somebody looks at it; then it is theirs
+                desk.worktrees.drop_empty_branch(life.branch_of(task), main)
         for run in past:
             desk.runner.forget(run.id)
 
@@ -512,6 +510,7 @@ class Fleet:
         if now - self._expired >= EXPIRE_EVERY:
             self._expired = now
             await self._expire_rescues()
+            await self._expire_runs()
 
     async def _expire_rescues(self) -> None:
         """Let rescues go whose session ended long ago."""
@@ -519,6 +518,13 @@ class Fleet:
         project, wall = self.desk.project, time.time()
         for ref in await self.desk.beside(lambda: expire(project, gone.get, wall)):
             log.info("%s has had its time", ref)
+
+    async def _expire_runs(self) -> None:
+        """Let go of what runs and gates printed that ended long ago; the log keeps what came of them."""
+        days = self.desk.app.house.config.log.keep_days
+        alive = await self.desk.read(lambda call: {run.id for run in call.tx.open_runs()})
+        folder, old = self.desk.project.state / "runs", time.time() - days * 86_400
+        await self.desk.beside(lambda: tree.expire(folder, alive, old))
 
     async def _disband_strays(self) -> None:
         """Give tasks whose batch has lost all its sessions back to the board."""

@@ -14,9 +14,11 @@ from covey.app import runs as life
 from covey.app.changes import change, step
 from covey.app.merges import send_back
 from covey.app.sessions import alert
+from covey.app.tries import put_back
 from covey.app.verbs import Call
 from covey.config import Config
-from covey.core import merges, tasks
+from covey.core import globs, merges, tasks
+from covey.core.dispatch import MOST_OUTPUT
 from covey.core.launches import Launch, Observation
 from covey.core.merges import Merge, State
 from covey.core.sessions import COVEY
@@ -25,8 +27,10 @@ from covey.core.texts import redact
 from covey.errors import CoveyError, Refused
 from covey.git import candidates, checkouts, landing
 from covey.git.candidates import Candidate, Conflict
+from covey.git.guard import write_guard
 from covey.git.landing import Landed, Waits
 from covey.git.project import Project
+from covey.loops import tree
 from covey.loops.desk import Desk
 from covey.loops.outfit import gate_env
 from covey.store import rows
@@ -38,6 +42,9 @@ LOOK_EVERY = 0.05
 CANNOT_RUN = (126, 127)
 """Exit codes by which a shell says that there is no such program, or that it may not be run."""
 BROKEN_FOR = 60.0
+LOST = 3
+UNWANTED = 50
+"""The last merges that did not land among which we look for one that had passed."""
 REST_EVERY = 2.0
 TRY_EVERY = 60.0
 """Seconds after which main tries to follow again although nothing that is in its way seems to have changed."""
@@ -114,6 +121,9 @@ class Merger:
     _broken: tuple[str, float] | None = None
     """The gate that could not be run, and when to try it again."""
     _looked_at: str = ""
+    _lost: dict[str, int] = field(default_factory=dict)
+    _someone_left: bool = False
+    """A merge left the queue without landing; what waits for main may hold it still."""
     _moving: asyncio.Future[Any] | None = None
     """Main's move that is under way; it goes on to its end whatever becomes of the loop."""
     _untidy: bool = True
@@ -123,6 +133,8 @@ class Merger:
         """Look again soon, if these changes can matter to the queue."""
         if any(change.kind.startswith(("merge.", "fleet.", "task.approved")) for change in changes):
             self.news.set()
+        if any(change.kind in ("merge.rejected", "merge.withdrawn") for change in changes):
+            self._someone_left = True
 
     async def run(self) -> None:
         """Look and act for ever."""
@@ -148,7 +160,7 @@ class Merger:
         """End the gate, if it runs; its merge stays in the queue. What has reached main is written down as landed."""
         gate = self._gate
         if gate is not None:
-            await self.desk.beside(lambda: self.desk.runner.stop(gate))
+            await self.desk.near(lambda: self.desk.runner.stop(gate))
         if self._moving is not None:
             await asyncio.wait([self._moving])
         try:
@@ -167,6 +179,9 @@ class Merger:
         open_merges = await self.desk.read(self._open)
         if open_merges is None:
             return False
+        if self._someone_left:
+            self._someone_left = False
+            await self._line()
         if any(merge.state is State.PASSED for merge in open_merges):
             await self._follow()
         if self._untidy:
@@ -195,14 +210,19 @@ class Merger:
     async def _pick_up(self) -> None:
         """Take up what a daemon before us left: tests are begun anew, and what had passed is looked for on main."""
         await self.desk.beside(lambda: landing.recover(self.desk.project))
+        await self.desk.near(self._stop_gates)
         for merge in await self.desk.read(lambda call: call.tx.open_merges()):
             if merge.state is State.TESTING:
-                gate = merge.run
-                if gate is not None:
-                    await self.desk.beside(lambda gate=gate: self.desk.runner.stop(gate))  # type: ignore[misc]
                 await self._step(merge, merges.Requeued("covey was restarted while it was tested"))
         if await self.desk.read(_any_passed):
             await self._settle()
+
+    def _stop_gates(self) -> None:
+        """End every gate that a daemon before us left alone."""
+        folder = self.desk.project.state / "runs"
+        for entry in folder.glob("gate-*") if folder.is_dir() else ():
+            if not (entry / "rc").exists():
+                self.desk.runner.stop(entry.name)
 
     async def _settle(self) -> None:
         """Bring merges that passed in step with where their commits are: on main, on the way there, or nowhere."""
@@ -228,18 +248,28 @@ class Merger:
         if found.diverged:
             await self._rebuild(line)
             return None
+        if line.head != line.main and await self._holds_unwanted(line):
+            await self._rebuild(line)
+            return None
         if line.main != self._looked_at:
             await self._see_that_all_is_there(line.main)
             self._looked_at = line.main
         return line
 
+    async def _holds_unwanted(self, line: Line) -> bool:
+        """Say whether what waits for main holds work that was rejected or dropped after it had passed."""
+        for commit in await self.desk.read(lambda call: call.tx.unwanted(UNWANTED)):
+            if await self._knows(commit) and await self._is_in(commit, line.head):
+                return not await self._is_in(commit, line.main)
+        return False
+
+    async def _knows(self, commit: str) -> bool:
+        return await self.desk.beside(lambda: candidates.resolve(self.desk.project, commit)) is not None
+
     async def _see_that_all_is_there(self, main: str) -> None:
         """Tell the person if main no longer holds what landed last: somebody moved it back, and may not know."""
         last = await self.desk.read(lambda call: call.tx.last_landed())
-        project = self.desk.project
-        if last is None or await self.desk.beside(lambda: candidates.resolve(project, last)) is None:
-            return
-        if await self._is_in(last, main):
+        if last is None or not await self._knows(last) or await self._is_in(last, main):
             return
         name = self._config().project.main
         message = (
@@ -262,7 +292,7 @@ class Merger:
     async def _follow(self) -> None:
         """Let main follow to what has passed, if the checkout that has it allows that by now."""
         main = self._config().project.main
-        if await self._is_as_before():
+        if await self._line() is None or await self._is_as_before():
             return  # a try would only take the lock of the user's checkout
         outcome = await self._whole(lambda: landing.follow(self.desk.project, main))
         if isinstance(outcome, Waits):
@@ -294,6 +324,10 @@ class Merger:
         built = await self.desk.beside(lambda: self._build(merge, task, line, config))
         if isinstance(built, Bad):
             await self._reject(merge, built)
+            return
+        touched = () if merge.approved else await self.desk.beside(lambda: self._protected(built, config))
+        if touched:
+            await self._hold_for_review(merge, f"It changes {', '.join(touched[:5])}, which only a person lets land.")
             return
         untested = not config.merge.check
         if not untested and built.commit != line.head:
@@ -336,6 +370,26 @@ class Merger:
             )
         return built
 
+    def _protected(self, built: Candidate, config: Config) -> tuple[str, ...]:
+        """Return the paths that a merge changes and that no agent may change without a person."""
+        protected = config.merge.protected
+        changed = candidates.changed_paths(self.desk.project, built.base, built.tip) if protected else []
+        return tuple(path for path in changed if globs.covered(path, protected, ()))
+
+    async def _hold_for_review(self, merge: Merge, why: str) -> None:
+        """Let a merge wait for a person after all."""
+
+        def write(call: Call) -> None:
+            now, task = call.tx.get(rows.MERGES, merge.id), call.tx.task(merge.task)
+            if now is None or task is None or now.state is not State.QUEUED:
+                return
+            step(call, now, merges.Held(why), COVEY)
+            if task.status is Status.MERGING:
+                change(call, task, tasks.Held(why), COVEY)
+            alert(call, "needs_review", f"{merge.task} waits for your review ({merge.id}): {why}", None, merge.task)
+
+        await self.desk.write(write)
+
     async def _test(self, merge: Merge, built: Candidate, config: Config) -> Gate:
         """Run the gate on what would land, in the queue's own worktree."""
 
@@ -348,32 +402,41 @@ class Merger:
         testing = await self.desk.write(begin)
         if testing is None or testing.run is None:
             return Gate(None)
-        self._gate = gate = testing.run
+        gate = testing.run
         try:
-            await self.desk.beside(lambda: self._start_gate(gate, built.commit, config))
-            seen, late = await self._await_gate(gate, config.merge.check_minutes * 60)
+            seen, late = await self._run_gate(gate, built.commit, config, testing)
         except CoveyError as error:
-            await self._step(merge, merges.Requeued(f"the gate could not be run: {error}"))
-            raise
-        finally:
-            self._gate = None
+            await self._wait_for_gate(f"The gate could not be run: {error}", config)
+            return Gate(None)
         output = await self.desk.beside(lambda: self._output(gate, seen))
         await self.desk.beside(lambda: self.desk.runner.forget(gate))
         if seen.code == 0 and not late:
             return Gate(True)
         if seen.code is None and not late:
+            return await self._lost_gate(merge)
+        return Gate(False, _failure(config, seen, output, late=late), gate, seen.code in CANNOT_RUN and not late)
+
+    async def _run_gate(self, gate: str, commit: str, config: Config, merge: Merge | None) -> tuple[Observation, bool]:
+        """Run the gate on a commit to its end, and say whether it took too long."""
+        self._gate = gate  # it stays ours when we are called off: whoever stops us has to end it
+        await self.desk.beside(lambda: self._start_gate(gate, commit, config))
+        ended = await self._await_gate(gate, config.merge.check_minutes * 60, merge)
+        self._gate = None
+        return ended
+
+    async def _lost_gate(self, merge: Merge) -> Gate:
+        """Test a merge again whose gate was ended by somebody else; after some times that is the change's own doing."""
+        self._lost[merge.id] = self._lost.get(merge.id, 0) + 1
+        if self._lost[merge.id] < LOST:
             await self._step(merge, merges.Requeued("the gate was ended by somebody else"))
             return Gate(None)
-        return Gate(False, _failure(config, seen, output, late=late), gate, seen.code in CANNOT_RUN and not late)
+        what = f"The gate was killed {LOST} times while it tested this."
+        return Gate(False, Bad(what, what))
 
     async def _is_broken(self, run: str, line: Line, config: Config) -> bool:
         """Say whether the gate cannot be run on what landed before either; then no change is to blame."""
-        self._gate = gate = f"{run}-main"
-        try:
-            await self.desk.beside(lambda: self._start_gate(gate, line.head, config))
-            seen, _ = await self._await_gate(gate, config.merge.check_minutes * 60)
-        finally:
-            self._gate = None
+        gate = f"{run}-main"
+        seen, _ = await self._run_gate(gate, line.head, config, None)
         await self.desk.beside(lambda: self.desk.runner.forget(gate))
         return seen.code in CANNOT_RUN
 
@@ -389,7 +452,7 @@ class Merger:
                 if merge.state is State.QUEUED and merge.reason is None:
                     step(call, merge, merges.Waits(why), COVEY)
             if not told:
-                message = f"{why} It cannot be run on {config.project.main} either, so nothing lands: mend merge.check."
+                message = f"{why} That is no change's fault, so nothing lands until it is mended: see merge.check."
                 alert(call, "gate_broken", message, None, None)
 
         await self.desk.write(write)
@@ -405,24 +468,31 @@ class Merger:
 
     def _start_gate(self, gate: str, commit: str, config: Config) -> None:
         path = self.desk.worktrees.gate(GATE, commit, pristine=config.merge.pristine)
-        env = gate_env() | {"PWD": str(path)}
+        guard = write_guard(self.desk.project, self.desk.project.state / "hooks")
+        session = self.desk.worktrees.session_env(GATE, guard)
+        guarded = {name: value for name, value in session.items() if name.startswith("GIT_CONFIG_")}
+        env = gate_env() | guarded | {"PWD": str(path)}
         self.desk.runner.start(gate, Launch(argv=("/bin/sh", "-c", config.merge.check), cwd=str(path), env=env))
 
-    async def _await_gate(self, gate: str, limit: float) -> tuple[Observation, bool]:
-        """Wait until the gate has ended, or end it when its time is over; standing still does not count."""
+    async def _await_gate(self, gate: str, limit: float, merge: Merge | None) -> tuple[Observation, bool]:
+        """Wait until the gate has ended, or end it when its time is over or nobody wants the merge any more.
+
+        Standing still does not count.
+        """
         spent, last = 0.0, time.monotonic()
         while True:
-            seen = await self.desk.beside(lambda: self.desk.runner.look(gate))
+            seen = await self.desk.near(lambda: self.desk.runner.look(gate))
             if not seen.alive:
                 return seen, False
             now = time.monotonic()
             spent, last = spent + (0.0 if seen.held else now - last), now
-            if spent > limit:
-                await self.desk.beside(lambda: self.desk.runner.stop(gate))
-                return await self.desk.beside(lambda: self.desk.runner.look(gate)), True
+            wanted = merge is None or await self.desk.read(lambda call: _is_tested(call, merge))
+            if spent > limit or not wanted or seen.size > MOST_OUTPUT:
+                await self.desk.near(lambda: self.desk.runner.stop(gate))
+                return await self.desk.near(lambda: self.desk.runner.look(gate)), True
             paused = (await self.desk.read(lambda call: call.tx.fleet())).paused
             if paused is not seen.held:
-                await self.desk.beside(lambda paused=paused: self.desk.runner.hold(gate, on=paused))  # type: ignore[misc]
+                await self.desk.near(lambda paused=paused: self.desk.runner.hold(gate, on=paused))  # type: ignore[misc]
             await asyncio.sleep(min(LOOK_EVERY + spent / 50, 1.0))
 
     def _output(self, gate: str, seen: Observation) -> str:
@@ -484,6 +554,7 @@ class Merger:
 
         self._untidy = True
         await self.desk.write(write)
+        await self.desk.beside(lambda: tree.let_go(self.desk.project, merge.task))
         await self._drop_landed_branches()
 
     async def _drop_landed_branches(self) -> None:
@@ -512,7 +583,7 @@ class Merger:
             step(call, now, merges.Rejected(bad.reason), COVEY)
             if task.status in (Status.MERGING, Status.REVIEW):
                 back = change(call, task, tasks.reject(task, merge.session, bad.story), COVEY)
-                life.put_back(call, send_back(call, back), bad.reason)
+                put_back(call, send_back(call, back), bad.reason)
 
         await self.desk.write(write)
 
@@ -533,6 +604,11 @@ class Merger:
 
 def _any_passed(call: Call) -> bool:
     return any(merge.state is State.PASSED for merge in call.tx.open_merges())
+
+
+def _is_tested(call: Call, merge: Merge) -> bool:
+    now = call.tx.get(rows.MERGES, merge.id)
+    return now is not None and now.state is State.TESTING
 
 
 def _message(merge: Merge, task: Task) -> str:

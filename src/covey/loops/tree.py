@@ -1,13 +1,17 @@
-"""What lies in a session's worktree when its run has ended."""
+"""What lies in a session's worktree when its run has ended, and what is kept of it."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from covey.core.judge import is_cache
+from covey.git import candidates
 from covey.git.project import Project
 from covey.git.run import git, try_git
+from covey.git.worktrees import Worktrees
 
 _QUIET = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "status.showUntrackedFiles=all")
 
@@ -40,3 +44,29 @@ def _dirty(path: Path) -> tuple[str, ...]:
         return (f"(git cannot read the worktree: {asked.stderr.decode(errors='replace').strip()[:200]})",)
     entries = [entry for entry in asked.stdout.decode(errors="replace").split("\0") if entry]
     return tuple(entry[3:] for entry in entries if not (entry.startswith("??") and is_cache(entry[3:])))
+
+
+def set_aside(project: Project, worktrees: Worktrees, branch: str, base: str) -> None:
+    """Give a task's branch another name if it holds work of which the board knows nothing: it is not the task's."""
+    tip = candidates.resolve(project, f"refs/heads/{branch}")
+    if tip is None or candidates.is_ancestor(project, tip, base):
+        return
+    git("update-ref", f"refs/covey/kept/{branch.removeprefix('covey/')}-{tip[:12]}", tip, at=project.common)
+    worktrees.drop_branch(branch, tip)
+
+
+def keep(project: Project, task: str, commit: str) -> None:
+    """Keep the work of a task reachable, whatever becomes of its branch."""
+    git("update-ref", f"refs/covey/tasks/{task}", commit, at=project.common)
+
+
+def let_go(project: Project, task: str) -> None:
+    """Keep the work of a task no longer for its own sake: it has landed."""
+    try_git("update-ref", "-d", f"refs/covey/tasks/{task}", at=project.common)  # work from outside has none
+
+
+def expire(folder: Path, alive: Collection[str], old: float) -> None:
+    """Remove the folders of runs that ended before a moment."""
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if entry.name not in alive and (entry / "rc").exists() and entry.stat().st_mtime < old:
+            shutil.rmtree(entry, ignore_errors=True)

@@ -359,11 +359,21 @@ class Tx:
         found = self.db.rows(sql)
         return str(found[0][0]) if found and found[0][0] is not None else None
 
-    def landed_by(self, session: str, limit: int) -> list[str]:
-        """Return the commits that a session handed in and that landed, the newest first."""
-        sql = 'SELECT "commit" FROM merges WHERE session = ? AND state = ? ORDER BY ordinal DESC LIMIT ?'
-        found = self.db.rows(sql, (session, merges.State.LANDED.value, limit))
-        return [commit for (commit,) in found if commit is not None]
+    def unwanted(self, limit: int) -> list[str]:
+        """Return the commits built for merges that were rejected or withdrawn, the newest first."""
+        states = (merges.State.REJECTED.value, merges.State.WITHDRAWN.value)
+        where = "state IN (?, ?) AND candidate IS NOT NULL"
+        found = self.db.rows(
+            f"SELECT candidate FROM merges WHERE {where} ORDER BY ordinal DESC LIMIT ?", (*states, limit)
+        )
+        return [commit for (commit,) in found]
+
+    def handed_in_by(self, session: str, limit: int) -> list[str]:
+        """Return the commits that a session handed in and that have landed, or are kept until they do; newest first."""
+        left = (merges.State.REJECTED.value, merges.State.WITHDRAWN.value)
+        where = "session = ? AND state NOT IN (?, ?)"
+        sql = f'SELECT "commit" FROM merges WHERE {where} ORDER BY ordinal DESC LIMIT ?'
+        return [commit for (commit,) in self.db.rows(sql, (session, *left, limit)) if commit is not None]
 
     def batch(self, name: str) -> list[tasks.Task]:
         """Return the tasks of a batch that have not ended."""

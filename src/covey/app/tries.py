@@ -1,0 +1,26 @@
+"""Tries: how often a task may fail before it needs a person."""
+
+from __future__ import annotations
+
+from covey.app.changes import change
+from covey.app.sessions import alert
+from covey.app.verbs import Call
+from covey.core import tasks
+from covey.core.sessions import COVEY
+from covey.core.tasks import Status, Task
+
+REASON = 2000
+"""Characters of the reason for which a task is blocked."""
+
+
+def put_back(call: Call, task: Task, what: str) -> Task:
+    """Block a task that was tried often enough, and tell a person."""
+    most = call.house.config.board.tries
+    tries = len(task.tries) - task.forgiven
+    if tries < most or task.status is not Status.TODO:
+        return task
+    first = what.splitlines()[0] if what else ""
+    reason = f"Tried {tries} times without success; the last time: {first}"[:REASON]
+    blocked = change(call, task, tasks.block(task, reason), COVEY)
+    alert(call, "task_blocked", f"{task.id} needs a person. {reason}", None, task.id)
+    return blocked
