@@ -316,7 +316,7 @@ class Fleet:
     def _prepare(self, work: life.Work) -> tuple[str, Rescued | None]:
         desk, run = self.desk, work.run
         config = desk.app.house.config
-        base = desk.worktrees.newest_main(config.project.main, config.project.remote)
+        base = self._newest_main()
         rescued = self._rescue(run.session, run.task, f"before {run.id} on {run.task}")
         if not work.carried:
             tree.set_aside(desk.project, desk.worktrees, work.brief.branch, base)
@@ -331,6 +331,16 @@ class Fleet:
         launch = outfit.launch(work, config, folder, path, git, desk.url, kept=head != base)
         desk.runner.start(run.id, launch)
         return base, rescued
+
+    def _newest_main(self) -> str:
+        """Return where new work begins: never on what had passed and was then rejected or dropped."""
+        desk, named = self.desk, self.desk.app.house.config.project
+        newest = desk.worktrees.newest_main(named.main, named.remote)
+        main = candidates.resolve(desk.project, f"refs/heads/{named.main}")
+        if main is None or newest == main:
+            return newest
+        unwanted = desk.app.store.read(lambda tx: tx.unwanted(tree.UNWANTED))
+        return newest if tree.taken_back(desk.project, newest, main, unwanted) is None else main
 
     async def _cannot_start(self, run: Run, what: str) -> None:
         log.warning("%s could not start: %s", run.id, what)
@@ -430,8 +440,7 @@ class Fleet:
             result = heard.said.strip() or None
         tail, _ = desk.runner.output(run.id, max(seen.size - TAIL, 0))
         # A daemon that was killed right after it had started the program has not noted where its branch began.
-        project = desk.app.house.config.project
-        base = run.base or desk.worktrees.newest_main(project.main, project.remote)
+        base = run.base or self._newest_main()
         found = tree.look(desk.project, path, life.branch_of(run.task), base)
         stopped = run.ending if run.fault else None
         rescued = self._rescue(run.session, run.task, f"{run.id} on {run.task} ended") if found.there else None

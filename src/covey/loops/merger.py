@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,8 +43,6 @@ CANNOT_RUN = (126, 127)
 """Exit codes by which a shell says that there is no such program, or that it may not be run."""
 BROKEN_FOR = 60.0
 LOST = 3
-UNWANTED = 50
-"""The last merges that did not land among which we look for one that had passed."""
 REST_EVERY = 2.0
 TRY_EVERY = 60.0
 """Seconds after which main tries to follow again although nothing that is in its way seems to have changed."""
@@ -258,10 +256,9 @@ class Merger:
 
     async def _holds_unwanted(self, line: Line) -> bool:
         """Say whether what waits for main holds work that was rejected or dropped after it had passed."""
-        for commit in await self.desk.read(lambda call: call.tx.unwanted(UNWANTED)):
-            if await self._knows(commit) and await self._is_in(commit, line.head):
-                return not await self._is_in(commit, line.main)
-        return False
+        unwanted = await self.desk.read(lambda call: call.tx.unwanted(tree.UNWANTED))
+        project = self.desk.project
+        return await self.desk.beside(lambda: tree.taken_back(project, line.head, line.main, unwanted)) is not None
 
     async def _knows(self, commit: str) -> bool:
         return await self.desk.beside(lambda: candidates.resolve(self.desk.project, commit)) is not None
@@ -320,8 +317,9 @@ class Merger:
         if line is None:
             return
         task = await self.desk.read(lambda call: call.tx.task(merge.task))
+        unwanted = await self.desk.read(lambda call: call.tx.unwanted(tree.UNWANTED))
         assert task is not None
-        built = await self.desk.beside(lambda: self._build(merge, task, line, config))
+        built = await self.desk.beside(lambda: self._build(merge, task, line, config, unwanted))
         if isinstance(built, Bad):
             await self._reject(merge, built)
             return
@@ -342,12 +340,21 @@ class Merger:
         if passed is not None:
             await self._land(passed, line, built.commit)
 
-    def _build(self, merge: Merge, task: Task, line: Line, config: Config) -> Candidate | Bad:
+    def _build(
+        self, merge: Merge, task: Task, line: Line, config: Config, unwanted: Collection[str]
+    ) -> Candidate | Bad:
         project = self.desk.project
         tip = candidates.resolve(project, merge.commit or f"refs/heads/{merge.branch}")
         if tip is None:
             what = f"commit {merge.commit}" if merge.commit else f"branch {merge.branch}"
             return Bad(f"There is no {what}.", f"There is no {what} in this repository, so nothing could be merged.")
+        taken_back = tree.taken_back(project, tip, line.head, unwanted)
+        if taken_back is not None:
+            return Bad(
+                f"It is built on {taken_back[:12]}, which was taken back.",
+                f"Your work is built on {taken_back[:12]}, which was rejected or dropped after you had begun.\n"
+                f"git rebase --onto {line.head[:12]} {taken_back[:12]} leaves it out.",
+            )
         # What the remote has beyond us lands with the first work that began from it, as it is and not squashed into it.
         newest = self.desk.worktrees.newest_main(config.project.main, config.project.remote)
         base = newest if candidates.is_ancestor(project, line.head, newest) else line.head

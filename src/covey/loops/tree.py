@@ -13,6 +13,8 @@ from covey.git.project import Project
 from covey.git.run import git, try_git
 from covey.git.worktrees import Worktrees
 
+UNWANTED = 50
+"""The last merges that did not land among which we look for one that had passed."""
 _QUIET = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "status.showUntrackedFiles=all")
 
 
@@ -44,6 +46,14 @@ def _dirty(path: Path) -> tuple[str, ...]:
         return (f"(git cannot read the worktree: {asked.stderr.decode(errors='replace').strip()[:200]})",)
     entries = [entry for entry in asked.stdout.decode(errors="replace").split("\0") if entry]
     return tuple(entry[3:] for entry in entries if not (entry.startswith("??") and is_cache(entry[3:])))
+
+
+def taken_back(project: Project, commit: str, main: str, unwanted: Collection[str]) -> str | None:
+    """Return the first of some unwanted commits that a commit holds and main does not."""
+    if not unwanted:
+        return None
+    own = set(git("rev-list", commit, f"^{main}", at=project.common).decode().split())
+    return next((each for each in unwanted if each in own), None)
 
 
 def set_aside(project: Project, worktrees: Worktrees, branch: str, base: str) -> None:
