@@ -66,22 +66,38 @@ def _down_arguments(parser: Parser) -> None:
 def ensure_up(project: Project, *words: str) -> bool:
     """Start the daemon unless it runs, and say whether it was started; some words start it in another way."""
     project.token()  # neither we nor a new daemon could go on without it
-    if _lasting(project) is not None:
-        return False
-    _start(project, [*_plain_command(project), *words])
-    return True
+    _, own = _have(project, [*_plain_command(project), *words])
+    return own
+
+
+def _have(project: Project, command: list[str]) -> tuple[dict[str, Any], bool]:
+    """Return where a daemon answers that stays, or is ours, and whether we started it."""
+    while True:
+        said = _lasting(project)
+        if said is not None:
+            return said, False
+        said, own = _start(project, command)
+        if own or not said.get("errand"):
+            return said, own
 
 
 def _lasting(project: Project) -> dict[str, Any] | None:
     """Return where a daemon answers that stays; one that only runs another command's errand is gone in a moment."""
     deadline = time.monotonic() + PATIENCE
-    said = answering(project)
-    while said is not None and said.get("errand"):
+    while _runs_errand(project):
         if time.monotonic() > deadline:
             raise Unavailable("Another covey command has not come to its end.", hint="Try again when it has.")
         time.sleep(0.05)
-        said = answering(project)
-    return said
+    return answering(project)
+
+
+def _runs_errand(project: Project) -> bool:
+    """Say whether a daemon of another command's errand lives, also if it answers no more."""
+    try:
+        said = json.loads(project.daemon_file.read_text())
+        return bool(said.get("errand")) and is_daemon(int(said["pid"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
 
 
 @contextlib.contextmanager
@@ -126,7 +142,8 @@ def up(args: argparse.Namespace, client: Client) -> int:
     if args.foreground:
         command = [*_command(project, args), "--foreground", *(["--json"] if args.json else [])]
         os.execv(command[0], command)
-    _say_up(project, said or _start(project, _command(project, args)), as_json=args.json)
+    said, _ = _have(project, _command(project, args))
+    _say_up(project, said, as_json=args.json)
     return 0
 
 
@@ -207,8 +224,8 @@ def _command(project: Project, words: argparse.Namespace) -> list[str]:
     return command
 
 
-def _start(project: Project, command: list[str]) -> dict[str, Any]:
-    """Start the daemon in a session of its own and wait until it answers."""
+def _start(project: Project, command: list[str]) -> tuple[dict[str, Any], bool]:
+    """Start the daemon in a session of its own, and wait until it answers, or one that was faster: then ours ends."""
     printed = project.state / "daemon.out"
     # A signal has to wait until we know whom we have started; the daemon itself lets them through again.
     signal.pthread_sigmask(signal.SIG_BLOCK, ASK_TO_END)
@@ -224,7 +241,12 @@ def _start(project: Project, command: list[str]) -> dict[str, Any]:
                 cwd=project.root,
             )
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ASK_TO_END)
-        return _await_answer(project, child, printed)
+        said = _await_answer(project, child, printed)
+        own = said["pid"] == child.pid
+        if not own:
+            child.terminate()
+            child.wait(PATIENCE)
+        return said, own
     except BaseException:
         if child is not None:
             child.terminate()
