@@ -20,7 +20,8 @@ CHANGE = "write shared.txt\n    changed by an agent\ntry 2+: write mended.txt\n 
 
 def _merge(line: Line, task: str) -> dict[str, Any]:
     """Return the last merge of a task."""
-    return [merge for merge in line.json("merge", "list", "--all") if merge["task"] == task][-1]
+    found: list[dict[str, Any]] = line.json("merge", "list", "--all")
+    return [merge for merge in found if merge["task"] == task][-1]
 
 
 # Protected paths

@@ -90,7 +90,7 @@ def work(call: Call, run: Run) -> Work | None:
         secret,
         tries=len(task.tries),
         conversation=next(talks, None),
-        carried=any(one.id != run.id for one in earlier) or call.tx.last_merge(task.id) is not None,
+        carried=any(one.base is not None for one in earlier) or call.tx.last_merge(task.id) is not None,
         mail=tuple(message.id for message in letters),
     )
 

@@ -318,12 +318,15 @@ class Fleet:
         config = desk.app.house.config
         base = self._newest_main()
         rescued = self._rescue(run.session, run.task, f"before {run.id} on {run.task}")
-        if not work.carried:
-            tree.set_aside(desk.project, desk.worktrees, work.brief.branch, base)
+        branch = work.brief.branch
         try:
-            head = desk.worktrees.prepare(run.session, work.brief.branch, base)
+            if not work.carried:
+                tree.set_aside(desk.project, desk.worktrees, run.task, branch, base)
+            head = desk.worktrees.prepare(run.session, branch, base)
         except Refused as error:
-            raise NotOurs(f"{error.message} {error.hint}") from error
+            if tree.is_held(desk.project, branch):
+                raise NotOurs(f"{error.message} {error.hint}") from error
+            raise
         guard = write_guard(desk.project, desk.project.state / "hooks")
         git = desk.worktrees.session_env(run.session, guard)
         folder = desk.project.state / "runs" / run.id

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covey.core.judge import is_cache
-from covey.git import candidates
+from covey.git import candidates, checkouts, entries
 from covey.git.project import Project
 from covey.git.run import git, try_git
 from covey.git.worktrees import Worktrees
@@ -56,12 +56,20 @@ def taken_back(project: Project, commit: str, main: str, unwanted: Collection[st
     return next((each for each in unwanted if each in own), None)
 
 
-def set_aside(project: Project, worktrees: Worktrees, branch: str, base: str) -> None:
-    """Give a task's branch another name if it holds work of which the board knows nothing: it is not the task's."""
+def is_held(project: Project, branch: str) -> bool:
+    """Say whether a branch is checked out somewhere."""
+    return any(entries.holds(folder, branch) for folder in checkouts.git_folders(project))
+
+
+def set_aside(project: Project, worktrees: Worktrees, task: str, branch: str, base: str) -> None:
+    """Give a task's branch another name if it holds work of which nobody knows: it is not the task's."""
     tip = candidates.resolve(project, f"refs/heads/{branch}")
     if tip is None or candidates.is_ancestor(project, tip, base):
         return
-    git("update-ref", f"refs/covey/kept/{branch.removeprefix('covey/')}-{tip[:12]}", tip, at=project.common)
+    kept = candidates.resolve(project, f"refs/covey/tasks/{task}")
+    if kept is not None and candidates.is_ancestor(project, kept, tip):
+        return
+    git("update-ref", f"refs/covey/kept/{task}-{tip[:12]}", tip, at=project.common)
     worktrees.drop_branch(branch, tip)
 
 
