@@ -33,6 +33,7 @@ def find(call: Call, name: str) -> sessions.Session:
 def start(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
     """Let a session work the board until it is stopped."""
     call.house.refresh()
+    call.house.broken_gate = False
     return _aim(call, name, sessions.start)
 
 
@@ -201,6 +202,7 @@ def _turn(call: Call, event: fleet.Event, *, paused: bool) -> FleetRow:
 def start_batch(call: Call, asked: shapes.StartBatch) -> BatchRow:
     """Start sessions for the tasks of a batch; they go when nothing more can come of these."""
     call.house.refresh()
+    call.house.broken_gate = False
     agent = asked.agent or call.house.config.default_agent()
     check_agent(call, agent)
     if asked.all:
@@ -278,8 +280,10 @@ def is_over(call: Call, name: str) -> bool:
 
 def _waits_for_person(call: Call, merge: merges.Merge) -> bool:
     """Say whether a merge goes on only when a person has done something."""
-    unapproved = not merge.approved and not call.house.config.merge.check
-    return merge.state in (MergeState.QUEUED, MergeState.PASSED) and (merge.reason is not None or unapproved)
+    if merge.state is MergeState.QUEUED:
+        # What it waited for under a daemon before may be mended by now: only a try can tell.
+        return call.house.broken_gate or not (merge.approved or call.house.config.merge.check)
+    return merge.state is MergeState.PASSED and merge.reason is not None
 
 
 def _may_be_taken(call: Call, task: tasks.Task) -> bool:

@@ -50,6 +50,8 @@ class House:
     runner: Runner | None = None
     settings: Callable[[], Config | None] = lambda: None
     """Returns the settings if they were changed since it was last asked."""
+    broken_gate: bool = False
+    """The queue waits for a gate that could not be run; whoever lets sessions work lets it be tried again."""
 
     def refresh(self) -> None:
         """Take up settings that were changed; refuse to go on with ones that make no sense."""

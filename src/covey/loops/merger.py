@@ -112,14 +112,18 @@ class Merger:
     news: asyncio.Event = field(default_factory=asyncio.Event)
     _gate: str | None = None
     _told: str = ""
+    _in_the_way: tuple[str, ...] = ()
+    """The files that were in main's way at the last try."""
     _sight: Sight | None = None
     """What was in main's way at the last try, as it looked then."""
     _tried: float = 0.0
     _begun: bool = False
+    """What was left half done, by a daemon before us or by a tick that failed, was taken up."""
     _broken: tuple[str, float] | None = None
     """The gate that could not be run, and when to try it again."""
     _looked_at: str = ""
     _lost: dict[str, int] = field(default_factory=dict)
+    _unstarted: int = 0
     _someone_left: bool = False
     """A merge left the queue without landing; what waits for main may hold it still."""
     _moving: asyncio.Future[Any] | None = None
@@ -142,9 +146,11 @@ class Merger:
                 more = await self.tick()
             except CoveyError as error:
                 log.warning("the merge queue could not be looked after: %s", error)
+                self._begun = False
                 await asyncio.sleep(REST_EVERY)
             except Exception:
                 log.exception("the merger failed")
+                self._begun = False
                 await asyncio.sleep(REST_EVERY)
             if not more:
                 try:
@@ -206,12 +212,12 @@ class Merger:
         return None if call.tx.fleet().paused else call.tx.open_merges()
 
     async def _pick_up(self) -> None:
-        """Take up what a daemon before us left: tests are begun anew, and what had passed is looked for on main."""
+        """Take up what was left half done: tests are begun anew, and what had passed is looked for on main."""
         await self.desk.beside(lambda: landing.recover(self.desk.project))
         await self.desk.near(self._stop_gates)
         for merge in await self.desk.read(lambda call: call.tx.open_merges()):
             if merge.state is State.TESTING:
-                await self._step(merge, merges.Requeued("covey was restarted while it was tested"))
+                await self._step(merge, merges.Requeued("its test was cut short"))
         if await self.desk.read(_any_passed):
             await self._settle()
 
@@ -303,11 +309,16 @@ class Merger:
         return await asyncio.shield(moving)
 
     async def _is_as_before(self) -> bool:
-        """Say whether what was in the way at the last try is there still, untouched, and main where it was."""
-        sight, soon = self._sight, time.monotonic() < self._tried + TRY_EVERY
-        if sight is None or not soon:
+        """Say whether all is as it was before the last try, which was in vain; if not, remember how it is now."""
+        files = self._in_the_way
+        if not files:
             return False
-        return sight == await self.desk.beside(lambda: look_at(self.desk.project, self._config(), sight.files))
+        sight = await self.desk.beside(lambda: look_at(self.desk.project, self._config(), files))
+        soon = time.monotonic() < self._tried + TRY_EVERY
+        if soon and sight == self._sight:
+            return True
+        self._sight, self._tried = sight, time.monotonic()
+        return False
 
     # One merge
 
@@ -413,8 +424,7 @@ class Merger:
         try:
             seen, late = await self._run_gate(gate, built.commit, config, testing)
         except CoveyError as error:
-            await self._wait_for_gate(f"The gate could not be run: {error}", config)
-            return Gate(None)
+            return await self._unstarted_gate(merge, str(error), config)
         output = await self.desk.beside(lambda: self._output(gate, seen))
         await self.desk.beside(lambda: self.desk.runner.forget(gate))
         if seen.code == 0 and not late:
@@ -428,8 +438,18 @@ class Merger:
         self._gate = gate  # it stays ours when we are called off: whoever stops us has to end it
         await self.desk.beside(lambda: self._start_gate(gate, commit, config))
         ended = await self._await_gate(gate, config.merge.check_minutes * 60, merge)
-        self._gate = None
+        self._gate, self._unstarted = None, 0
         return ended
+
+    async def _unstarted_gate(self, merge: Merge, why: str, config: Config) -> Gate:
+        """Try again to start a gate that could not be started; after some times the queue waits for a person."""
+        self._gate, self._unstarted = None, self._unstarted + 1
+        if self._unstarted < LOST:
+            await self._step(merge, merges.Requeued(f"the gate could not be started: {why}"[:500]))
+        else:
+            self._unstarted = 0
+            await self._wait_for_gate(f"The gate could not be started: {why}", config)
+        return Gate(None)
 
     async def _lost_gate(self, merge: Merge) -> Gate:
         """Test a merge again whose gate was ended by somebody else; after some times that is the change's own doing."""
@@ -443,7 +463,10 @@ class Merger:
     async def _is_broken(self, run: str, line: Line, config: Config) -> bool:
         """Say whether the gate cannot be run on what landed before either; then no change is to blame."""
         gate = f"{run}-main"
-        seen, _ = await self._run_gate(gate, line.head, config, None)
+        try:
+            seen, _ = await self._run_gate(gate, line.head, config, None)
+        except CoveyError:
+            return True
         await self.desk.beside(lambda: self.desk.runner.forget(gate))
         return seen.code in CANNOT_RUN
 
@@ -451,6 +474,7 @@ class Merger:
         """Let the whole queue wait until the settings name a gate that can be run, and tell the person once."""
         told = self._broken is not None and self._broken[0] == config.merge.check
         self._broken = (config.merge.check, time.monotonic() + BROKEN_FOR)
+        self.desk.app.house.broken_gate = True
 
         def write(call: Call) -> None:
             for merge in call.tx.open_merges():
@@ -466,7 +490,10 @@ class Merger:
 
     async def _is_waiting_for_gate(self, open_merges: list[Merge], config: Config) -> bool:
         """Say whether the gate is broken as far as we know; what was handed in meanwhile waits too."""
-        if self._broken is None or self._broken[0] != config.merge.check or time.monotonic() > self._broken[1]:
+        house, broken = self.desk.app.house, self._broken
+        if broken is None or broken[0] != config.merge.check or time.monotonic() > broken[1]:
+            house.broken_gate = False
+        if not house.broken_gate:
             return False
         reason = next((merge.reason for merge in open_merges if merge.state is State.QUEUED and merge.reason), None)
         if reason is not None and any(merge.state is State.QUEUED and not merge.reason for merge in open_merges):
@@ -542,9 +569,8 @@ class Merger:
             if not known:
                 alert(call, "main_waits", f"{waits.sentence} Nothing is lost: main follows when it can.", None, None)
 
-        seen = await self.desk.beside(lambda: look_at(self.desk.project, self._config(), waits.files))
-        self._sight = seen if waits.files else None
-        self._tried = time.monotonic()
+        if waits.files != self._in_the_way:
+            self._in_the_way, self._sight = waits.files, None
         await self.desk.write(write)
         self._told = waits.sentence
 
