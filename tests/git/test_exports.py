@@ -30,6 +30,7 @@ from tests.serving import Daemon
 from tests.store import stories
 from tests.store.stories import LONG, Teller, a_rich_story, lives
 
+LONG_BODY = "A body that is too long for a row. " * 600
 SECRET_BODY = "Between you and me: the body"
 SECRET_MAIL = "Between you and me: the mail"
 
@@ -59,7 +60,7 @@ def tell(project: Project, *steps: tuple[str, int]) -> None:
     told = stories.Project(project.database)
     told.ask("task.add", title="A title", body=SECRET_BODY)
     told.ask("mail.send", to="owner", subject="A subject", text=SECRET_MAIL)
-    told.ask("task.add", title="With a long body", body=LONG)
+    told.ask("task.add", title="With a long body", body=LONG_BODY)
     Teller(told).tell(list(steps) or a_rich_story(5, 40))
     told.close()
 
@@ -134,7 +135,7 @@ def test_an_export_touches_nothing_of_the_users(project: Project, ask: Ask) -> N
 
 def everything_in(project: Project) -> str:
     listing = git(project.root, "ls-tree", "-r", ref_of(project))
-    return "".join(git(project.root, "cat-file", "blob", line.split()[2]) for line in listing.splitlines())
+    return "\n".join(git(project.root, "cat-file", "blob", line.split()[2]) for line in listing.splitlines())
 
 
 def test_mail_and_prompts_stay_at_home_unless_asked_for(project: Project, ask: Ask) -> None:
@@ -143,7 +144,7 @@ def test_mail_and_prompts_stay_at_home_unless_asked_for(project: Project, ask: A
     assert SECRET_BODY not in content
     assert SECRET_MAIL not in content
     assert "A subject" not in content
-    assert LONG not in content
+    assert LONG_BODY not in content
     assert "A title" in content
     lines = [json.loads(line) for line in content.splitlines() if line.startswith('{"seq"')]
     withheld = [(line["kind"], line["withheld"]) for line in lines if "withheld" in line]
@@ -156,7 +157,7 @@ def test_mail_and_prompts_stay_at_home_unless_asked_for(project: Project, ask: A
 def test_mail_and_prompts_are_included_when_asked_for(project: Project, ask: Ask) -> None:
     ask(project, "export", *ALL)
     content = everything_in(project)
-    assert all(text in content for text in (SECRET_BODY, SECRET_MAIL, "A subject", LONG))
+    assert all(text in content for text in (SECRET_BODY, SECRET_MAIL, "A subject", LONG_BODY))
     assert '"withheld"' not in content
     names = git(project.root, "ls-tree", "--name-only", f"{ref_of(project)}:blobs").split()
     assert names == sorted(str(row[0]) for row in table(project, "blobs"))
