@@ -61,6 +61,7 @@ def tell(project: Project, *steps: tuple[str, int]) -> None:
     told.ask("task.add", title="A title", body=SECRET_BODY)
     told.ask("mail.send", to="owner", subject="A subject", text=SECRET_MAIL)
     told.ask("task.add", title="With a long body", body=LONG_BODY)
+    told.ask("task.add", title="With the long text of other tasks", body=LONG)  # so that an open task needs it
     Teller(told).tell(list(steps) or a_rich_story(5, 40))
     told.close()
 
