@@ -134,7 +134,10 @@ def test_address_and_token_survive_every_end(begun: Path) -> None:
 
 def test_down_without_a_daemon_is_fine(begun: Path) -> None:
     done = covey(begun, "down", "--json")
-    assert (done.returncode, json.loads(done.stdout)) == (0, {"stopped": False, "pid": None, "running": [], "ended": []})
+    assert (done.returncode, json.loads(done.stdout)) == (
+        0,
+        {"stopped": False, "pid": None, "running": [], "ended": []},
+    )
 
 
 def test_a_port_that_another_program_took_is_named(daemon: Daemon) -> None:

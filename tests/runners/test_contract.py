@@ -155,8 +155,7 @@ os.execv("/bin/grep", ["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"])
     assert files == "[0, 1, 2]"
     assert kind == "True True"
     assert int(blocked.split()[1], 16) == 0
-    # Python itself ignores SIGPIPE and SIGXFSZ, and hands that on; 32 and 33 are the C library's own, and make's children
-    # have them ignored.
+    # Python ignores SIGPIPE and SIGXFSZ, and hands that on; 32 and 33 are the C library's own, ignored below make.
     theirs = {signal.SIGPIPE, signal.SIGXFSZ, 32, 33}
     assert int(ignored.split()[1], 16) & ~sum(1 << (number - 1) for number in theirs) == 0
 
