@@ -69,7 +69,8 @@ def own_environment() -> dict[str, str]:
     free = {name: value for name, value in os.environ.items() if not name.startswith(("COVEY_", "GIT_"))}
     who = {"NAME": "covey demo", "EMAIL": "demo@covey.invalid"}
     own = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in who.items()}
-    return free | own | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    fresh = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    return free | own | fresh
 
 
 def make(root: Path) -> None:

@@ -23,6 +23,9 @@ ALLOWED = (
 )  # fmt: skip
 """Variables of ours that every agent gets."""
 ALLOWED_STARTS = ("LC_", "XDG_")
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
+"""Python takes bytecode for current if source and time of the second before had the same size: in a worktree that changes
+many times a second, a test would run what is no longer there."""
 
 
 def agent_env(extra: Iterable[str]) -> dict[str, str]:
@@ -30,6 +33,7 @@ def agent_env(extra: Iterable[str]) -> dict[str, str]:
     named = {*ALLOWED, *extra}
     env = {name: value for name, value in os.environ.items() if name in named or name.startswith(ALLOWED_STARTS)}
     env.setdefault("LANG", "C.UTF-8")
+    env |= NO_BYTECODE
     env["PATH"] = with_covey(env.get("PATH", os.defpath))
     return env
 
@@ -42,7 +46,8 @@ def with_covey(path: str) -> str:
 
 def gate_env() -> dict[str, str]:
     """Return the environment of the gate: the owner's own, without what would point git or covey elsewhere."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "COVEY_"))}
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "COVEY_"))}
+    return own | NO_BYTECODE
 
 
 def launch(
