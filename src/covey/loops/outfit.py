@@ -24,8 +24,8 @@ ALLOWED = (
 """Variables of ours that every agent gets."""
 ALLOWED_STARTS = ("LC_", "XDG_")
 NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
-"""Python takes bytecode for current if source and time of the second before had the same size: in a worktree that changes
-many times a second, a test would run what is no longer there."""
+"""Python trusts bytecode whose source has the same size and second: in a worktree that changes many times a second, a
+test would run what is no longer there."""
 
 
 def agent_env(extra: Iterable[str]) -> dict[str, str]:
