@@ -52,6 +52,9 @@ _IDENTITY = {
 _RAW = "* -text -ident !eol !crlf !filter !working-tree-encoding\n"
 """Attributes that stand above all others, and let git write every file as its object is."""
 
+SCRATCH = "tmp"
+"""The folder of covey's own in which a rescue that was killed may leave something; the daemon clears it."""
+
 
 def quiet(settings: dict[str, str] | None = None) -> dict[str, str]:
     """Return the environment in which git runs nothing but itself, whatever is configured."""
@@ -122,7 +125,9 @@ def private_git(project: Project, worktree: Path) -> Iterator[PrivateGit]:
     """Make a private repository folder over the project's objects while a rescue needs it."""
     settings = _settings_of(project)
     hash_name = settings.get("extensions.objectformat", "sha1")
-    with TemporaryDirectory(prefix="covey-rescue-") as name:
+    place = project.state / SCRATCH
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="rescue-", dir=place) as name:
         folder = Path(name)
         (folder / "refs").mkdir()
         (folder / "info").mkdir()

@@ -28,6 +28,7 @@ from covey.errors import CoveyError, Refused
 from covey.git import candidates
 from covey.git.guard import write_guard
 from covey.git.rescue import Rescued, expire, rescue
+from covey.git.rescue_git import SCRATCH
 from covey.loops import outfit, tree
 from covey.loops.desk import Desk
 from covey.loops.hearing import Heard, finish, listen
@@ -40,6 +41,8 @@ REST_EVERY = 1.0
 LEAST = 0.02
 STRAYS_EVERY = 30.0
 EXPIRE_EVERY = 6 * 3600.0
+SCRATCH_FOR = 3600.0
+"""Seconds after which what a killed rescue left is nobody's any more."""
 BACKOFF = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 """Seconds before a session that could not start tries again."""
 STUMBLE = 0.25
@@ -97,7 +100,7 @@ class Fleet:
     """How often the steps of a session failed in a row, and when to try again."""
     _any: bool = True
     _swept: float = 0.0
-    _expired: float = 0.0
+    _expired: float = -EXPIRE_EVERY
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Look again soon, if these changes can matter to a session that covey runs."""
@@ -537,6 +540,7 @@ class Fleet:
         alive = await self.desk.read(lambda call: {run.id for run in call.tx.open_runs()})
         folder, old = self.desk.project.state / "runs", time.time() - days * 86_400
         await self.desk.beside(lambda: tree.expire(folder, alive, old))
+        await self.desk.beside(lambda: tree.clear(self.desk.project.state / SCRATCH, time.time() - SCRATCH_FOR))
 
     async def _disband_strays(self) -> None:
         """Give tasks whose batch has lost all its sessions back to the board."""

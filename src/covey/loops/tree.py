@@ -88,3 +88,10 @@ def expire(folder: Path, alive: Collection[str], old: float) -> None:
     for entry in folder.iterdir() if folder.is_dir() else ():
         if entry.name not in alive and (entry / "rc").exists() and entry.stat().st_mtime < old:
             shutil.rmtree(entry, ignore_errors=True)
+
+
+def clear(folder: Path, old: float) -> None:
+    """Remove what lies in a folder of our own since before a moment."""
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if entry.stat().st_mtime < old:
+            shutil.rmtree(entry, ignore_errors=True)
