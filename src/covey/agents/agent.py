@@ -1,13 +1,16 @@
-"""What every agent program is to covey: something that can be launched, and read."""
+"""What every agent program is to covey: something that can be launched, read, and talked to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
-from covey.core.launches import Launch
-from covey.core.signals import Signal
+from covey.core.launches import Launch, Screen
+from covey.core.permits import Level
+from covey.core.questions import Reply
+from covey.core.signals import Asks, Signal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +31,77 @@ class Assignment:
     """The environment that every agent gets: allow-listed, with git's settings and COVEY_*."""
     conversation: str | None = None
     """The conversation to take up again, if an earlier run of the task had one."""
+    folder: str = ""
+    """The run's own folder, for files that the program needs beside the worktree."""
+    git: str = ""
+    """The folder that all worktrees share: a commit writes there."""
+    program: str = ""
+    """The program to start, if the settings name another than the usual one."""
+    arguments: tuple[str, ...] = ()
+    """What the settings add to its command line."""
+    model: str = ""
+    permissions: Level = Level.EDITS
+    commands: tuple[str, ...] = ()
+    """Commands that it may run without asking at the level `edits`: each stands for all that begin with its words."""
+    allowance: float | None = None
+    """Dollars that it may spend, if there is a limit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traits:
+    """What covey has to know of an agent program to treat it well."""
+
+    speaks: bool = False
+    """It always says how it ended (Result or Failed): one that ends without a word was cut off."""
+    resumes: bool = False
+    """It can take a conversation up again."""
+    priced: bool = False
+    """It says what it cost in dollars."""
+    env: tuple[str, ...] = ()
+    """Variables of the user's environment that it needs besides the usual ones; a name may end with *."""
+    gap: float = 0.0
+    """Seconds between two starts."""
+    memory: int = 64 * 1024 * 1024
+    """Bytes that one of it takes, until we know better."""
+
+
+class Sight(StrEnum):
+    """What a terminal program's screen says of it."""
+
+    STARTING = "starting"
+    READY = "ready"
+    """It stands at an empty prompt and takes a text."""
+    TYPED = "typed"
+    """It stands at a prompt in which something is written."""
+    BUSY = "busy"
+    ASKS = "asks"
+    """A dialog waits for a person: a text typed now would answer it."""
+    UNKNOWN = "unknown"
+
+
+class Terminal(Protocol):
+    """An agent program in a terminal, where a person can see and use it. Every method is pure."""
+
+    def launch(self, work: Assignment) -> Launch:
+        """Return how it is started in a terminal; the prompt is not part of it, it is typed."""
+
+    def see(self, screen: Screen) -> Sight:
+        """Return what its screen says of it."""
+
+    def typed(self, screen: Screen) -> str:
+        """Return what is written at its prompt, as far as it can be seen; a text that is shown folded as its mark."""
+
+    def asked(self, screen: Screen) -> str:
+        """Return the question of the dialog that is open, for a person to read."""
+
+    def journal(self, work: Assignment) -> str | None:
+        """Return where it writes its conversation, as a pattern of a path; None if nowhere that we can read."""
+
+    def read(self, line: str) -> list[Signal]:
+        """Return what one line of its journal lets us know."""
+
+    def leave(self) -> str:
+        """Return what is typed at its prompt to end it."""
 
 
 class Agent(Protocol):
@@ -37,8 +111,22 @@ class Agent(Protocol):
     def name(self) -> str:
         """Return the name by which sessions choose it."""
 
+    @property
+    def traits(self) -> Traits:
+        """Return what covey has to know of it."""
+
+    @property
+    def terminal(self) -> Terminal | None:
+        """Return it as a terminal program, None if it is none."""
+
     def launch(self, work: Assignment) -> Launch:
         """Return how it is started on a piece of work."""
 
     def read(self, line: str) -> list[Signal]:
         """Return what one line of its output lets us know."""
+
+    def say(self, text: str) -> str | None:
+        """Return what is typed to tell it something while it works, None if it does not listen."""
+
+    def answer(self, asks: Asks, reply: Reply) -> str | None:
+        """Return what is typed to answer its question, None if it cannot be answered while it runs."""

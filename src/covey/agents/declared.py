@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from covey.agents.agent import Assignment
+from covey.agents.agent import Assignment, Terminal, Traits
 from covey.core import texts
 from covey.core.launches import Launch
+from covey.core.questions import Decision, Reply
 from covey.core.signals import Asks, Conversation, Failed, Result, Said, Signal, Works
 from covey.errors import Invalid
 
@@ -37,6 +38,8 @@ class Declared:
 
     name: str
     command: tuple[str, ...]
+    traits: Traits = Traits()
+    terminal: Terminal | None = None
 
     def launch(self, work: Assignment) -> Launch:
         """Return the command with the work in its placeholders; the program is answered on its standard input."""
@@ -52,6 +55,15 @@ class Declared:
             return [signal]
         said = _shown(line[: 4 * SAID].rpartition("\r")[2])
         return [Said(said if len(said) <= SAID else said[: SAID - 1] + "…")] if said else []
+
+    def say(self, text: str) -> str | None:
+        """Return the text as it is typed."""
+        return text
+
+    def answer(self, asks: Asks, reply: Reply) -> str | None:
+        """Return the answer as one line, which is what a program that asked reads."""
+        words = reply.text if reply.decision in (Decision.REPLY, Decision.ALLOW) else f"{reply.decision} {reply.text}"
+        return " ".join(words.split())
 
 
 def check(name: str, command: object) -> tuple[str, ...]:

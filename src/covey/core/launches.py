@@ -17,9 +17,13 @@ class Launch:
     stdin: str | None = None
     """What it reads, and then the end of file; None gives it an empty one."""
     typed: bool = False
-    """Its input stays open, and what is typed to the run arrives there."""
+    """Its input stays open until `finish`, and what is typed to the run arrives there."""
     apart: bool = False
     """What it says on standard error is kept apart from its output, since that is for a machine to read."""
+    terminal: bool = False
+    """It wants a terminal to draw on; only a runner that has one can start it."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files that must be there when it starts, by their whole path; written by whoever calls the runner."""
 
 
 @dataclass(frozen=True)
@@ -38,3 +42,28 @@ class Observation:
     """Why the program could not be started at all."""
     held: bool = False
     """It stands still because it was told to."""
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What the processes of a run do, whatever they say."""
+
+    cpu: float
+    """Seconds of processor time that all of them used so far, also those that have ended."""
+    processes: int
+    """How many there are, the program itself among them."""
+    memory: int
+    """Bytes that would be free without them."""
+    connections: int
+    """Connections to a server that are open."""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What a terminal shows."""
+
+    lines: tuple[str, ...]
+    column: int = 0
+    row: int = 0
+    """Where the cursor stands."""
+    title: str = ""

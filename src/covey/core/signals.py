@@ -3,6 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Trouble(StrEnum):
+    """Why an agent cannot go on; what follows from each is said in `ends.py`."""
+
+    LIMIT = "limit"
+    """Its provider takes no more requests of ours for now."""
+    OVERLOAD = "overload"
+    """Its provider has no room for anybody, or fails."""
+    CONNECTION = "connection"
+    """Its provider does not answer, or the answer was cut off."""
+    KEY = "key"
+    """It has no right to ask: a key or a login is missing or wrong."""
+    CREDIT = "credit"
+    """Nobody pays for it any more."""
+    CONTEXT = "context"
+    """The conversation has become too long, and could not be made shorter."""
+    CORRUPT = "corrupt"
+    """The conversation is broken: its provider refuses it for ever."""
+    BUDGET = "budget"
+    """It has spent what it was allowed to."""
+    OTHER = "other"
+    """It gave up for a reason of its own."""
+
+
+class Wants(StrEnum):
+    """What a question wants."""
+
+    PERMISSION = "permission"
+    """A word that it may do something."""
+    ANSWER = "answer"
+    """An answer in words."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens; `input` are those that came from no cache."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+        )
+
+    @property
+    def tokens(self) -> int:
+        """Return all tokens together."""
+        return self.input + self.output + self.cache_read + self.cache_write
 
 
 @dataclass(frozen=True)
@@ -17,11 +73,43 @@ class Asks:
     """It waits for a person's answer."""
 
     question: str
+    id: str = ""
+    """The agent's own name for the question, by which it is answered; the same question has the same."""
+    wants: Wants = Wants.ANSWER
+    tool: str = ""
+    """For a permission: the tool, `shell` for a command."""
+    about: str = ""
+    """For a permission: the whole command, path or address; what a permit is compared with."""
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Works:
     """It goes on, after a question too."""
+
+
+@dataclass(frozen=True)
+class Waits:
+    """It has asked its model, and waits for what that says."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """It began to use a tool."""
+
+    id: str
+    tool: str
+    """The tool, `shell` for a command."""
+    about: str
+    """What it uses the tool for: the command, the path; the same call again has the same, to the last character."""
+
+
+@dataclass(frozen=True)
+class Called:
+    """A use of a tool has ended."""
+
+    id: str
+    failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -32,8 +120,57 @@ class Conversation:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """One call of a model cost this; said twice of the same call, the last word counts."""
+
+    call: str
+    usage: Usage
+    model: str | None = None
+    cost: float | None = None
+    """Dollars, if the agent knows them."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """All that a model cost so far; it takes the place of the single calls of that model."""
+
+    usage: Usage
+    model: str | None = None
+    cost: float | None = None
+    whole: bool = False
+    """Since the conversation began, in earlier runs too; else since the program was started."""
+
+
+@dataclass(frozen=True)
+class Limited:
+    """Its provider put it off, and it tries again by itself."""
+
+    trouble: Trouble
+    what: str
+    until: float | None = None
+    """When it may go on, in seconds since 1970, if that was named."""
+    again_in: float | None = None
+    """Seconds until it tries again."""
+
+
+@dataclass(frozen=True)
+class Compacts:
+    """It makes its conversation shorter; `on` false: it has done so."""
+
+    on: bool = True
+
+
+@dataclass(frozen=True)
+class Context:
+    """How full its context is: tokens used of those that fit."""
+
+    used: int
+    window: int
+
+
+@dataclass(frozen=True)
 class Result:
-    """What it says came of its work, in its own words."""
+    """What it says came of its work, in its own words; nothing follows unless it is told more."""
 
     text: str
 
@@ -43,6 +180,24 @@ class Failed:
     """It says that it cannot go on."""
 
     what: str
+    trouble: Trouble = Trouble.OTHER
+    until: float | None = None
+    """When it can go on, in seconds since 1970, if that was named."""
 
 
-Signal = Said | Asks | Works | Conversation | Result | Failed
+Signal = (
+    Said
+    | Asks
+    | Works
+    | Waits
+    | Calls
+    | Called
+    | Conversation
+    | Spent
+    | Total
+    | Limited
+    | Compacts
+    | Context
+    | Result
+    | Failed
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from covey.core.launches import Launch, Observation
+from covey.core.launches import Activity, Launch, Observation
 
 
 class Runner(Protocol):
@@ -21,6 +21,12 @@ class Runner(Protocol):
 
     def type(self, run_id: str, text: str) -> None:
         """Let a text arrive at the run's input; refuse one that takes none."""
+
+    def finish(self, run_id: str) -> None:
+        """Let the run's input end, so that a program which has said all ends by itself; one that takes none is fine."""
+
+    def activity(self, run_id: str) -> Activity | None:
+        """Return what the processes of a run do, None if it is not alive."""
 
     def stop(self, run_id: str) -> None:
         """End a run with all that it started, first kindly and soon not; one that has not begun never will."""

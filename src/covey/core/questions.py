@@ -1,0 +1,178 @@
+"""The life of a question: an agent waits for a person's word, and goes on with it, or without it after a time.
+
+open > answered | expired | withdrawn        An expired one is denied, and the agent is told that nobody answered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from covey.core.signals import Wants
+from covey.errors import Invalid, Refused
+
+NOBODY = "Nobody answered in time, so the answer is no."
+
+
+class State(StrEnum):
+    """Where a question stands."""
+
+    OPEN = "open"
+    ANSWERED = "answered"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    """Whoever asked is gone, or went on by itself."""
+
+
+class Decision(StrEnum):
+    """What a person decided."""
+
+    ALLOW = "allow"
+    ALWAYS = "always"
+    """For this repository, from now on."""
+    DENY = "deny"
+    REPLY = "reply"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A decision, and what is said with it."""
+
+    decision: Decision
+    text: str = ""
+
+    @property
+    def allows(self) -> bool:
+        """Say whether it lets the agent do what it asked for."""
+        return self.decision in (Decision.ALLOW, Decision.ALWAYS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One question of one run."""
+
+    id: str
+    ordinal: int
+    session: str
+    task: str | None = None
+    run: str | None = None
+    asks: str = ""
+    """The agent's own name for it."""
+    wants: Wants = Wants.ANSWER
+    text: str = ""
+    tool: str = ""
+    about: str = ""
+    choices: tuple[str, ...] = ()
+    state: State = State.OPEN
+    decision: Decision | None = None
+    answer: str | None = None
+    by: str | None = None
+    told: bool = False
+    """The agent has been told."""
+    asked: float = 0.0
+    until: float | None = None
+    """When it is denied if nobody has answered."""
+    ended: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """An agent waits for a person."""
+
+    session: str
+    task: str | None = None
+    run: str | None = None
+    asks: str = ""
+    wants: Wants = Wants.ANSWER
+    text: str = ""
+    tool: str = ""
+    about: str = ""
+    choices: tuple[str, ...] = ()
+    until: float | None = None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A person decided."""
+
+    decision: Decision
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Expired:
+    """Nobody decided in time: it is denied."""
+
+
+@dataclass(frozen=True)
+class Withdrawn:
+    """The question needs no answer any more."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Told:
+    """The agent has been told what was decided."""
+
+
+Event = Asked | Answered | Expired | Withdrawn | Told
+
+
+def answer(question: Question, decision: Decision, text: str) -> Answered:
+    """Decide a question that is open."""
+    if question.state is not State.OPEN:
+        raise Refused(f"{question.id} is {question.state} already.", hint="covey inbox shows what waits.")
+    if question.wants is Wants.PERMISSION and decision is Decision.REPLY:
+        raise Invalid(
+            f"{question.id} asks for a permission.",
+            hint=f"covey answer {question.id} --allow, --always or --deny; a text may go with --deny.",
+        )
+    if question.wants is Wants.ANSWER and decision is Decision.ALWAYS:
+        raise Invalid(f"{question.id} asks for an answer, which is no permission for ever.")
+    if question.wants is Wants.ANSWER and decision in (Decision.REPLY, Decision.ALLOW) and not text.strip():
+        raise Invalid(f"{question.id} wants an answer in words.", hint=f'covey answer {question.id} "..."')
+    return Answered(decision, text)
+
+
+def reply_of(question: Question) -> Reply | None:
+    """Return what the agent is to be told, None while nobody has decided."""
+    if question.state is State.EXPIRED:
+        return Reply(Decision.DENY, NOBODY)
+    if question.state is State.ANSWERED and question.decision is not None:
+        return Reply(question.decision, question.answer or "")
+    return None
+
+
+def first(question_id: str, seq: int, event: Asked, at: float) -> Question:
+    """Return the question that an Asked event begins."""
+    return Question(
+        id=question_id,
+        ordinal=seq,
+        session=event.session,
+        task=event.task,
+        run=event.run,
+        asks=event.asks,
+        wants=event.wants,
+        text=event.text,
+        tool=event.tool,
+        about=event.about,
+        choices=event.choices,
+        asked=at,
+        until=event.until,
+    )
+
+
+def apply(question: Question, event: Event, at: float, by: str) -> Question:
+    """Return the question as it is after `event`. Never refuses."""
+    match event:
+        case Asked():
+            return first(question.id, question.ordinal, event, at)
+        case Answered(decision, text):
+            return replace(question, state=State.ANSWERED, decision=decision, answer=text, by=by, ended=at)
+        case Expired():
+            return replace(question, state=State.EXPIRED, ended=at)
+        case Withdrawn():
+            return replace(question, state=State.WITHDRAWN, ended=at)
+        case Told():
+            return replace(question, told=True)
