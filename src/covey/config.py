@@ -11,10 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from covey.core import globs
+from covey.core.permits import Level
+from covey.core.runs import PROCESS, TMUX
+from covey.core.spending import Price
 from covey.errors import Invalid
 
 FILE = "covey.toml"
 POLICIES = ("squash", "merge")
+RUNNERS = (PROCESS, TMUX)
+USUAL = "claude"
+"""The agent of a project whose settings name none."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -39,19 +45,65 @@ class Sessions:
     """The sessions that covey runs: agent, how many, how long, where; seconds until a dead one loses its claim."""
 
     agent: str = ""
+    runner: str = PROCESS
     count: int = 4
     max: int = 50
     run_minutes: float = 60.0
     worktrees: str = "../{repo}.worktrees"
     dead_after: float = 60.0
+    permissions: str = Level.EDITS.value
+    allow: tuple[str, ...] = ()
+    stagger: float = -1.0
+    free_memory: float = 512.0
 
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """An agent of your own: any program, and the variables of your environment that it gets besides the usual ones."""
+    """An agent: any program of your own by its command, or what one that covey knows is started with.
+
+    `env` names the variables of your environment that it gets besides the usual ones.
+    """
 
     command: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
+    program: str = ""
+    arguments: tuple[str, ...] = ()
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The most tokens that a run, a task, a session and all together may use, a session and all in a day; 0: no end."""
+
+    run: int = 0
+    task: int = 0
+    session: int = 0
+    day: int = 0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most dollars that a run, a task, a session and all together may spend, a session and all in a day; 0: any."""
+
+    run: float = 0.0
+    task: float = 0.0
+    session: float = 0.0
+    day: float = 0.0
+    tokens: Tokens = field(default_factory=Tokens)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """When the watchdog acts: minutes without any sign, seconds before it tries again, how often is too often."""
+
+    stalled_minutes: float = 5.0
+    request_minutes: float = 15.0
+    answer_minutes: float = 60.0
+    backoff: float = 5.0
+    backoff_most: float = 300.0
+    crashes: int = 5
+    crash_minutes: float = 15.0
+    repeats: int = 5
 
 
 @dataclass(frozen=True)
@@ -89,20 +141,22 @@ class Config:
     board: Board = field(default_factory=Board)
     sessions: Sessions = field(default_factory=Sessions)
     agents: dict[str, AgentSettings] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
+    prices: dict[str, Price] = field(default_factory=dict)
+    watch: Watch = field(default_factory=Watch)
     merge: Merge = field(default_factory=Merge)
     leases: Leases = field(default_factory=Leases)
     log: Log = field(default_factory=Log)
 
     def default_agent(self) -> str:
-        """Return the agent that a session gets if nobody names one: the one that is set, or the only one declared."""
+        """Return the agent that a session gets if nobody names one: the one that is set, the only one declared, claude."""
         if self.sessions.agent:
             return self.sessions.agent
-        if len(self.agents) == 1:
-            return next(iter(self.agents))
-        raise Invalid(
-            "Which agent shall work is not said.",
-            hint=f"Declare one as [agents.NAME] in {FILE}, or name one with --agent; scripted ships with covey.",
-        )
+        return next(iter(self.agents)) if len(self.agents) == 1 else USUAL
+
+    def declared(self) -> dict[str, tuple[str, ...]]:
+        """Return the agents of the user's own, by name, with their commands."""
+        return {name: agent.command for name, agent in self.agents.items() if agent.command}
 
 
 def load(folder: Path) -> Config:
@@ -155,6 +209,20 @@ def parse(text: str) -> Config:
         ("sessions", "max", 1),
         ("sessions", "run_minutes", 0.01),
         ("sessions", "dead_after", 1),
+        ("sessions", "stagger", -1),
+        ("sessions", "free_memory", 0),
+        ("budget", "run", 0),
+        ("budget", "task", 0),
+        ("budget", "session", 0),
+        ("budget", "day", 0),
+        ("watch", "stalled_minutes", 0.001),
+        ("watch", "request_minutes", 0.001),
+        ("watch", "answer_minutes", 0.001),
+        ("watch", "backoff", 0),
+        ("watch", "backoff_most", 0),
+        ("watch", "crashes", 1),
+        ("watch", "crash_minutes", 0.001),
+        ("watch", "repeats", 2),
         ("merge", "check_minutes", 0.01),
         ("leases", "ttl", 1),
         ("log", "keep_days", 1),
@@ -162,9 +230,20 @@ def parse(text: str) -> Config:
     ):
         if not least <= getattr(getattr(config, table), name) <= 10_000_000:
             raise Invalid(f"{_place(text, (table,), name)}: {name} must be between {least} and 10,000,000.")
-    if config.merge.policy not in POLICIES:
-        place = _place(text, ("merge",), "policy")
-        raise Invalid(f"{place}: policy must be {' or '.join(POLICIES)}, not {config.merge.policy!r}.")
+    for table, name, known in (
+        ("merge", "policy", POLICIES),
+        ("sessions", "runner", RUNNERS),
+        ("sessions", "permissions", tuple(Level)),
+    ):
+        chosen = getattr(getattr(config, table), name)
+        if chosen not in known:
+            raise Invalid(f"{_place(text, (table,), name)}: {name} must be {' or '.join(known)}, not {chosen!r}.")
+    for name in ("run", "task", "session", "day"):
+        if not 0 <= getattr(config.budget.tokens, name) <= 10**15:
+            raise Invalid(f"{_place(text, ('budget', 'tokens'), name)}: {name} must be between 0 and 10^15.")
+    for model, price in config.prices.items():
+        if not all(0 <= each <= 1_000_000 for each in vars(price).values()):
+            raise Invalid(f"{_place(text, ('prices',), model)}: a price is between 0 and 1,000,000 dollars.")
     for pattern in config.merge.protected:
         try:
             globs.compile(pattern)
@@ -173,7 +252,14 @@ def parse(text: str) -> Config:
     for name, agent in config.agents.items():
         if not _NAME.fullmatch(name):
             raise Invalid(f"{_place(text, ('agents',), name)}: {name!r} is no name for an agent.")
-        if not agent.command or not all(agent.command):
+        if agent.command and (agent.program or agent.arguments):
+            raise Invalid(
+                f"{_place(text, ('agents',), name)}: {name} has a command, and program or arguments besides.",
+                hint="command declares an agent of your own; program and arguments change one that covey knows.",
+            )
+        if not all(agent.command) or not (
+            agent.command or agent.program or agent.arguments or agent.model or agent.env
+        ):
             raise Invalid(
                 f"{_place(text, ('agents',), name)}: the agent {name} has no command.",
                 hint=f'[agents.{name}] command = ["program", "{{prompt_file}}"] names one.',

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from covey.agents.agent import Assignment, Terminal, Traits
 from covey.core import texts
@@ -38,7 +38,7 @@ class Declared:
 
     name: str
     command: tuple[str, ...]
-    traits: Traits = Traits()
+    traits: Traits = field(default_factory=Traits)
     terminal: Terminal | None = None
 
     def launch(self, work: Assignment) -> Launch:

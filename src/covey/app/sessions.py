@@ -59,7 +59,7 @@ def check_agent(call: Call, name: str) -> None:
     from covey.agents import registry  # few commands name an agent, and all of them start with this module
     from covey.agents.declared import check
 
-    declared = {agent: settings.command for agent, settings in call.house.config.agents.items()}
+    declared = call.house.config.declared()
     registry.find(name, declared)
     if name in declared:
         check(name, declared[name])

@@ -137,7 +137,7 @@ class Call:
             after = sessions.first(name, self.tx.next_seq, event, self.tx.now)
         else:
             assert before is not None
-            after = sessions.apply(before, event, self.tx.now)
+            after = sessions.apply(before, event, self.tx.now, by or self.who.session or OWNER)
         if before is None:
             self.tx.insert(rows.SESSIONS, after)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from covey.core import alerts, fleet, leases, mail, merges, runs, sessions, tasks
+from covey.core import alerts, fleet, leases, mail, merges, permits, questions, runs, sessions, spending, tasks
 
 FIRST = bytes(32)
 """What the first event carries as the hash of the one before."""
@@ -78,6 +78,8 @@ Payload = (
     | merges.Event
     | runs.Event
     | fleet.Event
+    | questions.Event
+    | permits.Event
     | alerts.Raised
     | LogEvent
     | DaemonEvent
@@ -106,6 +108,8 @@ KINDS: dict[str, type[Payload]] = {
     "session.leaving": sessions.Leaving,
     "session.rescued": sessions.Rescued,
     "session.changed": sessions.Changed,
+    "session.attached": sessions.Attached,
+    "session.given_back": sessions.GivenBack,
     "session.removed": sessions.Removed,
     "session.token_minted": Minted,
     "run.begun": runs.Begun,
@@ -113,8 +117,16 @@ KINDS: dict[str, type[Payload]] = {
     "run.talking": runs.Talking,
     "run.ending": runs.Ending,
     "run.ended": runs.Ended,
+    "run.spent": spending.Counted,
     "fleet.paused": fleet.Paused,
     "fleet.resumed": fleet.Resumed,
+    "question.asked": questions.Asked,
+    "question.answered": questions.Answered,
+    "question.expired": questions.Expired,
+    "question.withdrawn": questions.Withdrawn,
+    "question.told": questions.Told,
+    "permit.granted": permits.Granted,
+    "permit.revoked": permits.Revoked,
     "lease.taken": leases.Taken,
     "lease.given": leases.Given,
     "lease.expired": leases.Expired,

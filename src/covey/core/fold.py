@@ -6,7 +6,21 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from covey.core import alerts, fleet, ids, leases, mail, merges, needs, runs, sessions, tasks
+from covey.core import (
+    alerts,
+    fleet,
+    ids,
+    leases,
+    mail,
+    merges,
+    needs,
+    permits,
+    questions,
+    runs,
+    sessions,
+    spending,
+    tasks,
+)
 from covey.core.events import Payload, noun
 from covey.core.tasks import Task
 
@@ -54,6 +68,9 @@ Row = (
     | merges.Merge
     | runs.Run
     | fleet.Fleet
+    | questions.Question
+    | permits.Permit
+    | spending.Spend
     | alerts.Alert
     | NeedRow
     | ResourceRow
@@ -74,6 +91,9 @@ class State:
     merges: dict[str, merges.Merge] = field(default_factory=dict)
     runs: dict[str, runs.Run] = field(default_factory=dict)
     fleet: dict[str, fleet.Fleet] = field(default_factory=dict)
+    questions: dict[str, questions.Question] = field(default_factory=dict)
+    permits: dict[str, permits.Permit] = field(default_factory=dict)
+    spends: dict[tuple[str, str, str], spending.Spend] = field(default_factory=dict)
     alerts: dict[str, alerts.Alert] = field(default_factory=dict)
 
     def fold(self, *, seq: int, at: float, actor: str, kind: str, subject: str, payload: Payload) -> None:
@@ -82,7 +102,7 @@ class State:
             case "task":
                 self._task(subject, seq, payload, at, actor)
             case "session":
-                self._session(subject, seq, payload, at)
+                self._session(subject, seq, payload, at, actor)
             case "lease":
                 self._lease(subject, seq, payload, at)
             case "mail":
@@ -93,6 +113,10 @@ class State:
                 self._run(subject, seq, payload, at)
             case "fleet" if isinstance(payload, fleet.Event):
                 self.fleet[subject] = fleet.apply(self.fleet.get(subject, fleet.Fleet()), payload, at, actor)
+            case "question":
+                self._question(subject, seq, payload, at, actor)
+            case "permit":
+                self._permit(subject, seq, payload, at, actor)
             case "alert" if isinstance(payload, alerts.Raised):
                 self.alerts[subject] = alerts.first(subject, seq, payload, at)
             case _:
@@ -104,11 +128,11 @@ class State:
         elif isinstance(payload, tasks.Event):
             self.tasks[task] = tasks.apply(self.tasks[task], payload, at, actor)
 
-    def _session(self, name: str, seq: int, payload: Payload, at: float) -> None:
+    def _session(self, name: str, seq: int, payload: Payload, at: float, actor: str) -> None:
         if isinstance(payload, sessions.Registered):
             self.sessions[name] = sessions.first(name, seq, payload, at)
         elif isinstance(payload, sessions.Event):
-            self.sessions[name] = sessions.apply(self.sessions[name], payload, at)
+            self.sessions[name] = sessions.apply(self.sessions[name], payload, at, actor)
 
     def _lease(self, lease: str, seq: int, payload: Payload, at: float) -> None:
         if isinstance(payload, leases.Taken):
@@ -132,8 +156,23 @@ class State:
     def _run(self, run: str, seq: int, payload: Payload, at: float) -> None:
         if isinstance(payload, runs.Begun):
             self.runs[run] = runs.first(run, seq, payload, at)
+        elif isinstance(payload, spending.Counted):
+            key = (run, payload.model, payload.day)
+            self.spends[key] = spending.add(self.spends.get(key) or spend_row(self.runs[run], payload), payload)
         elif isinstance(payload, runs.Event):
             self.runs[run] = runs.apply(self.runs[run], payload, at)
+
+    def _question(self, question: str, seq: int, payload: Payload, at: float, actor: str) -> None:
+        if isinstance(payload, questions.Asked):
+            self.questions[question] = questions.first(question, seq, payload, at)
+        elif isinstance(payload, questions.Event):
+            self.questions[question] = questions.apply(self.questions[question], payload, at, actor)
+
+    def _permit(self, permit: str, seq: int, payload: Payload, at: float, actor: str) -> None:
+        if isinstance(payload, permits.Granted):
+            self.permits[permit] = permits.first(permit, seq, payload, at, actor)
+        elif isinstance(payload, permits.Event):
+            self.permits[permit] = permits.apply(self.permits[permit], payload, at, actor)
 
     def rows(self) -> Iterator[tuple[str, Iterator[Row]]]:
         """Yield every folded table with its rows, counters and indexes made from the rest."""
@@ -150,6 +189,9 @@ class State:
         yield "merges", iter(self.merges.values())
         yield "runs", iter(self.runs.values())
         yield "fleet", iter(self.fleet.values())
+        yield "questions", iter(self.questions.values())
+        yield "permits", iter(self.permits.values())
+        yield "spends", iter(self.spends.values())
         yield "alerts", iter(self.alerts.values())
         counts = Counter(task.status for task in self.tasks.values())
         yield "counts", (CountRow(status, counts[status]) for status in tasks.Status)
@@ -171,6 +213,13 @@ class State:
         for lease in self.leases.values():
             if lease.state is leases.State.LIVE:
                 yield from resource_rows(lease)
+
+
+def spend_row(run: runs.Run, event: spending.Counted) -> spending.Spend:
+    """Return the empty row into which an event of a run is counted."""
+    return spending.Spend(
+        run=run.id, model=event.model, day=event.day, session=run.session, task=run.task, agent=run.agent
+    )
 
 
 def resource_rows(lease: leases.Lease) -> Iterator[ResourceRow]:

@@ -8,7 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from covey.core.spending import Counted
 from covey.errors import Refused
+
+PROCESS, TMUX = "process", "tmux"
+"""Where a run's process can live."""
 
 
 class Outcome(StrEnum):
@@ -18,6 +22,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
     STOPPED = "stopped"
     LOST = "lost"
+    PUT_OFF = "put-off"
+    """No fault of its task: its session goes on with it later."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +36,13 @@ class Run:
     task: str
     fence: int
     agent: str
+    runner: str = PROCESS
+    person: bool = False
+    """A person has taken the conversation over, in a terminal."""
+    model: str = ""
+    money: float | None = None
+    """Dollars that it may spend, reserved for it as long as it runs."""
+    tokens: int | None = None
     base: str | None = None
     conversation: str | None = None
     ending: str | None = None
@@ -51,6 +64,11 @@ class Begun:
     task: str
     fence: int
     agent: str
+    runner: str = PROCESS
+    person: bool = False
+    model: str = ""
+    money: float | None = None
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +105,7 @@ class Ended:
     commit: str | None = None
 
 
-Event = Begun | Prepared | Talking | Ending | Ended
+Event = Begun | Prepared | Talking | Ending | Ended | Counted
 
 
 def end(run: Run, event: Ended) -> Ended:
@@ -106,6 +124,11 @@ def first(run_id: str, seq: int, event: Begun, at: float) -> Run:
         task=event.task,
         fence=event.fence,
         agent=event.agent,
+        runner=event.runner,
+        person=event.person,
+        model=event.model,
+        money=event.money,
+        tokens=event.tokens,
         begun=at,
     )
 
@@ -123,3 +146,5 @@ def apply(run: Run, event: Event, at: float) -> Run:
             return replace(run, ending=why, again=again, fault=fault)
         case Ended():
             return replace(run, outcome=event.outcome, code=event.code, what=event.what, commit=event.commit, ended=at)
+        case Counted():
+            return run  # kept in rows of their own, by model and day

@@ -72,8 +72,12 @@ class Session:
     agent: str | None = None
     batch: str | None = None
     goal: Goal = Goal.STOPPED
+    attached: str | None = None
+    """The person who has taken its conversation over."""
     state: State = State.IDLE
     evidence: str | None = None
+    until: float | None = None
+    """When it goes on by itself, if it waits."""
     created: float = 0.0
     updated: float = 0.0
     removed: bool = False
@@ -137,6 +141,17 @@ class Changed:
 
     state: State
     evidence: str
+    until: float | None = None
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A person takes its conversation over, in a terminal."""
+
+
+@dataclass(frozen=True)
+class GivenBack:
+    """The person gave the conversation back."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +159,7 @@ class Removed:
     """A session is no more."""
 
 
-Event = Registered | Started | Stopped | Paused | Resumed | Leaving | Rescued | Changed | Removed
+Event = Registered | Started | Stopped | Paused | Resumed | Leaving | Rescued | Changed | Attached | GivenBack | Removed
 
 
 def register(
@@ -215,15 +230,31 @@ def _run_by_covey(session: Session, verb: str) -> None:
         )
 
 
-def change(session: Session, state: State, evidence: str) -> Changed | None:
-    """Bring a session into a state, None if it is there already; the same state twice is one event."""
-    if session.state is state:
+def attach(session: Session) -> Attached | None:
+    """Let a person take a session's conversation over, None if one has already."""
+    _run_by_covey(session, "attached to")
+    if session.goal in (Goal.STOPPED, Goal.REMOVED):
+        raise Refused(f"{session.name} does not work.", hint=f"covey session start {session.name} lets it work.")
+    return None if session.attached else Attached()
+
+
+def give_back(session: Session) -> GivenBack | None:
+    """Let a session go on with its conversation, None if it has it."""
+    return GivenBack() if session.attached else None
+
+
+def change(session: Session, state: State, evidence: str, until: float | None = None) -> Changed | None:
+    """Bring a session into a state, None if it is there already; the same state twice is one event.
+
+    One that waits until another time is told so: that is news.
+    """
+    if session.state is state and (until is None or session.until == until):
         return None
     if session.removed:
         raise Refused(f"{session.name} is removed.")
     if session.state not in _FROM[state]:
         raise Refused(f"{session.name} cannot go from {session.state} to {state}.")
-    return Changed(state, evidence)
+    return Changed(state, evidence, until)
 
 
 def remove(session: Session) -> Removed:
@@ -258,7 +289,7 @@ def first(name: str, seq: int, event: Registered, at: float) -> Session:
     )
 
 
-def apply(session: Session, event: Event, at: float) -> Session:
+def apply(session: Session, event: Event, at: float, by: str = OWNER) -> Session:
     """Return the session as it is after `event`. Never refuses."""
     match event:
         case Registered():
@@ -273,7 +304,11 @@ def apply(session: Session, event: Event, at: float) -> Session:
             return replace(session, goal=Goal.REMOVED, updated=at)
         case Rescued():
             return replace(session, updated=at)
-        case Changed(state, evidence):
-            return replace(session, state=state, evidence=evidence, updated=at)
+        case Changed(state, evidence, until):
+            return replace(session, state=state, evidence=evidence, until=until, updated=at)
+        case Attached():
+            return replace(session, attached=by, updated=at)
+        case GivenBack():
+            return replace(session, attached=None, updated=at)
         case Removed():
             return replace(session, state=State.DEAD, goal=Goal.REMOVED, removed=True, updated=at)

@@ -384,9 +384,8 @@ class Fleet:
 
     def _agent(self, run: Run) -> Agent | None:
         """Return the agent of a run, None if it was taken out of the settings while it ran."""
-        declared = {name: each.command for name, each in self.desk.app.house.config.agents.items()}
         try:
-            return registry.find(run.agent, declared)
+            return registry.find(run.agent, self.desk.app.house.config.declared())
         except CoveyError:
             return None
 

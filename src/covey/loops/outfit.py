@@ -55,7 +55,7 @@ def launch(
 ) -> Launch:
     """Write what the program reads into the run's folder, and return how it is started."""
     settings = config.agents.get(work.run.agent)
-    agent = registry.find(work.run.agent, {name: each.command for name, each in config.agents.items()})
+    agent = registry.find(work.run.agent, config.declared())
     text = prompt(replace(work.brief, kept=kept))
     prompt_file, body_file = folder / "prompt.md", folder / "body"
     _write(prompt_file, text)

@@ -17,8 +17,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from covey.core.launches import Launch, Observation
+from covey.core.launches import Activity, Launch, Observation
 from covey.errors import Invalid, Refused, TooLarge, Unavailable
+from covey.runners.activity import Meter
 
 WRAPPER = str(Path(__file__).with_name("wrapper.py"))
 
@@ -32,6 +33,7 @@ TYPED_BYTES = 256 * 1024
 START_PATIENCE = 30.0
 STOP_PATIENCE = 10.0
 HOLD_PATIENCE = 10.0
+FINISH_PATIENCE = 10.0
 SWEEP_PATIENCE = 2.0
 TYPE_PATIENCE = 2.0
 PAGE = os.sysconf("SC_PAGESIZE")
@@ -50,10 +52,13 @@ class ProcessRunner:
 
     def __init__(self, folder: Path) -> None:
         self._folder = os.path.realpath(folder)
+        self._meter = Meter()
 
     def start(self, run_id: str, launch: Launch) -> None:
         """Start a run, and return when its program runs or could not be; one that was started already is left alone."""
         run = self._run(run_id)
+        if launch.terminal:
+            raise Invalid("A plain process has no terminal to draw on.", hint="Let the session run in tmux.")
         letter = _letter(launch)
         if _started(run) is not None:
             return
@@ -116,6 +121,27 @@ class ProcessRunner:
             raise deaf from None
         finally:
             os.close(file)
+
+    def finish(self, run_id: str) -> None:
+        """Let what was typed be the last: nothing can be typed any more, and the program reads the end of file."""
+        run = self._run(run_id)
+        with _wrapper_of(run) as wrapper:
+            if wrapper is None or not _exists(f"{run}/input"):
+                return
+            _send(wrapper, signal.SIGURG)
+            deadline = time.monotonic() + FINISH_PATIENCE
+            while not _gone(wrapper, 0.002) and _exists(f"{run}/input"):
+                if time.monotonic() > deadline:
+                    raise Unavailable(f"The input of run {run_id} does not end.", hint="Try it again, or stop it.")
+
+    def activity(self, run_id: str, *, memory: bool = False) -> Activity | None:
+        """Return what the processes of a run do, None if it is not alive; their memory is only taken if asked for."""
+        run = self._run(run_id)
+        wrapper = _holder(run)
+        if wrapper is None or wrapper <= 0:
+            self._meter.forget(run)
+            return None
+        return self._meter.read(run, wrapper, memory=memory)
 
     def stop(self, run_id: str) -> None:
         """End a run with all that it started; one that never started never will."""

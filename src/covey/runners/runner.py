@@ -25,8 +25,8 @@ class Runner(Protocol):
     def finish(self, run_id: str) -> None:
         """Let the run's input end, so that a program which has said all ends by itself; one that takes none is fine."""
 
-    def activity(self, run_id: str) -> Activity | None:
-        """Return what the processes of a run do, None if it is not alive."""
+    def activity(self, run_id: str, *, memory: bool = False) -> Activity | None:
+        """Return what the processes of a run do, None if it is not alive; memory, which costs most, only if asked."""
 
     def stop(self, run_id: str) -> None:
         """End a run with all that it started, first kindly and soon not; one that has not begun never will."""

@@ -27,7 +27,9 @@ LEFT_GRACE = 2.0
 WAIT_FOR_OTHER = 10.0
 """Seconds that another wrapper of the same run has to say that it began."""
 
-HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+FINISH = signal.SIGURG
+"""Close the input. A wrapper that does not know this one yet is not killed by it."""
+HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, FINISH)
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 INPUT_BYTES = 1 << 20
 NOT_STARTED = 127
@@ -83,7 +85,7 @@ def begin(folder: str, launch: Launch) -> Run | None:
     env[b"COVEY_RUN_FOLDER"] = folder.encode(errors="surrogateescape")
     output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     errors = os.open("errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if apart else output
-    source = open_typed(stdin or b"") if typed else open_given(stdin)
+    source, kept = open_typed(stdin or b"") if typed else (open_given(stdin), None)
     if not note_start():
         return None
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -91,7 +93,7 @@ def begin(folder: str, launch: Launch) -> Run | None:
     os.close(source)
     if problem:
         write_if_possible("failure", problem)
-    return Run(pid, outputs=(output, errors))
+    return Run(pid, outputs=(output, errors), kept=kept)
 
 
 def note_start() -> bool:
@@ -115,17 +117,17 @@ def open_given(text: bytes | None) -> int:
     return given
 
 
-def open_typed(text: bytes) -> int:
-    """Return an input that holds a text and stays open for what is typed."""
+def open_typed(text: bytes) -> tuple[int, int]:
+    """Return an input that holds a text, and its other end: until that is closed it stays open for what is typed."""
     remove("input")
     os.mkfifo("input", 0o600)
     source = os.open("input", os.O_RDONLY | os.O_NONBLOCK)
-    kept = os.open("input", os.O_WRONLY | os.O_NONBLOCK)  # Never closed: the program sees no end of file.
+    kept = os.open("input", os.O_WRONLY | os.O_NONBLOCK)
     os.set_blocking(source, True)
     with contextlib.suppress(OSError):  # The user's pipes are over their limit: it stays at its usual size.
         fcntl.fcntl(kept, fcntl.F_SETPIPE_SZ, INPUT_BYTES)
     write_all(kept, text)
-    return source
+    return source, kept
 
 
 def spawn(argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], files: tuple[int, ...]) -> tuple[int, bytes]:
@@ -190,10 +192,11 @@ def execute(argv: list[bytes], env: dict[bytes, bytes]) -> NoReturn:
 class Run:
     """The program and everything that it started, all of it below this process."""
 
-    def __init__(self, pid: int, outputs: tuple[int, int]) -> None:
+    def __init__(self, pid: int, outputs: tuple[int, int], kept: int | None) -> None:
         self.pid = pid
         self.code: int | None = None if pid else NOT_STARTED
         self._outputs = outputs
+        self._kept = kept
         self._deadline: float | None = None
         self._kills = 0
 
@@ -209,11 +212,13 @@ class Run:
                 stand_still()
             elif heard == signal.SIGUSR2 and self._deadline is None:
                 go_on()
+            elif heard == FINISH:
+                self._close_input()
 
     def finish(self) -> None:
         """Say how the run ended, after its last output is on the disk."""
         remove("held")
-        remove("input")
+        self._close_input()
         for file in self._outputs:
             with contextlib.suppress(OSError):
                 os.fsync(file)
@@ -230,6 +235,13 @@ class Run:
                 return True
             if pid == self.pid:
                 self.code = os.waitstatus_to_exitcode(status)
+
+    def _close_input(self) -> None:
+        """Let nobody type any more, and the program read the end of file after what was typed."""
+        remove("input")
+        if self._kept is not None:
+            os.close(self._kept)
+            self._kept = None
 
     def _end(self, grace: float) -> None:
         self._deadline = time.monotonic() + grace

@@ -11,7 +11,21 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from covey.core import alerts, fleet, fold, leases, mail, merges, runs, scheduling, sessions, tasks
+from covey.core import (
+    alerts,
+    fleet,
+    fold,
+    leases,
+    mail,
+    merges,
+    permits,
+    questions,
+    runs,
+    scheduling,
+    sessions,
+    spending,
+    tasks,
+)
 from covey.core.events import KINDS, Payload
 
 R = TypeVar("R")
@@ -147,6 +161,9 @@ READINGS = Table("readings", mail.Reading, ("message", "reader"))
 MERGES = Table("merges", merges.Merge, ("id",))
 RUNS = Table("runs", runs.Run, ("id",))
 FLEET = Table("fleet", fleet.Fleet, ("id",))
+QUESTIONS = Table("questions", questions.Question, ("id",))
+PERMITS = Table("permits", permits.Permit, ("id",))
+SPENDS = Table("spends", spending.Spend, ("run", "model", "day"))
 ALERTS = Table("alerts", alerts.Alert, ("id",))
 COUNTS = Table("counts", fold.CountRow, ("status",))
 IDS = Table("ids", fold.IdRow, ("prefix",))
@@ -164,6 +181,9 @@ FOLDED: dict[str, Table[Any]] = {
         MERGES,
         RUNS,
         FLEET,
+        QUESTIONS,
+        PERMITS,
+        SPENDS,
         ALERTS,
         COUNTS,
         IDS,

@@ -1,0 +1,190 @@
+"""What runs cost: money and tokens, by model and day; the sums never count anything twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from covey.core.signals import Spent, Total, Usage
+
+UNKNOWN = ""
+"""The model of an agent that does not name one."""
+MILLION = 1_000_000
+DIGITS = 9
+"""Digits behind the point of a dollar that are kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """Dollars for a million tokens of a model."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+
+    def of(self, usage: Usage) -> float:
+        """Return the dollars that these tokens cost."""
+        whole = (
+            usage.input * self.input
+            + usage.output * self.output
+            + usage.cache_read * self.cache_read
+            + usage.cache_write * self.cache_write
+        )
+        return round(whole / MILLION, DIGITS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spend:
+    """What one run spent on one model on one day."""
+
+    run: str
+    model: str
+    day: str
+    session: str
+    task: str
+    agent: str
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+    """Tokens of which nobody knows what they cost; their cost is not in `cost`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """This much of a model a run has used since it was last counted, on this day."""
+
+    model: str
+    day: str
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+
+@dataclass
+class Bill:
+    """What a run has said of its spending so far; made again from its output whenever it is lost."""
+
+    calls: dict[str, Spent] = field(default_factory=dict)
+    totals: dict[str, Total] = field(default_factory=dict)
+
+    def take(self, signal: Spent | Total) -> None:
+        """Take one word about spending in; of the same call or model, the last one counts."""
+        model = signal.model or UNKNOWN
+        if isinstance(signal, Total):
+            self.totals[model] = signal
+            for name in [name for name, call in self.calls.items() if (call.model or UNKNOWN) == model]:
+                del self.calls[name]
+        else:
+            self.calls[signal.call] = signal
+
+    def by_model(self, prices: Mapping[str, Price], before: Mapping[str, Used], agent_model: str) -> dict[str, Used]:
+        """Return what the run used of each model; `before`: what earlier runs of the same conversation did.
+
+        A model that the agent does not name is the one that it was told to use.
+        """
+        used: dict[str, Used] = {}
+        for model, total in self.totals.items():
+            name = model or agent_model
+            all_of_it = priced(total.usage, total.cost, prices.get(name))
+            used[name] = all_of_it - before.get(name, Used()) if total.whole else all_of_it
+        for call in self.calls.values():
+            name = call.model or agent_model
+            used[name] = used.get(name, Used()) + priced(call.usage, call.cost, prices.get(name))
+        return used
+
+    def largest_call(self, prices: Mapping[str, Price], agent_model: str) -> Used:
+        """Return the most that one call has cost, as far as single calls are known."""
+        calls = [priced(call.usage, call.cost, prices.get(call.model or agent_model)) for call in self.calls.values()]
+        return max(calls, key=lambda used: (used.cost, used.usage.tokens), default=Used())
+
+
+@dataclass(frozen=True)
+class Used:
+    """Tokens, dollars, and tokens without a price."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost: float = 0.0
+    unpriced: int = 0
+
+    def __add__(self, other: Used) -> Used:
+        return Used(self.usage + other.usage, round(self.cost + other.cost, DIGITS), self.unpriced + other.unpriced)
+
+    def __sub__(self, other: Used) -> Used:
+        """Return what is more than the other, never less than nothing."""
+        mine, theirs = self.usage, other.usage
+        usage = Usage(
+            max(mine.input - theirs.input, 0),
+            max(mine.output - theirs.output, 0),
+            max(mine.cache_read - theirs.cache_read, 0),
+            max(mine.cache_write - theirs.cache_write, 0),
+        )
+        cost = max(round(self.cost - other.cost, DIGITS), 0.0)
+        return Used(usage, cost, max(self.unpriced - other.unpriced, 0))
+
+    @property
+    def tokens(self) -> int:
+        """Return all tokens together."""
+        return self.usage.tokens
+
+
+def priced(usage: Usage, cost: float | None, price: Price | None) -> Used:
+    """Return tokens with their cost: the agent's own word first, then the price list, else unknown."""
+    if cost is not None:
+        return Used(usage, round(cost, DIGITS))
+    if price is not None:
+        return Used(usage, price.of(usage))
+    return Used(usage, unpriced=usage.tokens)
+
+
+def whole(used: Iterable[Used]) -> Used:
+    """Return the sum."""
+    total = Used()
+    for each in used:
+        total += each
+    return total
+
+
+def used_in(spends: Iterable[Spend]) -> dict[str, Used]:
+    """Return what rows say was used of each model."""
+    found: dict[str, Used] = {}
+    for row in spends:
+        usage = Usage(row.input, row.output, row.cache_read, row.cache_write)
+        found[row.model] = found.get(row.model, Used()) + Used(usage, row.cost, row.unpriced)
+    return found
+
+
+def counted(model: str, day: str, now: Used, before: Used) -> Counted | None:
+    """Return what is new since it was last counted, None if nothing is."""
+    new = now - before
+    if new == Used():
+        return None
+    return Counted(
+        model=model,
+        day=day,
+        input=new.usage.input,
+        output=new.usage.output,
+        cache_read=new.usage.cache_read,
+        cache_write=new.usage.cache_write,
+        cost=new.cost,
+        unpriced=new.unpriced,
+    )
+
+
+def add(row: Spend, event: Counted) -> Spend:
+    """Return a row with what an event counted besides."""
+    return replace(
+        row,
+        input=row.input + event.input,
+        output=row.output + event.output,
+        cache_read=row.cache_read + event.cache_read,
+        cache_write=row.cache_write + event.cache_write,
+        cost=round(row.cost + event.cost, DIGITS),
+        unpriced=row.unpriced + event.unpriced,
+    )
