@@ -47,5 +47,5 @@ docs: setup ## Write docs/reference again from the code
 	$(if $(REFERENCE),$(PYTHON) $(REFERENCE))
 
 clean: ## Remove .venv and every cache
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	rm -rf .cache .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
 	find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
