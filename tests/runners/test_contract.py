@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covey.core.launches import Launch, Observation
+from covey.core.launches import Activity, Launch, Observation
 from covey.errors import CoveyError, Invalid, Refused, TooLarge
 from tests.runners.places import RUNNERS, Place, alive, children, program, python, read_on, shell, state
 from tests.serving import wait_until
@@ -434,6 +435,114 @@ def test_lines_typed_at_once_stay_whole_and_too_much_is_refused_whole(place: Pla
     assert sorted(place.text("run-1").splitlines()) == sorted(taken)
 
 
+# Finishing
+
+
+def test_a_finished_input_ends_after_what_was_typed_and_takes_no_more(place: Place, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    place.start("run-1", shell(f"while [ ! -e {gate} ]; do sleep 0.01; done; cat; exit 3", typed=True))
+    place.runner.type("run-1", "one")
+    place.runner.type("run-1", "two")
+    place.another().finish("run-1")
+    place.runner.finish("run-1")
+    with pytest.raises(Refused, match="takes no input"):
+        place.runner.type("run-1", "three")
+    assert place.runner.look("run-1").alive
+    gate.touch()
+    assert place.ended("run-1").code == 3
+    assert place.text("run-1") == "one\ntwo\n"
+    place.runner.finish("run-1")
+
+
+def test_a_finish_of_what_takes_no_input_changes_nothing(place: Place) -> None:
+    place.runner.finish("run-0")
+    place.start("run-1", shell(FOREVER))
+    place.runner.finish("run-1")
+    place.says("run-1", "here")
+    assert place.runner.look("run-1").alive
+
+
+def test_a_held_run_can_be_finished(place: Place) -> None:
+    place.start("run-1", shell("cat; exit 3", typed=True))
+    place.runner.hold("run-1", on=True)
+    place.runner.finish("run-1")
+    assert place.runner.look("run-1").held
+    place.runner.hold("run-1", on=False)
+    assert place.ended("run-1").code == 3
+
+
+# What its processes do
+
+
+def test_a_run_that_is_not_alive_does_nothing(place: Place) -> None:
+    assert place.runner.activity("run-1") is None
+    place.start("run-1", shell("exit 0"))
+    place.ended("run-1")
+    assert place.runner.activity("run-1") is None
+
+
+def doing(place: Place, *, memory: bool = False) -> Activity:
+    found = place.runner.activity("run-1", memory=memory)
+    assert found is not None
+    return found
+
+
+def test_processes_of_a_run_are_counted_wherever_they_hide(place: Place) -> None:
+    place.start("run-1", shell("sleep 1000 & setsid sleep 1000 & (setsid sleep 1000 &); wait"))
+    wait_until(lambda: doing(place).processes == 4, "four processes")
+    assert doing(place).memory == 0
+    assert 100_000 < doing(place, memory=True).memory < 100_000_000
+    place.runner.stop("run-1")
+
+
+BURN = "import time\nwhile time.process_time() < 0.2: pass"
+IGNORE = "import signal, subprocess, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN);"
+
+
+@pytest.mark.parametrize("setup", ["import subprocess, sys;", IGNORE])
+def test_processor_time_grows_with_work_and_never_shrinks_when_a_process_ends(
+    place: Place, tmp_path: Path, setup: str
+) -> None:
+    script = f"""
+{setup}import os, time
+for n in range(3):
+    while not os.path.exists(f"{tmp_path}/{{n}}"): time.sleep(0.01)
+    subprocess.Popen([sys.executable, "-I", "-S", "-c", {BURN!r}]).wait()
+    print(n, flush=True)
+time.sleep(1000)
+"""
+    place.start("run-1", python(script))
+    times = [doing(place).cpu]
+    for n in range(3):
+        (tmp_path / str(n)).touch()
+        while f"{n}\n" not in place.text("run-1"):
+            times.append(doing(place).cpu)
+        times.append(doing(place).cpu)
+    assert times == sorted(times)
+    if setup != IGNORE:  # What nobody waited for is known as far as it was seen.
+        assert times[-1] - times[0] >= 0.5
+
+
+def test_open_connections_of_a_run_are_counted(place: Place, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        script = f"""
+import os, socket, time
+other = socket.create_server(("127.0.0.1", 0))
+held = [socket.create_connection(("127.0.0.1", {port})) for _ in range(2)]
+os.fork()
+print("here", flush=True)
+while not os.path.exists("{tmp_path}/gate"): time.sleep(0.01)
+held.clear()
+time.sleep(1000)
+"""
+        place.start("run-1", python(script))
+        place.says("run-1", "here\nhere")
+        assert doing(place).connections == 2
+        (tmp_path / "gate").touch()
+        wait_until(lambda: doing(place).connections == 0, "that they are closed")
+
+
 # Standing still
 
 
@@ -497,7 +606,9 @@ LAUNCHES = [
     shell("sleep 1000 & setsid sleep 1000 & exit 1"),
     program("no-such-program"),
 ]
-VERBS = st.sampled_from(["start", "start", "look", "output", "type", "stop", "hold", "go on", "forget", "anew", "kill"])
+VERBS = st.sampled_from(
+    ["start", "start", "look", "output", "type", "finish", "stop", "hold", "go on", "forget", "anew", "kill"]
+)
 
 
 @pytest.mark.parametrize("kind", sorted(RUNNERS))
@@ -534,9 +645,12 @@ def ask(place: Place, verb: str, run: str, launch: Launch) -> None:
             place.runner.output(run, 0)
         case "type":
             place.runner.type(run, "hello")
+        case "finish":
+            place.runner.finish(run)
+            place.runner.activity(run)
         case "stop":
             place.runner.stop(run)
-        case "hold" | "go on":
+        case "hold" | "go_on":
             place.runner.hold(run, on=verb == "hold")
         case "forget":
             place.runner.forget(run)

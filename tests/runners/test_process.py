@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from covey.core.launches import Observation
-from covey.errors import Unavailable
-from covey.runners import process
+from covey.errors import Invalid, Unavailable
+from covey.runners import activity, process
 from covey.runners.process import ProcessRunner
 from tests.runners.places import Place, alive, python, shell, state
 from tests.serving import wait_until
@@ -233,6 +233,31 @@ def test_a_wrapper_is_deaf_to_what_a_terminal_sends(here: Place) -> None:
     here.says("run-1", "here")
     here.runner.type("run-1", "go")
     assert here.ended("run-1").code == 3
+
+
+def test_a_program_that_draws_is_refused(here: Place) -> None:
+    with pytest.raises(Invalid, match="no terminal"):
+        here.start("run-1", shell("true", terminal=True))
+    assert not here.runner.look("run-1").known
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_activity_is_the_same_on_a_kernel_that_does_not_list_children(
+    here: Place, monkeypatch: pytest.MonkeyPatch, listed: bool
+) -> None:
+    monkeypatch.setattr(activity, "_kernel_lists_children", lambda: listed)
+    here.start("run-1", shell("(setsid sleep 1000 &); sleep 1000 & echo here; wait"))
+    wait_until(lambda: (found := here.runner.activity("run-1")) is not None and found.processes == 3, "three of them")
+
+
+def test_an_input_that_does_not_end_is_said_so(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "FINISH_PATIENCE", 0.1)
+    here.start("run-1", shell("exec cat", typed=True))
+    os.kill(wrapper_of(here, "run-1"), signal.SIGSTOP)
+    with pytest.raises(Unavailable, match="does not end"):
+        here.runner.finish("run-1")
+    os.kill(wrapper_of(here, "run-1"), signal.SIGCONT)
+    assert here.ended("run-1").code == 0
 
 
 def test_orphans_are_buried_while_the_run_goes_on(here: Place) -> None:

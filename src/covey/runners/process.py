@@ -138,7 +138,7 @@ class ProcessRunner:
         """Return what the processes of a run do, None if it is not alive; their memory is only taken if asked for."""
         run = self._run(run_id)
         wrapper = _holder(run)
-        if wrapper is None or wrapper <= 0:
+        if wrapper is None or wrapper <= 0 or _exists(f"{run}/rc"):  # What is noted as ended, has.
             self._meter.forget(run)
             return None
         return self._meter.read(run, wrapper, memory=memory)
