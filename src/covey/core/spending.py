@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from covey.core.signals import Spent, Total, Usage
@@ -12,6 +13,8 @@ UNKNOWN = ""
 MILLION = 1_000_000
 DIGITS = 9
 """Digits behind the point of a dollar that are kept."""
+MOST = 2**50
+"""More tokens, or dollars, than anybody can mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +178,45 @@ def counted(model: str, day: str, now: Used, before: Used) -> Counted | None:
         cost=new.cost,
         unpriced=new.unpriced,
     )
+
+
+def news(model: str, day: str, now: Used, rows: Sequence[Spend]) -> list[Counted]:
+    """Return what makes the rows of a run and model say what is known now, none of them ever less than nothing.
+
+    Who reads a run's output again knows less than the rows for a while, and changes nothing. Tokens only grow; dollars
+    that were guessed too high, and tokens that have got a price since, are taken back from the days that have them.
+    """
+    said = used_in(rows).get(model, Used())
+    new = now - said
+    knows_all = said - Used(now.usage, said.cost, said.unpriced) == Used()
+    if not (knows_all or new.tokens):
+        return []
+    unpriced, cost = min(new.unpriced, new.tokens), new.cost
+    if knows_all and now.unpriced <= said.unpriced:
+        unpriced, cost = now.unpriced - said.unpriced, round(now.cost - said.cost, DIGITS)
+    more = Used(new.usage, max(cost, 0.0), max(unpriced, 0))
+    event = counted(model, day, more, Used())
+    return [*([] if event is None else [event]), *_taken_back(rows, -min(cost, 0.0), -min(unpriced, 0))]
+
+
+def _taken_back(rows: Sequence[Spend], cost: float, unpriced: int) -> list[Counted]:
+    """Return the events that take dollars and tokens without a price back, from the newest day on."""
+    events: list[Counted] = []
+    for row in sorted(rows, key=lambda row: row.day, reverse=True):
+        dollars, tokens = min(row.cost, cost), min(row.unpriced, unpriced)
+        if dollars or tokens:
+            events.append(Counted(model=row.model, day=row.day, cost=-dollars, unpriced=-tokens))
+        cost, unpriced = round(cost - dollars, DIGITS), unpriced - tokens
+    return events
+
+
+def sane(used: Used) -> Used:
+    """Return what an agent says that it used, without what no agent can have used."""
+    usage = Usage(*(min(max(count, 0), MOST) for count in (
+        used.usage.input, used.usage.output, used.usage.cache_read, used.usage.cache_write
+    )))  # fmt: skip
+    cost = min(max(used.cost, 0.0), float(MOST)) if math.isfinite(used.cost) else 0.0
+    return Used(usage, cost, min(max(used.unpriced, 0), usage.tokens))
 
 
 def add(row: Spend, event: Counted) -> Spend:

@@ -1,0 +1,205 @@
+"""What runs cost: whatever is repeated or read again, the rows add up to what was truly used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from covey.core.signals import Spent, Total, Usage
+from covey.core.spending import Bill, Price, Spend, Used, add, news, priced, sane, used_in, whole
+
+OPUS, HAIKU = "opus", "haiku"
+PRICES = {HAIKU: Price(input=1.0, output=5.0, cache_read=0.1, cache_write=1.25)}
+usages = st.builds(Usage, *[st.integers(0, 5000)] * 4)
+
+
+@dataclass
+class Rows:
+    """The rows of one run, written as the App writes them."""
+
+    run: str = "run-1"
+    rows: dict[tuple[str, str], Spend] = field(default_factory=dict)
+    events: int = 0
+
+    def count(self, used: dict[str, Used], day: str) -> None:
+        """Write what is new."""
+        for model, now in used.items():
+            for event in news(model, day, now, [row for row in self.rows.values() if row.model == model]):
+                self.events += 1
+                key = (model, event.day)
+                blank = Spend(run=self.run, model=model, day=event.day, session="ada", task="T-1", agent="claude")
+                self.rows[key] = row = add(self.rows.get(key, blank), event)
+                values = (row.input, row.output, row.cache_read, row.cache_write, row.cost, row.unpriced)
+                assert min(values) >= 0, "a row says less than nothing"
+
+    def used(self) -> dict[str, Used]:
+        """Return what the rows say, without models of which they say nothing."""
+        return {model: used for model, used in used_in(self.rows.values()).items() if used != Used()}
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a run says of its spending, and what it truly spent."""
+
+    words: list[Spent | Total]
+    truth: dict[str, Used]
+
+
+def own(usage: Usage) -> float:
+    """Return what the agent says that tokens cost: less than the price list does, so that guesses are too high."""
+    return round(usage.tokens * 1e-7, 9)
+
+
+@st.composite
+def stories(draw: st.DrawFn, *, before: dict[str, Usage] | None = None, through: bool = False) -> Story:
+    """Draw calls of two models, partial words about them, and totals now and then; `through`: also at the end."""
+    words: list[Spent | Total] = []
+    calls: dict[str, dict[str, Usage]] = {OPUS: {}, HAIKU: {}}
+    told: dict[str, Usage] = {}
+    knows = draw(st.booleans())
+
+    def total(model: str) -> Total:
+        told[model] = whole(Used(each) for each in calls[model].values()).usage
+        all_of_it = told[model] + (before or {}).get(model, Usage())
+        return Total(all_of_it, model, own(all_of_it) if knows else None, whole=before is not None)
+
+    for number in range(draw(st.integers(0, 8))):
+        model = draw(st.sampled_from([OPUS, HAIKU]))
+        if calls[model] and draw(st.integers(0, 3)) == 0:
+            words.append(total(model))
+            continue
+        usage = draw(usages)
+        if draw(st.booleans()):
+            words.append(Spent(f"call-{number}", replace(usage, output=usage.output // 2), model))
+        words += [Spent(f"call-{number}", usage, model)] * draw(st.integers(1, 2))
+        calls[model][f"call-{number}"] = usage
+    if through:
+        words += [total(model) for model in calls if calls[model]]
+    return Story(words, _truth(calls, told, knows=knows, before=before or {}))
+
+
+def _truth(
+    calls: dict[str, dict[str, Usage]], told: dict[str, Usage], *, knows: bool, before: dict[str, Usage]
+) -> dict[str, Used]:
+    truth: dict[str, Used] = {}
+    for model, each in calls.items():
+        usage = whole(Used(one) for one in each.values()).usage
+        first = told.get(model, Usage())
+        then = (Used(usage) - Used(first)).usage
+        earlier = before.get(model, Usage())
+        cost = round(own(first + earlier) - own(earlier), 9) if knows and model in told else None
+        later = whole(priced(one, None, PRICES.get(model)) for one in _after(each, first))
+        assert later.usage == then
+        truth[model] = priced(first, cost, PRICES.get(model)) + later
+    return {model: used for model, used in truth.items() if used != Used()}
+
+
+def _after(calls: dict[str, Usage], first: Usage) -> list[Usage]:
+    """Return the calls that are not among the first ones, which together used this much."""
+    rest, seen = list(calls.values()), Usage()
+    while seen != first:
+        seen += rest.pop(0)
+    return rest
+
+
+def tell(rows: Rows, story: Story, often: list[bool], before: dict[str, Used], day: str = "2026-01-01") -> None:
+    """Take a story in, counting in between as often as it is told to, and once at the end."""
+    bill = Bill()
+    for word, now in zip(story.words, often, strict=False):
+        bill.take(word)
+        if now:
+            rows.count(bill.by_model(PRICES, before, OPUS), day)
+    for word in story.words[len(often) :]:
+        bill.take(word)
+    rows.count(bill.by_model(PRICES, before, OPUS), day)
+
+
+looks = st.lists(st.booleans(), max_size=30)
+
+
+@given(stories(), st.lists(looks, min_size=1, max_size=4))
+def test_the_rows_add_up_however_often_the_output_is_read_again_and_counted_in_between(
+    story: Story, readings: list[list[bool]]
+) -> None:
+    rows = Rows()
+    for number, often in enumerate(readings, 1):
+        tell(rows, story, often, {}, f"2026-01-{number:02}")
+        assert rows.used() == story.truth
+    events = rows.events
+    tell(rows, story, [], {}, "2026-02-01")
+    assert rows.events == events, "something was counted twice"
+
+
+@given(st.data())
+def test_totals_of_a_whole_conversation_add_up_over_its_runs(data: st.DataObject) -> None:
+    before: dict[str, Usage] = {}
+    rows: list[Rows] = []
+    for number in range(data.draw(st.integers(1, 4))):
+        story = data.draw(stories(before=before, through=True))
+        rows.append(Rows(f"run-{number}"))
+        earlier = whole_of([used_in(each.rows.values()) for each in rows[:-1]])
+        tell(rows[-1], story, data.draw(looks), earlier)
+        for model, used in story.truth.items():
+            before[model] = before.get(model, Usage()) + used.usage
+        assert {model: used.usage for model, used in rows[-1].used().items() if used.tokens} == {
+            model: used.usage for model, used in story.truth.items() if used.tokens
+        }
+    spent = whole_of([each.used() for each in rows])
+    assert {model: used.usage for model, used in spent.items() if used.tokens} == {
+        model: usage for model, usage in before.items() if usage.tokens
+    }
+
+
+def whole_of(parts: list[dict[str, Used]]) -> dict[str, Used]:
+    """Return what several runs used together."""
+    found: dict[str, Used] = {}
+    for part in parts:
+        for model, used in part.items():
+            found[model] = found.get(model, Used()) + used
+    return found
+
+
+def test_a_resumed_conversation_costs_what_its_last_total_says() -> None:
+    """As Claude Code says it: 0.005, 0.010, 0.015 over three runs, the total of all that came before in each."""
+    runs: list[Rows] = []
+    for number in (1, 2, 3):
+        rows = Rows(f"run-{number}")
+        earlier = whole_of([each.used() for each in runs])
+        total = Total(Usage(1000 * number, 50 * number), OPUS, 0.005 * number, whole=True)
+        tell(rows, Story([Spent("call", Usage(1000, 50), OPUS), total], {}), [True, True], earlier)
+        runs.append(rows)
+    assert [each.used()[OPUS] for each in runs] == [Used(Usage(1000, 50), 0.005)] * 3
+
+
+def test_tokens_without_a_price_are_no_longer_so_when_the_agent_says_what_they_cost() -> None:
+    rows = Rows()
+    rows.count({OPUS: Used(Usage(100, 10), 0.0, 110)}, "2026-01-01")
+    rows.count({OPUS: Used(Usage(200, 20), 0.0, 220)}, "2026-01-02")
+    assert rows.used()[OPUS].unpriced == 220
+    rows.count({OPUS: Used(Usage(200, 20), 0.5)}, "2026-01-03")
+    assert rows.used() == {OPUS: Used(Usage(200, 20), 0.5)}
+    assert {row.day: row.cost for row in rows.rows.values() if row.cost} == {"2026-01-03": 0.5}
+
+
+def test_a_guess_that_was_too_high_is_taken_back_from_the_days_that_have_it() -> None:
+    rows = Rows()
+    rows.count({HAIKU: Used(Usage(100), 0.3)}, "2026-01-01")
+    rows.count({HAIKU: Used(Usage(200), 0.6)}, "2026-01-02")
+    rows.count({HAIKU: Used(Usage(200), 0.2)}, "2026-01-02")
+    assert {row.day: row.cost for row in rows.rows.values()} == {"2026-01-01": 0.2, "2026-01-02": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        (Used(Usage(-5, 10), -1.0), Used(Usage(0, 10))),
+        (Used(Usage(1), float("nan")), Used(Usage(1))),
+        (Used(Usage(1), float("inf"), 99), Used(Usage(1), 0.0, 1)),
+        (Used(Usage(3, 4), 0.5, 7), Used(Usage(3, 4), 0.5, 7)),
+    ],
+)
+def test_what_no_agent_can_have_used_is_not_taken(said: Used, taken: Used) -> None:
+    assert sane(said) == taken
