@@ -149,7 +149,7 @@ class Config:
     log: Log = field(default_factory=Log)
 
     def default_agent(self) -> str:
-        """Return the agent of a session for which nobody names one: the one that is set, the only one declared, claude."""
+        """Return the agent of sessions that name none: the one that is set, the only one declared, or claude."""
         if self.sessions.agent:
             return self.sessions.agent
         return next(iter(self.agents)) if len(self.agents) == 1 else USUAL

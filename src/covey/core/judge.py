@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from covey.core.signals import Trouble
 from covey.core.tasks import Kind
 
 TAIL = 4000
@@ -27,6 +28,11 @@ class Evidence:
     """Why covey ended it, if covey did."""
     failed: str | None = None
     """What the agent itself said went wrong."""
+    trouble: Trouble | None = None
+    until: float | None = None
+    """When its provider will take requests again."""
+    speaks: bool = False
+    """Its agent always says how it ended."""
     result: str | None = None
     ahead: bool = False
     """Its branch has commits that main lacks."""
@@ -55,11 +61,42 @@ class Again:
     what: str
 
 
-Verdict = HandIn | Again
+@dataclass(frozen=True)
+class PutOff:
+    """No fault of the task: its session goes on with it later, when the trouble is over."""
+
+    what: str
+    trouble: Trouble
+    until: float | None = None
+    fresh: bool = False
+    """The conversation cannot be taken up again."""
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """The program ended without a word: it is started again, but not for ever."""
+
+    what: str
+
+
+Verdict = HandIn | Again | PutOff | Crashed
+
+ELSEWHERE = frozenset(
+    {Trouble.LIMIT, Trouble.OVERLOAD, Trouble.CONNECTION, Trouble.KEY, Trouble.CREDIT, Trouble.CORRUPT}
+)
+"""Troubles that are no fault of the task."""
+BROKEN = frozenset({Trouble.CORRUPT, Trouble.CONTEXT})
+"""Troubles after which a conversation cannot be taken up again."""
 
 
 def judge(evidence: Evidence) -> Verdict:
     """Say what a run that ended by itself came to."""
+    if evidence.stopped is None and evidence.trouble in ELSEWHERE and evidence.failed is not None:
+        assert evidence.trouble is not None
+        return PutOff(evidence.failed, evidence.trouble, evidence.until, evidence.trouble in BROKEN)
+    crash = _crash(evidence)
+    if crash is not None:
+        return Crashed(_story(crash, evidence))
     wrong = _wrong(evidence)
     if wrong is not None:
         return Again(_story(wrong, evidence))
@@ -68,16 +105,27 @@ def judge(evidence: Evidence) -> Verdict:
     return HandIn(evidence.head, evidence.result)
 
 
+def _crash(evidence: Evidence) -> str | None:
+    """Say how a program ended that did not end by itself."""
+    if evidence.stopped is not None or evidence.failed is not None:
+        return None
+    if evidence.speaks and evidence.result is not None:
+        return None  # it had said its last word; how it went after that proves nothing
+    if evidence.code is None:
+        return "The run was lost: nobody saw it end."
+    if evidence.code < 0:
+        return f"The agent was ended by signal {-evidence.code}."
+    if evidence.speaks:
+        return f"The agent ended without a word of its own, with exit code {evidence.code}."
+    return None
+
+
 def _wrong(evidence: Evidence) -> str | None:
     if evidence.stopped is not None:
         return evidence.stopped
     if evidence.failed is not None:
         return f"The agent gave up: {evidence.failed}"
-    if evidence.code is None:
-        return "The run was lost: nobody saw it end."
-    if evidence.code < 0:
-        return f"The agent was ended by signal {-evidence.code}."
-    if evidence.code > 0:
+    if evidence.code and not evidence.speaks:
         return f"The agent ended with exit code {evidence.code}."
     if evidence.kind is Kind.REPORT:
         return None if (evidence.result or "").strip() else "The run ended without a result."

@@ -1,0 +1,120 @@
+"""What a run has let us know so far: its signals, put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from covey.core import signals
+from covey.core.signals import Asks, Calls, Limited, Signal, Trouble
+from covey.core.spending import Bill
+
+SAID = 64_000
+"""Characters of what was said that are kept."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A use of a tool that has not ended, and since when."""
+
+    tool: str
+    about: str
+    since: float
+
+
+@dataclass
+class Heard:
+    """What a run has let us know; lost with us, and made again from its output. Times are the watcher's."""
+
+    said: str = ""
+    asks: Asks | None = None
+    """The question that it waits with."""
+    asked: float = 0.0
+    conversation: str | None = None
+    result: str | None = None
+    failed: str | None = None
+    trouble: Trouble | None = None
+    until: float | None = None
+    """When it can go on, as its provider named it."""
+    at: float | None = None
+    """When it last let us know anything."""
+    waits: float | None = None
+    """Since when it waits for its model."""
+    calls: dict[str, Call] = field(default_factory=dict)
+    last_call: tuple[str, str] | None = None
+    repeats: int = 0
+    """How often it has used the same tool for the same in a row."""
+    limited: Limited | None = None
+    """It was put off, and has not gone on since."""
+    limits: int = 0
+    """How often it was put off in all."""
+    compacts: float | None = None
+    compacted: int = 0
+    context: float | None = None
+    """How full its context is, 1.0 is full."""
+    bill: Bill = field(default_factory=Bill)
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether it has said all that it had to say, unless it is told more."""
+        return self.result is not None or self.failed is not None
+
+    def take(self, signal: Signal, at: float) -> None:
+        """Take one signal in; whatever comes after a question shows that it was answered."""
+        self.at = at
+        match signal:
+            case signals.Spent() | signals.Total():
+                self.bill.take(signal)
+                return
+            case signals.Context(used, window):
+                self.context = used / window if window > 0 else None
+                return
+            case signals.Conversation(name):
+                self.conversation = name
+                return
+            case _:
+                self.asks = None
+        match signal:
+            case signals.Said(text):
+                self.said = f"{self.said}{text}\n"[-SAID:]
+                self._goes_on()
+            case Asks():
+                self.asks, self.asked, self.waits = signal, at, None
+            case signals.Waits():
+                self.waits, self.result, self.failed, self.trouble = at, None, None, None
+            case Calls():
+                self._call(signal, at)
+            case signals.Called(name):
+                self.calls.pop(name, None)
+            case Limited():
+                self.limited, self.limits = signal, self.limits + 1
+            case signals.Compacts(on):
+                self.compacts = at if on else None
+                self.compacted += not on
+            case signals.Result(text):
+                self._end(result=text)
+            case signals.Failed(what, trouble, until):
+                self._end(failed=what, trouble=trouble, until=until)
+            case _:
+                self._goes_on()
+
+    def _call(self, call: Calls, at: float) -> None:
+        self._goes_on()
+        self.calls[call.id] = Call(call.tool, call.about, at)
+        now = (call.tool, call.about)
+        self.repeats = self.repeats + 1 if now == self.last_call else 1
+        self.last_call = now
+
+    def _goes_on(self) -> None:
+        self.waits, self.limited, self.compacts = None, None, None
+
+    def _end(
+        self,
+        *,
+        result: str | None = None,
+        failed: str | None = None,
+        trouble: Trouble | None = None,
+        until: float | None = None,
+    ) -> None:
+        self._goes_on()
+        self.calls.clear()
+        self.result, self.failed, self.trouble, self.until = result, failed, trouble, until

@@ -1,0 +1,104 @@
+"""How many runs of an agent there may be at once, and when the next may start: what its provider bears, and we do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from covey.core.signals import Trouble
+
+BURST = 15.0
+"""Seconds in which several refusals are one."""
+CALM = 60.0
+"""Seconds without a refusal after which one run more is tried."""
+CLOSED = {Trouble.KEY: 300.0, Trouble.CREDIT: 300.0}
+"""Troubles that every run of the agent would meet, and seconds until one tries again."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What is known of one agent's provider; times are the watcher's."""
+
+    limit: float | None = None
+    """The most runs at once; None as long as nothing was refused."""
+    cut: float | None = None
+    """When it was last lowered."""
+    grown: float | None = None
+    closed: float | None = None
+    """Until when nothing starts at all."""
+    why: str = ""
+    started: float | None = None
+    """When a run last started."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Why a run does not start now, and until when, if that is known."""
+
+    why: str
+    until: float | None = None
+    news: bool = False
+    """A person may want to know, if it lasts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What is there at the moment."""
+
+    at: float
+    running: int
+    """Runs of this agent."""
+    gap: float = 0.0
+    """Seconds between two starts."""
+    free: int | None = None
+    """Bytes of memory that are free; None if nobody knows."""
+    needs: int = 0
+    """Bytes that one more run takes."""
+    reserve: int = 0
+    """Bytes that stay free."""
+
+
+def refused(pace: Pace, at: float, running: int, trouble: Trouble, what: str, until: float | None = None) -> Pace:
+    """Return the pace after a provider refused one of `running` runs; `until`: when it takes requests again."""
+    if trouble in CLOSED or until is not None:
+        end = until if until is not None else at + CLOSED[trouble]
+        pace = replace(pace, closed=max(end, pace.closed or end), why=what)
+    if trouble not in (Trouble.LIMIT, Trouble.OVERLOAD) or (pace.cut is not None and at - pace.cut < BURST):
+        return pace
+    before = running if pace.limit is None else min(pace.limit, max(running, 1))
+    return replace(pace, limit=max(before / 2, 1.0), cut=at, grown=at, why=what)
+
+
+def calm(pace: Pace, at: float, running: int) -> Pace:
+    """Return the pace after some time has passed: one run more for every calm minute in which the limit was used."""
+    if pace.closed is not None and at >= pace.closed:
+        pace = replace(pace, closed=None)
+    if pace.limit is None or pace.grown is None or at - pace.grown < CALM:
+        return pace
+    if running + 1 < pace.limit:
+        return replace(pace, limit=None, cut=None, grown=None, why="")  # nothing has come near it for a while
+    return replace(pace, limit=pace.limit + 1, grown=at)
+
+
+def began(pace: Pace, at: float) -> Pace:
+    """Return the pace after a run has started."""
+    return replace(pace, started=at)
+
+
+def why_wait(pace: Pace, load: Load) -> Wait | None:
+    """Say why no run starts now, None if one may."""
+    if pace.closed is not None and load.at < pace.closed:
+        return Wait(pace.why, pace.closed, news=True)
+    if pace.limit is not None and load.running >= max(int(pace.limit), 1):
+        return Wait(f"{load.running} runs are as many as its provider bears at the moment: {pace.why}")
+    if load.free is not None and load.running > 0 and load.free - load.needs < load.reserve:
+        free, needs = load.free // 1024**2, load.needs // 1024**2
+        return Wait(f"{free} MiB of memory are free, and one more run takes about {needs} MiB", news=True)
+    if pace.started is not None and load.at - pace.started < load.gap:
+        return Wait("starts are staggered", pace.started + load.gap)
+    return None
+
+
+def backoff(failures: int, first: float, most: float, chance: float) -> float:
+    """Return the seconds to wait after so many failures in a row; `chance`, from 0 to 1, spreads them by a fifth."""
+    whole = min(first * 2.0 ** min(max(failures - 1, 0), 32), most)
+    return min(whole * (0.9 + 0.2 * chance), most)

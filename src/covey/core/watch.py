@@ -1,0 +1,227 @@
+"""The watchdog's judgement of a run: one verdict with its evidence, from all that can be seen of it together.
+
+Nothing is ended for silence alone: a run is stalled when it says nothing, no request of it is under way, no tool of it
+runs and nothing of it uses the processor, all of that for minutes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from covey.core.heard import Call
+from covey.core.sessions import State
+from covey.core.signals import Limited, Trouble
+
+FULL = 0.92
+"""How full a context is when it should be made shorter."""
+
+
+class Action(StrEnum):
+    """What the watchdog does about a verdict."""
+
+    NONE = "none"
+    NUDGE = "nudge"
+    """Tell it what it does not see."""
+    COMPACT = "compact"
+    """Let it make its conversation shorter."""
+    RESTART = "restart"
+    """End the run and take its conversation up again in another; no fault of the task."""
+    END = "end"
+    """End the run: a try that failed."""
+
+
+@dataclass(frozen=True)
+class Clue:
+    """One piece of evidence: where it comes from, what it says, and how many seconds old it is."""
+
+    source: str
+    text: str
+    age: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the watchdog thinks of a run."""
+
+    state: State
+    rule: str
+    """The rule that decided, in a few words."""
+    clues: tuple[Clue, ...] = ()
+    action: Action = Action.NONE
+    until: float | None = None
+    alert: bool = False
+    """A person should know, once."""
+
+    @property
+    def evidence(self) -> str:
+        """Return the evidence as one line."""
+        return "; ".join(f"{clue.text} ({age(clue.age)})" for clue in self.clues) or self.rule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """How many seconds the watchdog waits, and how many repetitions are too many."""
+
+    stalled: float = 300.0
+    request: float = 900.0
+    repeats: int = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signs:
+    """All that can be seen of a run at one moment; every time is one of the same clock."""
+
+    at: float
+    started: float
+    wall: float = 0.0
+    """The same moment in seconds since 1970."""
+    speaks: bool = False
+    """Its stream is structured: what it does not say, it does not do."""
+    said: float | None = None
+    """When its stream last said something."""
+    printed: float | None = None
+    """When its output last grew."""
+    worked: float | None = None
+    """When its processes last used the processor."""
+    processes: int = 1
+    connections: int = 0
+    waits: float | None = None
+    calls: tuple[Call, ...] = ()
+    repeats: int = 0
+    repeated: str = ""
+    asks: str | None = None
+    asked: float = 0.0
+    limited: Limited | None = None
+    limited_at: float = 0.0
+    compacts: float | None = None
+    context: float | None = None
+    over: bool = False
+    """It has said its last word."""
+    held: bool = False
+    nudged: int = 0
+    """At how many repetitions it was nudged last."""
+    squeezed: bool = False
+    """It was told to make its conversation shorter, and that is not over."""
+
+
+def judge(signs: Signs, patience: Patience) -> Verdict:
+    """Return the verdict on a run that is alive."""
+    for rule in (_held, _asks, _limited, _compacts, _repeats, _stalled, _full):
+        verdict = rule(signs, patience)
+        if verdict is not None:
+            return verdict
+    return Verdict(state=State.WORKING, rule="it works", clues=(_latest(signs),))
+
+
+def _held(signs: Signs, patience: Patience) -> Verdict | None:
+    if not signs.held:
+        return None
+    return Verdict(
+        state=State.PAUSED, rule="it was told to stand still", clues=(_clue(signs, "process", "held", None),)
+    )
+
+
+def _asks(signs: Signs, patience: Patience) -> Verdict | None:
+    if signs.asks is None:
+        return None
+    clue = _clue(signs, "stream", f"it asks: {signs.asks}", signs.asked)
+    return Verdict(state=State.NEEDS_YOU, rule="it waits for a person's word", clues=(clue,))
+
+
+def _limited(signs: Signs, patience: Patience) -> Verdict | None:
+    if signs.limited is None:
+        return None
+    said = signs.limited
+    clue = _clue(signs, "stream", said.what, signs.limited_at)
+    until = said.until if said.until is not None and said.until > signs.wall else None
+    return Verdict(
+        state=State.LIMITED, rule="its provider put it off, and it tries again by itself", clues=(clue,), until=until
+    )
+
+
+def _compacts(signs: Signs, patience: Patience) -> Verdict | None:
+    if signs.compacts is None or _quiet(signs) > patience.request:
+        return None
+    clue = _clue(signs, "stream", "it makes its conversation shorter", signs.compacts)
+    return Verdict(state=State.COMPACTING, rule="its context was full", clues=(clue,))
+
+
+def _repeats(signs: Signs, patience: Patience) -> Verdict | None:
+    if signs.repeats < patience.repeats:
+        return None
+    clue = _clue(signs, "stream", f"{signs.repeats} times in a row the same: {signs.repeated[:200]}", signs.said)
+    if signs.repeats >= 2 * patience.repeats:
+        rule = "it does the same again and again, and was told so"
+        return Verdict(state=State.STALLED, rule=rule, clues=(clue,), action=Action.END, alert=True)
+    if signs.nudged >= patience.repeats:
+        return None
+    return Verdict(state=State.WORKING, rule="it repeats itself", clues=(clue,), action=Action.NUDGE)
+
+
+def _stalled(signs: Signs, patience: Patience) -> Verdict | None:
+    quiet = _quiet(signs)
+    if signs.over or quiet < patience.stalled:
+        return None
+    call = min(signs.calls, key=lambda call: call.since, default=None)
+    if (call is not None or not signs.speaks) and signs.processes > 1:
+        what = f"its tool runs: {call.tool} {call.about[:200]}" if call else f"{signs.processes} processes of it live"
+        return Verdict(
+            state=State.WORKING,
+            rule="silent, and something of it runs",
+            clues=(_clue(signs, "process", what, call.since if call else None), _latest(signs)),
+        )
+    in_flight = signs.waits is not None or (not signs.speaks and signs.connections > 0)
+    clues = (_latest(signs), _clue(signs, "process", "no processor time was used", signs.worked))
+    if in_flight and quiet < patience.request:
+        asked = _clue(signs, "stream", "it waits for its model", signs.waits)
+        return Verdict(state=State.WORKING, rule="silent, with a request under way", clues=(asked, *clues))
+    if in_flight:
+        asked = _clue(signs, "stream", "its model does not answer", signs.waits)
+        return Verdict(
+            state=State.STALLED,
+            rule="a request has had no answer for too long",
+            clues=(asked, *clues),
+            action=Action.RESTART,
+            alert=True,
+        )
+    none = _clue(signs, "stream", "no request is under way and no tool runs", None)
+    rule = "no word, no request, no tool, no processor time"
+    return Verdict(state=State.STALLED, rule=rule, clues=(*clues, none), action=Action.END, alert=True)
+
+
+def _full(signs: Signs, patience: Patience) -> Verdict | None:
+    if signs.context is None or signs.context < FULL or signs.squeezed:
+        return None
+    clue = _clue(signs, "stream", f"its context is {signs.context:.0%} full", signs.said)
+    return Verdict(state=State.WORKING, rule="its context is nearly full", clues=(clue,), action=Action.COMPACT)
+
+
+def _quiet(signs: Signs) -> float:
+    """Return for how many seconds there has been no sign of life of any kind."""
+    seen = [each for each in (signs.said, signs.printed, signs.worked) if each is not None]
+    return max(signs.at - max([signs.started, *seen]), 0.0)
+
+
+def _latest(signs: Signs) -> Clue:
+    if signs.said is not None:
+        return _clue(signs, "stream", "it last said something", signs.said)
+    if signs.printed is not None:
+        return _clue(signs, "output", "it last printed something", signs.printed)
+    return _clue(signs, "process", "it was started", signs.started)
+
+
+def _clue(signs: Signs, source: str, text: str, since: float | None) -> Clue:
+    return Clue(source, text, max(signs.at - (signs.started if since is None else since), 0.0))
+
+
+def age(seconds: float) -> str:
+    """Return how long ago something was, for people."""
+    if seconds < 90:
+        return f"{seconds:.0f} s ago"
+    return f"{seconds / 60:.0f} min ago" if seconds < 5400 else f"{seconds / 3600:.1f} h ago"
+
+
+def trouble_of(verdict: Verdict) -> Trouble | None:
+    """Return which trouble a restart is due to: a model that does not answer is its provider's fault."""
+    return Trouble.CONNECTION if verdict.action is Action.RESTART else None
