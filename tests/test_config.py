@@ -8,6 +8,8 @@ import pytest
 
 from covey import config
 from covey.config import AgentSettings
+from covey.core.permits import Level
+from covey.core.spending import Price
 from covey.errors import Invalid
 
 
@@ -65,9 +67,23 @@ def test_the_agent_that_is_set_or_the_only_one_is_the_default() -> None:
     assert config.parse(one).default_agent() == "sh"
     assert config.parse('[sessions]\nagent = "zsh"\n' + one + two).default_agent() == "zsh"
     assert config.parse('[sessions]\nagent = "scripted"\n').default_agent() == "scripted"
-    for text in ("", one + two):
-        with pytest.raises(Invalid, match="Which agent shall work is not said"):
-            config.parse(text).default_agent()
+    for text in ("", one + two, '[agents.claude]\nmodel = "opus"\n'):
+        assert config.parse(text).default_agent() == "claude"
+
+
+def test_an_agent_that_covey_knows_may_have_another_program_arguments_and_model() -> None:
+    read = config.parse(
+        '[agents.claude]\nprogram = "/opt/claude"\narguments = ["--verbose"]\nmodel = "opus"\nenv = ["MY_KEY"]\n'
+    )
+    own = AgentSettings(env=("MY_KEY",), program="/opt/claude", arguments=("--verbose",), model="opus")
+    assert read.agents == {"claude": own}
+    assert read.declared() == {}, "it is no program of one's own"
+
+
+@pytest.mark.parametrize("besides", ['program = "x"', 'arguments = ["x"]'])
+def test_an_agent_has_a_command_or_changes_one_that_covey_knows(besides: str) -> None:
+    with pytest.raises(Invalid, match="line 1: sh has a command, and program or arguments besides"):
+        config.parse(f'[agents.sh]\ncommand = ["bash"]\n{besides}\n')
 
 
 # Ranges and words
@@ -91,6 +107,24 @@ def test_another_way_to_merge_is_named_with_its_line() -> None:
         ("sessions", "max", 0),
         ("sessions", "run_minutes", 0),
         ("sessions", "dead_after", 0),
+        ("sessions", "stagger", -2),
+        ("sessions", "free_memory", -1),
+        ("budget", "run", -1),
+        ("budget", "task", -0.5),
+        ("budget", "session", "nan"),
+        ("budget", "day", "inf"),
+        ("watch", "stalled_minutes", 0),
+        ("watch", "request_minutes", 0),
+        ("watch", "answer_minutes", 0),
+        ("watch", "backoff", -1),
+        ("watch", "backoff_most", -1),
+        ("watch", "crashes", 0),
+        ("watch", "crash_minutes", 0),
+        ("watch", "repeats", 1),
+        ("budget.tokens", "run", -1),
+        ("budget.tokens", "task", -1),
+        ("budget.tokens", "session", -1),
+        ("budget.tokens", "day", 10**16),
         ("merge", "check_minutes", 0),
         ("merge", "check_minutes", "inf"),
     ],
@@ -104,6 +138,55 @@ def test_a_number_out_of_its_range_is_named_with_its_line(table: str, name: str,
 def test_how_many_is_a_whole_number(name: str, value: str) -> None:
     with pytest.raises(Invalid, match=f"line 2: {name} must be a whole number"):
         config.parse(f"[sessions]\n{name} = {value}\n")
+
+
+@pytest.mark.parametrize(("name", "known"), [("runner", config.RUNNERS), ("permissions", tuple(Level))])
+def test_a_word_of_the_sessions_is_one_of_those_known(name: str, known: tuple[str, ...]) -> None:
+    for word in known:
+        assert getattr(config.parse(f'[sessions]\n{name} = "{word}"\n').sessions, name) == word
+    with pytest.raises(Invalid, match=f"line 2: {name} must be {' or '.join(known)}, not 'any'"):
+        config.parse(f'[sessions]\n{name} = "any"\n')
+
+
+def test_sessions_allow_a_list_of_commands() -> None:
+    assert config.parse('[sessions]\nallow = ["npm test"]\n').sessions.allow == ("npm test",)
+    with pytest.raises(Invalid, match="line 2: allow must be a list of texts"):
+        config.parse('[sessions]\nallow = "npm test"\n')
+
+
+# Budgets and prices
+
+
+def test_a_budget_is_money_and_tokens() -> None:
+    read = config.parse("[budget]\nrun = 2\nday = 50.5\n[budget.tokens]\ntask = 3_000_000\n").budget
+    assert read == config.Budget(run=2.0, day=50.5, tokens=config.Tokens(task=3_000_000))
+    assert config.Config().budget == config.Budget(), "nothing has a limit unless it is set"
+
+
+def test_tokens_are_whole() -> None:
+    with pytest.raises(Invalid, match=r"line 2: run must be a whole number, not 1\.5"):
+        config.parse("[budget.tokens]\nrun = 1.5\n")
+
+
+def test_a_model_has_a_price_for_each_kind_of_token() -> None:
+    text = '[prices."claude-sonnet-4.5"]\ninput = 3\noutput = 15\ncache_read = 0.3\ncache_write = 3.75\n'
+    price = Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
+    assert config.parse(text).prices == {"claude-sonnet-4.5": price}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[prices.sonnet]\ninput = "cheap"\n', "line 2: input must be a number, not 'cheap'"),
+        ("[prices.sonnet]\ninput = -1\n", "line 1: a price is between 0 and 1,000,000 dollars"),
+        ("[prices.sonnet]\ninput = nan\n", "line 1: a price is between 0 and 1,000,000 dollars"),
+        ("[prices.sonnet]\noutptu = 1\n", r"line 2: there is no setting outptu in \[prices.sonnet\]"),
+        ("[prices]\nsonnet = 3\n", r"line 2: \[sonnet\] is a table"),
+    ],
+)
+def test_a_price_that_makes_no_sense_is_named_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(Invalid, match=said):
+        config.parse(text)
 
 
 # Changes while covey runs

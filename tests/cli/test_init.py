@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from covey import config
-from covey.cli.init import proposed_check, toml
+from covey.cli.init import AGENTS, proposed_check, toml
+from covey.core.spending import Price
 from tests.cli.shell import Shell
 
 
@@ -36,7 +37,7 @@ def test_init_makes_settings_state_board_and_token(bare_shell: Shell) -> None:
     assert settings == replace(config.Config(), project=config.Project(main="trunk"))
 
 
-TABLE = re.compile(r"# (\[[a-z.]+\])")
+TABLE = re.compile(r"# (\[[a-zA-Z.\"]+\])")
 
 
 def test_the_settings_name_every_default(bare_shell: Shell) -> None:
@@ -45,7 +46,15 @@ def test_the_settings_name_every_default(bare_shell: Shell) -> None:
     lines = [line.removeprefix("# ") if " = " in line or TABLE.fullmatch(line) else line for line in text.splitlines()]
     read = config.parse("\n".join(lines))
     example = {"sh": config.AgentSettings(("bash", "{body_file}"))}
-    assert read == replace(config.Config(), project=config.Project(main="trunk"), agents=example)
+    defaults = replace(config.Config(), project=config.Project(main="trunk"), prices={"MODEL": Price()})
+    known = {name: agent for name, agent in read.agents.items() if name in AGENTS}
+    assert read == replace(defaults, agents=example | known)
+
+
+def test_only_agents_that_are_on_the_machine_are_proposed(tmp_path: Path) -> None:
+    assert not any(name in toml("main").replace(f"else {config.USUAL}", "") for name in AGENTS)
+    text = "\n".join(line.removeprefix("# ") for line in toml("main", None, ["codex", "aider"]).split("\n\n")[-8:])
+    assert "[agents.codex]" in text and "aider" not in text
 
 
 APPENDED = """
@@ -59,6 +68,18 @@ count = 2
 [agents.sh]
 command = ["bash", "{body_file}"]
 env = ["LANG"]
+
+[budget]
+day = 20
+
+[budget.tokens]
+run = 5_000_000
+
+[prices."some-model.1"]
+input = 3
+
+[watch]
+repeats = 9
 
 [merge]
 check = "make test"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import alerts, events, fleet, leases, mail, merges, runs, sessions, tasks
+from covey.core import alerts, events, fleet, leases, mail, merges, permits, questions, runs, sessions, tasks
 from covey.core.events import KINDS, NAMES, Event, Payload, digest
 from covey.core.fold import State
 from covey.store.rows import decode_payload, encode_payload
@@ -73,6 +73,8 @@ UNIONS = {
     "merge": merges.Event,
     "run": runs.Event,
     "fleet": fleet.Event,
+    "question": questions.Event,
+    "permit": permits.Event,
     "alert": alerts.Raised,
     "log": events.LogEvent,
     "daemon": events.DaemonEvent,
@@ -110,6 +112,7 @@ def test_an_event_of_a_later_covey_with_a_field_more_can_still_be_read(kind: str
 
 def _example(name: str) -> object:
     values = {"fence": 1, "resources": ["a"], "state": "idle", "to": "review", "blobs": 0, "size": 0, "outcome": "lost"}
+    values |= {"decision": "deny"}
     return values.get(name, 0 if name in ("events", "differences") else "x")
 
 

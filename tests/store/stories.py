@@ -13,10 +13,12 @@ from covey.app import fleet, runs
 from covey.app.app import VERBS, Answer, App, Principal
 from covey.app.verbs import Call, read_body
 from covey.config import Config
+from covey.core import fold, permits, questions, sessions, spending
 from covey.core.expiry import Instant
 from covey.core.judge import Again, HandIn, Verdict
 from covey.core.runs import Ending
 from covey.core.sessions import COVEY, Goal
+from covey.core.signals import Wants
 from covey.errors import CoveyError
 from covey.store import rows
 from covey.store.sqlite import SqliteStore
@@ -239,11 +241,81 @@ def _end(call: Call, luck: random.Random) -> None:
         runs.judged(call, now, verdict, 0)
 
 
-DEEDS: dict[str, Callable[[Call, random.Random], None]] = {"run.begin": _begin, "run.end": _end}
+def _spend(call: Call, luck: random.Random) -> None:
+    """Let a run use a model, with and without a price, today or tomorrow."""
+    found = call.tx.open_runs()
+    if not found:
+        return
+    run, free = luck.choice(found), luck.random() < 0.3
+    tokens = luck.randint(1, 10**6)
+    cost, unpriced = (0.0, tokens) if free else (luck.choice([0.1, 0.25, 1e-9]), 0)
+    day, model = luck.choice(["2023-11-14", "2023-11-15"]), luck.choice(["", "sonnet"])
+    event = spending.Counted(
+        model=model, day=day, input=tokens, output=7, cache_read=3, cache_write=luck.randint(0, 1),
+        cost=cost, unpriced=unpriced,
+    )  # fmt: skip
+    before = call.tx.get(rows.SPENDS, run.id, model, day)
+    after = spending.add(before or fold.spend_row(run, event), event)
+    if before is None:
+        call.tx.insert(rows.SPENDS, after)
+    else:
+        call.tx.update(rows.SPENDS, before, after)
+    call.tx.append(COVEY, run.id, event, run)
+
+
+def _attach(call: Call, luck: random.Random) -> None:
+    """Let a person take a conversation over, or give one back."""
+    for session in call.tx.run_sessions():
+        if luck.random() < 0.5:
+            event = sessions.Attached() if session.attached is None else sessions.GivenBack()
+            call.put_session(session, session.name, event, by="owner")
+
+
+def _ask(call: Call, luck: random.Random) -> None:
+    """Let somebody ask, and a person answer or not."""
+    seq = call.tx.next_seq
+    asked = questions.Asked(
+        session="ada", task=_some(luck, None, "T-1"), run=_some(luck, None, "run-1"), asks=_some(luck, "", "q1"),
+        wants=_some(luck, *Wants), text="Which?", tool="shell", about="npm test",
+        choices=_some(luck, (), ("a", "b")), until=_some(luck, None, call.tx.now + 60.5),
+    )  # fmt: skip
+    question = questions.first(f"question-{seq}", seq, asked, call.tx.now)
+    call.tx.insert(rows.QUESTIONS, question)
+    call.tx.append("ada", question.id, asked, question)
+    answered = questions.Answered(questions.Decision.ALWAYS, "Yes")
+    for event in _some(luck, [], [answered, questions.Told()], [questions.Expired()], [questions.Withdrawn("gone")]):
+        after = questions.apply(question, event, call.tx.now, "owner")
+        call.tx.update(rows.QUESTIONS, question, after)
+        call.tx.append("owner", question.id, event, after)
+        question = after
+
+
+def _permit(call: Call, luck: random.Random) -> None:
+    """Let a person grant something, and perhaps revoke it."""
+    seq = call.tx.next_seq
+    granted = permits.Granted(tool="shell", about="npm test")
+    permit = permits.first(f"permit-{seq}", seq, granted, call.tx.now, "owner")
+    call.tx.insert(rows.PERMITS, permit)
+    call.tx.append("owner", permit.id, granted, permit)
+    if luck.random() < 0.5:
+        after = permits.apply(permit, permits.Revoked(), call.tx.now, "owner")
+        call.tx.update(rows.PERMITS, permit, after)
+        call.tx.append("owner", permit.id, permits.Revoked(), after)
+
+
+DEEDS: dict[str, Callable[[Call, random.Random], None]] = {
+    "run.begin": _begin,
+    "run.end": _end,
+    "run.spend": _spend,
+    "session.attach": _attach,
+    "question.ask by run": _ask,
+    "permit.given": _permit,
+}
 """What the loops do, and no verb."""
 USUAL = [
     *("task.add", "task.claim", "task.handin", "merge.land") * 4,
-    *("task.add", "session.new", "session.start", "fleet.resume", *DEEDS) * 4,
+    *("task.add", "session.new", "session.start", "fleet.resume", "run.begin", "run.end") * 4,
+    *DEEDS,
     *STEPS,
     "silence",
 ]

@@ -254,9 +254,9 @@ def test_a_file_that_is_no_database_is_a_problem_and_no_traceback(tmp_path: Path
 
 def lead_back(path: Path) -> int:
     """Let an event in the middle of a page have the number 5, and the next one's data be no text; return its number."""
-    alter(path, "UPDATE events SET data = CAST(x'7bff7d' AS TEXT) WHERE seq BETWEEN 40 AND 60 AND seq % 2 = 1")
+    alter(path, "UPDATE events SET data = CAST(x'7bff7d' AS TEXT) WHERE seq BETWEEN 40 AND 126 AND seq % 2 = 1")
     data = bytearray(path.read_bytes())
-    for seq in range(40, 60, 2):
+    for seq in range(40, 126, 2):  # above, a number takes two bytes
         # A cell: its size, its number, the size of its header, then the types: of seq (none), of time (a float).
         found = [at for size in (9, 10, 11) for at in _all(data, bytes([seq, size, 0, 7]))]
         if len(found) == 1:

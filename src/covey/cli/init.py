@@ -6,9 +6,12 @@ import json
 import os
 import re
 import secrets
+import shutil
 from argparse import Namespace
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 from covey import config
 from covey.cli.client import Client
@@ -20,6 +23,9 @@ from covey.git.project import Project, find
 from covey.git.run import try_git
 from covey.store.lock import WriterLock
 from covey.store.sqlite import SqliteStore
+
+AGENTS = ("claude", "codex", "gemini", "opencode", "aider")
+"""The programs of the agents that covey knows; only those that are on this machine are proposed."""
 
 
 def _nothing(parser: Parser) -> None:
@@ -34,7 +40,8 @@ def init(args: Namespace, client: Client) -> None:
     if why is not None:
         raise Refused(why)
     check = proposed_check(project.root)
-    made = _begin(project, toml(main, check))
+    agents = [name for name in AGENTS if shutil.which(name)]
+    made = _begin(project, toml(main, check, agents))
     answer = {
         "project": project.name,
         "root": str(project.root),
@@ -42,6 +49,7 @@ def init(args: Namespace, client: Client) -> None:
         "config": str(project.root / config.FILE),
         "made": made,
         "check": check,
+        "agents": agents,
     }
     if args.json:
         print(json.dumps(answer))
@@ -50,7 +58,8 @@ def init(args: Namespace, client: Client) -> None:
     else:
         print(f"covey looks after {project.root} now (made: {', '.join(made)}).")
         found = f", for example {check!r}" if check else ""
-        print(f"  covey.toml                name your agent, and under [merge] a check that tests what lands{found}")
+        agent = f"your agent ({_either(agents)} found here)" if agents else "your agent (none that covey knows is here)"
+        print(f"  covey.toml                name {agent}, and under [merge] a check that tests what lands{found}")
         print('  covey run "A first task"  works on it until it has landed; a file TODO.md or tasks.jsonl does too')
         print("  covey task add, list      the board; covey up and covey status show it live")
 
@@ -114,28 +123,45 @@ def main_branch(project: Project) -> str:
     return named.stdout.decode().strip() if named.returncode == 0 else "main"
 
 
-def toml(main: str, check: str | None = None) -> str:
+def toml(main: str, check: str | None = None, agents: Sequence[str] = ()) -> str:
     """Return a covey.toml that says what can be set and what holds if it is not; only main is set."""
+    examples = {"agents": [*_AGENTS, *(line.format(agents[0]) for line in _KNOWN if agents)], "prices": _PRICES}
     lines = ["# Settings of covey. What is not set here has the value shown in its comment.", ""]
     defaults = config.Config()
     for table in fields(config.Config):
         settings = getattr(defaults, table.name)
-        if table.name == "agents":
-            lines += [*_AGENTS, ""]
+        if table.name in examples:
+            lines += [*examples[table.name], ""]
             continue
         set_here = table.name == "project"
-        lines += [f"# {(settings.__doc__ or '').strip()}", "[project]" if set_here else f"# [{table.name}]"]
+        inner: list[tuple[str, Any]] = []
+        lines += [f"# {_said(settings)}", "[project]" if set_here else f"# [{table.name}]"]
         for setting in fields(settings):
-            if (table.name, setting.name) == ("project", "main"):
+            if is_dataclass(getattr(settings, setting.name)):
+                inner.append((f"{table.name}.{setting.name}", getattr(settings, setting.name)))
+            elif (table.name, setting.name) == ("project", "main"):
                 lines.append(f"main = {json.dumps(main, ensure_ascii=False)}")
+            elif (table.name, setting.name) == ("sessions", "agent"):
+                lines.append(f'# agent = ""      # "" is the only one declared below, else {config.USUAL}')
             elif (table.name, setting.name) == ("merge", "check") and check is not None:
                 lines.append(
                     f"# check = {json.dumps(check)}      # found here; remove the # marks to let it test what lands"
                 )
             else:
                 lines.append(f"# {setting.name} = {_literal(getattr(settings, setting.name))}")
+        for name, deeper in inner:
+            lines += ["", f"# {_said(deeper)}", f"# [{name}]"]
+            lines += [f"# {setting.name} = {_literal(getattr(deeper, setting.name))}" for setting in fields(deeper)]
         lines.append("")
     return "\n".join(lines)
+
+
+def _either(names: Sequence[str]) -> str:
+    return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
+
+
+def _said(settings: object) -> str:
+    return (settings.__doc__ or "").strip()
 
 
 _AGENTS = [
@@ -143,6 +169,22 @@ _AGENTS = [
     "# [agents.sh]",
     '# command = ["bash", "{body_file}"]',
     "# env = []      # variables of your environment that it gets besides the usual ones",
+]
+_KNOWN = [
+    "",
+    "# {0}, which covey knows, started differently.",
+    "# [agents.{0}]",
+    '# program = "{0}"      # where it is',
+    "# arguments = []      # what it is given besides",
+    '# model = ""      # "" lets it choose',
+]
+_PRICES = [
+    "# Dollars for a million tokens of a model whose agent does not say what it cost; none is known unless set here.",
+    '# [prices."MODEL"]',
+    "# input = 0",
+    "# output = 0",
+    "# cache_read = 0",
+    "# cache_write = 0",
 ]
 
 

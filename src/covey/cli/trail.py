@@ -81,6 +81,21 @@ def _sent(data: dict[str, Any]) -> str:
     return f"{{who}} wrote to {_safe(data['to'])}: {_safe(about)} ({{it}})"
 
 
+def _asked(data: dict[str, Any]) -> str:
+    return f"{_safe(data['session'])} asks {{it}}: {_safe(data.get('about') or data.get('text') or '')}"
+
+
+def _answered(data: dict[str, Any]) -> str:
+    words = {"allow": "allowed {it}", "always": "allowed {it} for this repository", "deny": "denied {it}"}
+    return f"{{who}} {words.get(data['decision'], 'answered {it}')}{_because(data, 'text')}"
+
+
+def _spent(data: dict[str, Any]) -> str:
+    tokens = sum(data.get(name, 0) for name in ("input", "output", "cache_read", "cache_write"))
+    model = f" of {_safe(data['model'])}" if data.get("model") else ""
+    return f"{{it}} used {tokens:,} tokens{model} for ${data.get('cost', 0.0):.4f}"
+
+
 _TELL: dict[str, Any] = {
     "task.added": lambda data: f"{{who}} added {{it}}: {_safe(data['title'])}",
     "task.edited": _edited,
@@ -106,6 +121,18 @@ _TELL: dict[str, Any] = {
     "run.talking": "{it} has a conversation",
     "run.ending": lambda data: f"{{it}} is to end{_because(data, 'why')}",
     "run.ended": lambda data: f"{{it}} ended, {_safe(data['outcome'])}{_because(data, 'what')}",
+    "run.spent": _spent,
+    "question.asked": _asked,
+    "question.answered": _answered,
+    "question.expired": "nobody answered {it} in time, so it was denied",
+    "question.withdrawn": lambda data: f"{{it}} needs no answer any more{_because(data, 'why')}",
+    "question.told": "the answer to {it} was passed on",
+    "permit.granted": lambda data: (
+        f"{{who}} allowed {_safe(data['tool'])}{_because(data, 'about')} for this repository ({{it}})"
+    ),
+    "permit.revoked": "{who} revoked {it}",
+    "session.attached": "{who} took the conversation of {it} over",
+    "session.given_back": "{who} gave the conversation of {it} back",
     "fleet.paused": "{who} paused the fleet",
     "fleet.resumed": "{who} resumed the fleet",
     "session.changed": lambda data: f"session {{it}} is {_safe(data['state'])}{_because(data, 'evidence')}",
