@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from covey.app import board, fleet, imports, leases, log, mail, merges, origins, sessions, status
+from covey.app import board, costs, fleet, imports, leases, log, mail, merges, origins, sessions, status
 from covey.app.clock import Clock
 from covey.app.pulses import DAEMON, Pulses, of_session
 from covey.app.verbs import VERBS, Call, House, Page, Principal, Verb
@@ -27,6 +27,7 @@ __all__ = [
     "Principal",
     "Verb",
     "board",
+    "costs",
     "fleet",
     "imports",
     "leases",

@@ -9,6 +9,7 @@ from typing import Any
 
 from covey.app import shapes
 from covey.app.changes import change, count_child, count_unmet, find, queue, settle
+from covey.app.costs import spent
 from covey.app.mail import tell
 from covey.app.pulses import of_session
 from covey.app.shapes import TaskFull, TaskRow
@@ -232,6 +233,7 @@ def full(call: Call, task: Task) -> TaskFull:
         unmet=task.unmet,
         open_children=task.open_children,
         until=_until(call, task),
+        **shapes.spent(spent(call, task=task.id)),
     )
 
 

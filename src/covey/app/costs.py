@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from covey.app.verbs import Call
+from covey.app import shapes
+from covey.app.shapes import CostRow, Costs, SpentToday
+from covey.app.verbs import Call, verb
 from covey.core import fold, spending
 from covey.core.runs import Run
 from covey.core.sessions import COVEY
@@ -15,7 +18,9 @@ from covey.store import rows
 
 MODEL = 200
 """Characters of the name of a model."""
-SUMS = "sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost), sum(unpriced)"
+FEW = 500
+"""Keys that fit into one statement."""
+_SUMS = "sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost), sum(unpriced)"
 
 
 def count(call: Call, run: Run, used: Mapping[str, Used], day: str) -> None:
@@ -56,7 +61,88 @@ def before(call: Call, run: Run, conversation: str | None) -> dict[str, Used]:
 def spent(call: Call, *, task: str | None = None, session: str | None = None, day: str | None = None) -> Used:
     """Return what was used in all, for a task, by a session, on a day, or of what several of these have in common."""
     where, values = _where(task=task, session=session, day=day)
-    return _used(call.tx.db.rows(f"SELECT {SUMS} FROM spends {where}", values)[0])
+    return _used(call.tx.db.rows(f"SELECT {_SUMS} FROM spends {where}", values)[0])
+
+
+def spent_by(call: Call, column: str, keys: Iterable[str], *, day: str | None = None) -> dict[str, Used]:
+    """Return what was used by each of some tasks, sessions or runs; one that used nothing is not in it."""
+    found: dict[str, Used] = {}
+    wanted = list(keys)
+    for start in range(0, len(wanted), FEW):
+        part = wanted[start : start + FEW]
+        where = f"{column} IN ({', '.join('?' * len(part))})" + ("" if day is None else " AND day = ?")
+        sql = f"SELECT {column}, {_SUMS} FROM spends WHERE {where} GROUP BY {column}"
+        values = part if day is None else [*part, day]
+        found |= {key: _used(sums) for key, *sums in call.tx.db.rows(sql, values)}
+    return found
+
+
+def spent_by_sessions(call: Call, day: str) -> dict[str, Used]:
+    """Return what each session used on a day."""
+    sql = f"SELECT session, {_SUMS} FROM spends WHERE day = ? GROUP BY session"
+    return {session: _used(sums) for session, *sums in call.tx.db.rows(sql, (day,))}
+
+
+def day_of(moment: float) -> str:
+    """Return the day of a moment, as the calendar on the wall here shows it."""
+    return time.strftime("%Y-%m-%d", time.localtime(moment))
+
+
+def today(call: Call) -> SpentToday:
+    """Return what was used today, and what may be."""
+    day = day_of(call.tx.now)
+    used, budget = spent(call, day=day), call.house.config.budget
+    return SpentToday(
+        day=day,
+        cost=used.cost,
+        tokens=used.tokens,
+        unpriced=used.unpriced,
+        without_price=_without_price(call, ["day = ?"], [day]) if used.unpriced else [],
+        budget=budget.day or None,
+        budget_tokens=budget.tokens.day or None,
+    )
+
+
+@verb("cost.list", "GET /api/costs", shapes.ListCosts, Costs)
+def list_costs(call: Call, asked: shapes.ListCosts) -> Costs:
+    """Sum what runs cost by task, session, agent, model, day or run, the most expensive first."""
+    wanted = (
+        ("day >= ?", asked.since),
+        ("day <= ?", asked.until),
+        ("task = ?", asked.task),
+        ("session = ?", asked.session),
+    )
+    terms, values = [term for term, value in wanted if value], [value for _, value in wanted if value]
+    where = f"WHERE {' AND '.join(terms)}" if terms else ""
+    sql = f"SELECT {asked.by}, count(DISTINCT run), {_SUMS} FROM spends {where} GROUP BY {asked.by}"
+    found = [_row(key, runs, _used(sums)) for key, runs, *sums in call.tx.db.rows(sql, values)]
+    found.sort(key=lambda row: (-row.cost, -row.tokens, row.key))
+    runs, *sums = call.tx.db.rows(f"SELECT count(DISTINCT run), {_SUMS} FROM spends {where}", values)[0]
+    total = _row("", runs, _used(sums))
+    without = _without_price(call, terms, values) if total.unpriced else []
+    return Costs(found[: asked.limit], total, without, len(found) - len(found[: asked.limit]))
+
+
+def _without_price(call: Call, terms: list[str], values: Sequence[Any]) -> list[str]:
+    """Return the models of which nobody knows what they cost."""
+    where = " AND ".join([*terms, "unpriced > 0"])
+    return [
+        model for (model,) in call.tx.db.rows(f"SELECT DISTINCT model FROM spends WHERE {where} ORDER BY 1", values)
+    ]
+
+
+def _row(key: str, runs: int, used: Used) -> CostRow:
+    return CostRow(
+        key=key,
+        runs=runs,
+        input=used.usage.input,
+        output=used.usage.output,
+        cache_read=used.usage.cache_read,
+        cache_write=used.usage.cache_write,
+        tokens=used.tokens,
+        cost=used.cost,
+        unpriced=used.unpriced,
+    )
 
 
 def _where(**wanted: str | None) -> tuple[str, list[Any]]:

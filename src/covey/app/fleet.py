@@ -6,6 +6,7 @@ from collections.abc import Callable, Container
 
 from covey.app import shapes
 from covey.app.changes import change
+from covey.app.costs import spent_by
 from covey.app.leases import end
 from covey.app.sessions import check_agent, full, register
 from covey.app.shapes import BatchRow, FleetRow, Logs, RunRow, SessionFull
@@ -13,6 +14,7 @@ from covey.app.verbs import Call, missing, verb
 from covey.core import batches, fleet, leases, merges, runs, sessions, tasks
 from covey.core.merges import State as MergeState
 from covey.core.sessions import Goal, Kind
+from covey.core.spending import Used
 from covey.core.tasks import Status
 from covey.core.texts import redact
 from covey.errors import Refused, Unavailable
@@ -116,7 +118,7 @@ def send(call: Call, asked: shapes.SendText, name: str) -> RunRow:
         raise Refused(f"{session.name} has no run to type to.", hint="covey session list shows who is at work.")
     call.house.runner.type(run.id, asked.text)
     call.tx.wrote = True  # with the same key it is typed no second time
-    return RunRow.of(run)
+    return RunRow.of(run, spent_by(call, "run", [run.id]).get(run.id, Used()))
 
 
 @verb("session.logs", "GET /api/sessions/{name}/logs", shapes.ReadLogs, Logs)
@@ -169,7 +171,8 @@ def list_runs(call: Call, asked: shapes.ListRuns) -> list[RunRow]:
     where = f"WHERE {' AND '.join(f'{column} = ?' for column, _ in terms)} " if terms else ""
     values = [value for _, value in terms]
     found = call.tx.find(rows.RUNS, f"{where}ORDER BY ordinal DESC LIMIT ?", (*values, asked.limit))
-    return [RunRow.of(run) for run in found]
+    used = spent_by(call, "run", [run.id for run in found])
+    return [RunRow.of(run, used.get(run.id, Used())) for run in found]
 
 
 @verb("fleet.pause", "POST /api/pause", shapes.Nothing, FleetRow, owner=True)

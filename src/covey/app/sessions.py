@@ -7,6 +7,7 @@ import os
 
 from covey.app import shapes
 from covey.app.changes import change
+from covey.app.costs import day_of, spent, spent_by_sessions
 from covey.app.leases import end
 from covey.app.log import event_row
 from covey.app.pulses import of_lease, of_session
@@ -16,6 +17,7 @@ from covey.core import alerts, leases, sessions, tasks
 from covey.core.events import Minted
 from covey.core.expiry import claim_ttl
 from covey.core.sessions import COVEY, Kind, State
+from covey.core.spending import Used
 from covey.errors import Invalid
 from covey.store import rows
 
@@ -23,7 +25,9 @@ from covey.store import rows
 @verb("session.list", "GET /api/sessions", shapes.Nothing, list[SessionFull])
 def list_sessions(call: Call, asked: shapes.Nothing) -> list[SessionFull]:
     """List the sessions with what each holds and did last."""
-    return [full(call, session) for session in call.tx.find(rows.SESSIONS, "WHERE removed = 0 ORDER BY name")]
+    used = spent_by_sessions(call, day_of(call.tx.now))
+    found = call.tx.find(rows.SESSIONS, "WHERE removed = 0 ORDER BY name")
+    return [full(call, session, used.get(session.name, Used())) for session in found]
 
 
 @verb("session.new", "POST /api/sessions", shapes.NewSession, SessionFull, status=201, owner=True)
@@ -99,8 +103,10 @@ def row(session: sessions.Session) -> SessionRow:
     return SessionRow(**{name: getattr(session, name) for name in SessionRow.__struct_fields__})
 
 
-def full(call: Call, session: sessions.Session) -> SessionFull:
-    """Return a session with what it holds, when it was heard of, and what it did last."""
+def full(call: Call, session: sessions.Session, used: Used | None = None) -> SessionFull:
+    """Return a session with what it holds, when it was heard of, what it did last, and what it used today."""
+    if used is None:
+        used = spent(call, session=session.name, day=day_of(call.tx.now))
     held = [task.id for task in call.tx.held_by(session.name)]
     pulse = call.house.pulses.seen(of_session(session.name))
     last = call.tx.last_event_of(session.name)
@@ -110,6 +116,7 @@ def full(call: Call, session: sessions.Session) -> SessionFull:
         run=next((run.id for run in call.tx.open_runs(session.name)), None) if session.kind is Kind.RUN else None,
         seen=pulse.seen if pulse else None,
         last_action=None if last is None else event_row(last),
+        **shapes.spent(used),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
@@ -11,6 +11,7 @@ from covey.core.alerts import Alert
 from covey.core.leases import Lease
 from covey.core.mail import Message
 from covey.core.needs import Policy
+from covey.core.spending import Used
 
 FORMS: dict[str, str] = {}
 """What each pattern asks for, in words."""
@@ -209,6 +210,20 @@ class ListRuns(Asked, frozen=True, kw_only=True):
     limit: Limit = 50
 
 
+Day = Annotated[str, _form(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "must be a day, such as 2026-01-31")]
+
+
+class ListCosts(Asked, frozen=True, kw_only=True):
+    """By what costs are summed, and which: from a day on, until a day, of a task, of a session."""
+
+    by: Literal["task", "session", "agent", "model", "day", "run"] = "task"
+    since: Day | None = None
+    until: Day | None = None
+    task: TaskId | None = None
+    session: Name | None = None
+    limit: Limit = 200
+
+
 class StartBatch(Asked, frozen=True, kw_only=True):
     """Sessions for the tasks of a batch; with `all`, every task that waits or is about to land joins it first."""
 
@@ -336,7 +351,10 @@ class TaskRow(Struct, frozen=True, kw_only=True):
 
 
 class TaskFull(TaskRow, frozen=True, kw_only=True):
-    """A task with all that is known of it; `until` is when an outside session's claim ends if it stays silent."""
+    """A task with all that is known of it; `until` is when an outside session's claim ends if it stays silent.
+
+    `cost` is in dollars, without those of `unpriced` tokens.
+    """
 
     body: str
     done_when: tuple[str, ...]
@@ -349,6 +367,9 @@ class TaskFull(TaskRow, frozen=True, kw_only=True):
     unmet: int
     open_children: int
     until: float | None
+    cost: float
+    tokens: int
+    unpriced: int
 
 
 class Edge(Struct, frozen=True):
@@ -395,16 +416,22 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 
 
 class SessionFull(SessionRow, frozen=True, kw_only=True):
-    """A session with the tasks that it holds, its run, when it was last heard of, and what it did last."""
+    """A session with the tasks that it holds, its run, when it was last heard of, and what it did last.
+
+    `cost`, `tokens` and `unpriced` are today's.
+    """
 
     tasks: list[str]
     run: str | None
     seen: float | None
     last_action: EventRow | None
+    cost: float
+    tokens: int
+    unpriced: int
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
-    """One start of an agent program."""
+    """One start of an agent program; `cost` is in dollars, without those of `unpriced` tokens."""
 
     id: str
     session: str
@@ -420,11 +447,58 @@ class RunRow(Struct, frozen=True, kw_only=True):
     commit: str | None
     begun: float
     ended: float | None
+    cost: float
+    tokens: int
+    unpriced: int
 
     @staticmethod
-    def of(run: runs.Run) -> RunRow:
-        """Return a run as it is answered."""
-        return RunRow(**{name: getattr(run, name) for name in RunRow.__struct_fields__})
+    def of(run: runs.Run, used: Used) -> RunRow:
+        """Return a run as it is answered, with what it has used so far."""
+        own = {name: getattr(run, name) for name in RunRow.__struct_fields__ if name not in _SPENT}
+        return RunRow(**own, **spent(used))
+
+
+_SPENT = ("cost", "tokens", "unpriced")
+
+
+def spent(used: Used) -> dict[str, Any]:
+    """Return what was used as the fields of an answer."""
+    return {"cost": used.cost, "tokens": used.tokens, "unpriced": used.unpriced}
+
+
+class CostRow(Struct, frozen=True, kw_only=True):
+    """What the runs of one task, session, agent, model or day cost; `cost` is without that of `unpriced` tokens."""
+
+    key: str
+    runs: int
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    tokens: int
+    cost: float
+    unpriced: int
+
+
+class Costs(Struct, frozen=True):
+    """Costs, the largest first, and their sum; `without_price`: the models that have none, `more`: rows left out."""
+
+    rows: list[CostRow]
+    total: CostRow
+    without_price: list[str]
+    more: int
+
+
+class SpentToday(Struct, frozen=True, kw_only=True):
+    """What was used today in all, and what may be, if there is a limit."""
+
+    day: str
+    cost: float
+    tokens: int
+    unpriced: int
+    without_price: list[str]
+    budget: float | None
+    budget_tokens: int | None
 
 
 class Logs(Struct, frozen=True):
@@ -571,6 +645,7 @@ class ProjectStatus(Struct, frozen=True, kw_only=True):
     unread: int
     merges: int
     paused: bool
+    today: SpentToday
 
 
 class Problem(Struct, frozen=True):

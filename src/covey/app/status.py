@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from covey import __version__
 from covey.app import shapes
+from covey.app.costs import today
 from covey.app.mail import letters
 from covey.app.sessions import list_sessions
 from covey.app.verbs import Call, verb
@@ -12,7 +13,7 @@ from covey.core.sessions import OWNER
 
 @verb("status", "GET /api/status", shapes.Nothing, shapes.ProjectStatus)
 def status(call: Call, asked: shapes.Nothing) -> shapes.ProjectStatus:
-    """Show the project at a glance: counts, sessions, leases, mail and the end of the log."""
+    """Show the project at a glance: counts, sessions, leases, mail, today's cost and the end of the log."""
     tx = call.tx
     return shapes.ProjectStatus(
         version=__version__,
@@ -25,4 +26,5 @@ def status(call: Call, asked: shapes.Nothing) -> shapes.ProjectStatus:
         unread=len(letters(call, call.who.session or OWNER, unread=True, limit=1000)),
         merges=tx.count_open_merges(),
         paused=tx.fleet().paused,
+        today=today(call),
     )

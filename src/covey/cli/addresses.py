@@ -10,6 +10,7 @@ ADDRESSES = {
     "batch.show": "GET /api/batches/{name}",
     "batch.start": "POST /api/batches",
     "batch.stop": "POST /api/batches/{name}/stop",
+    "cost.list": "GET /api/costs",
     "fleet.pause": "POST /api/pause",
     "fleet.resume": "POST /api/resume",
     "lease.give": "POST /api/leases/{id}/give",

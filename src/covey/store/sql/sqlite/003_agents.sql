@@ -61,6 +61,7 @@ CREATE TABLE spends (
     unpriced    INTEGER NOT NULL,
     PRIMARY KEY (run, model, day)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX spends_day ON spends (day);
+-- Covers what is summed before every start, so that a day is read from the index alone.
+CREATE INDEX spends_day ON spends (day, session, cost, input, output, cache_read, cache_write, unpriced);
 CREATE INDEX spends_task ON spends (task);
 CREATE INDEX spends_session ON spends (session);
