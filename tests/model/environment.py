@@ -1,0 +1,159 @@
+"""The world of a real agent program in a test: its home, keys that open nothing, and the way to the scripted model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.model.outdoor import OutDoor
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+AGENTS = CHECKOUT / ".cache" / "agents" / "bin"
+KEY = "sk-ant-nobody"
+
+CODEX_MODEL = "gpt-5.5"
+"""A model that Codex knows, so that it offers exec_command and apply_patch."""
+OPENCODE_MODEL = "scripted/scripted"
+GEMINI_MODEL = "gemini-2.5-flash"
+AIDER_MODEL = "openai/scripted"
+
+
+def program(name: str) -> Path:
+    """Return a real agent program as the set-up installed it; without one the test fails, it is never skipped."""
+    path = AGENTS / name
+    assert os.access(path, os.X_OK), f"{name} is not installed; please run: bash scripts/setup --tests"
+    return path
+
+
+def agent_environment(
+    home: Path, url: str, outdoor: OutDoor | None = None, *, trusted: Iterable[Path] = ()
+) -> dict[str, str]:
+    """Make a private home and return the whole environment in which all five agents reach a model at `url` only."""
+    home.mkdir(parents=True, exist_ok=True)
+    folders = [path.resolve() for path in trusted]
+    (home / ".gitconfig").write_text("[user]\n\tname = Agent\n\temail = agent@example.com\n")
+    found = {
+        "HOME": str(home),
+        "PATH": f"{AGENTS}:{CHECKOUT / '.venv' / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
+        "TMPDIR": str(_folder(home / "tmp")),
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+    found |= _claude(home / ".claude", url, folders)
+    found |= _codex(home / ".codex", url, folders)
+    found |= _gemini(home / ".gemini", url)
+    found |= _opencode(home / "opencode", url)
+    found |= _aider(url)
+    return found | (outdoor.environment if outdoor else {})
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _claude(folder: Path, url: str, trusted: list[Path]) -> dict[str, str]:
+    # What a person answers on the first screens.
+    known = {
+        "hasCompletedOnboarding": True,
+        "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []},
+        "projects": {str(path): {"hasTrustDialogAccepted": True} for path in trusted},
+    }
+    (_folder(folder) / ".claude.json").write_text(json.dumps(known))
+    (folder / "settings.json").write_text(json.dumps({"theme": "dark", "skipDangerousModePermissionPrompt": True}))
+    return {
+        "CLAUDE_CONFIG_DIR": str(folder),
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": KEY,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_MAX_RETRIES": "2",
+        "IS_SANDBOX": "1",  # as root it refuses to skip permissions outside of one
+    }
+
+
+def _codex(folder: Path, url: str, trusted: list[Path]) -> dict[str, str]:
+    projects = "".join(f'[projects."{path}"]\ntrust_level = "trusted"\n' for path in trusted)
+    (_folder(folder) / "config.toml").write_text(
+        f"""\
+model = "{CODEX_MODEL}"
+model_provider = "scripted"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "SCRIPTED_KEY"
+request_max_retries = 2
+stream_max_retries = 2
+stream_idle_timeout_ms = 30000
+[features]
+plugins = false
+daemon_auto_start = false
+[analytics]
+enabled = false
+{projects}"""
+    )
+    return {"CODEX_HOME": str(folder), "SCRIPTED_KEY": "nobody"}
+
+
+def _gemini(folder: Path, url: str) -> dict[str, str]:
+    settings = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+        "telemetry": {"enabled": False},
+    }
+    (_folder(folder) / "settings.json").write_text(json.dumps(settings))
+    return {
+        "GOOGLE_GEMINI_BASE_URL": url,
+        "GEMINI_API_KEY": "nobody",
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        "GEMINI_MODEL": GEMINI_MODEL,
+    }
+
+
+def _opencode(folder: Path, url: str) -> dict[str, str]:
+    model = {"name": "scripted", "tool_call": True, "limit": {"context": 200_000, "output": 8_000}}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "scripted",
+        "options": {"baseURL": f"{url}/v1", "apiKey": "nobody"},
+        "models": {"scripted": model},
+    }
+    settings = {
+        "autoupdate": False,
+        "share": "disabled",
+        "model": OPENCODE_MODEL,
+        "small_model": OPENCODE_MODEL,
+        "permission": {"edit": "allow", "bash": "allow"},
+        "provider": {"scripted": provider},
+    }
+    (_folder(folder) / "opencode.json").write_text(json.dumps(settings))
+    return {
+        "OPENCODE_CONFIG": str(folder / "opencode.json"),
+        "XDG_CONFIG_HOME": str(_folder(folder / "config")),
+        "XDG_DATA_HOME": str(_folder(folder / "data")),
+        "XDG_CACHE_HOME": str(_folder(folder / "cache")),
+        "XDG_STATE_HOME": str(_folder(folder / "state")),
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+    }
+
+
+def _aider(url: str) -> dict[str, str]:
+    return {
+        "OPENAI_API_BASE": f"{url}/v1",
+        "OPENAI_API_KEY": "nobody",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "AIDER_ANALYTICS_DISABLE": "true",
+        "AIDER_CHECK_UPDATE": "false",
+        "AIDER_SHOW_RELEASE_NOTES": "false",
+        "AIDER_SHOW_MODEL_WARNINGS": "false",
+    }
