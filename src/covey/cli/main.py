@@ -31,6 +31,7 @@ SINGLE = {
     "pause": "let the whole fleet stand still",
     "resume": "let the fleet go on",
     "status": "the project at a glance",
+    "cost": "what the agents cost",
     "log": "what happened, and the care of the log",
     "completion": "a script that completes commands in your shell",
 }
@@ -60,6 +61,7 @@ Work:
   rescue      {rescue}
 Look:
   status      {status}
+  cost        {cost}
   log         {log}
   completion  {completion}
 

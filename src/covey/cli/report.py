@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from covey.cli import cost
 from covey.cli.client import Client
 from covey.cli.needs import unmet
-from covey.cli.show import one, paint, plain, span, table, title
+from covey.cli.show import one, paint, plain, span, spent, table, title
 from covey.config import Config
 
 LINES = 12
@@ -22,6 +23,8 @@ class Report:
 
     tasks: list[dict[str, Any]]
     needs: dict[str, list[str]]
+    without_price: tuple[str, ...] = ()
+    """The models of which nobody knows what they cost."""
 
     @staticmethod
     def of(client: Client, ids: list[str]) -> Report:
@@ -31,7 +34,9 @@ class Report:
         merges = client.ask("merge.list", fields={"all": True, "limit": 1000}).value
         last = {merge["task"]: merge for merge in merges}
         tasks = [client.ask("task.show", {"id": task}).value | {"merge": last.get(task)} for task in ids]
-        return Report(tasks, unmet(client, tasks))
+        unpriced = any(task["unpriced"] for task in tasks)
+        models = client.ask("cost.list", fields={"by": "model"}).value["without_price"] if unpriced else []
+        return Report(tasks, unmet(client, tasks), tuple(models))
 
     @property
     def all_done(self) -> bool:
@@ -43,19 +48,26 @@ class Report:
         """Say whether another run would find something to do."""
         return any(task["status"] in ("todo", "merging") for task in self.tasks)
 
+    @property
+    def spent(self) -> dict[str, Any]:
+        """Return what all tasks cost together."""
+        whole = {name: sum(task[name] for task in self.tasks) for name in ("tokens", "unpriced")}
+        return {"cost": round(sum(task["cost"] for task in self.tasks), 9), **whole}
+
     def as_json(self, batch: str, code: int, seconds: float) -> str:
         """Return the report for a machine."""
         counts: dict[str, int] = {}
         for task in self.tasks:
             counts[task["status"]] = counts.get(task["status"], 0) + 1
-        said = {"batch": batch, "exit": code, "seconds": round(seconds, 3), "counts": counts, "tasks": self.tasks}
+        said = {"batch": batch, "exit": code, "seconds": round(seconds, 3), "counts": counts, **self.spent}
+        said["tasks"] = self.tasks
         return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
 
     def as_text(self, settings: Config, seconds: float) -> str:
         """Return the report for people: a line for each task, what needs them, and the sum."""
         if not self.tasks:
             return "No task was added."
-        rows = ((task["id"], task["status"], _commit(task), title(task["title"], 40)) for task in self.tasks)
+        rows = ((task["id"], task["status"], _commit(task), *self._cost(task)) for task in self.tasks)
         lines = ["", table(rows, words=1)]
         for task in self.tasks:
             lines += self._remarks(task, settings)
@@ -63,7 +75,17 @@ class Report:
         for task in self.tasks:
             counts[_word(task)] = counts.get(_word(task), 0) + 1
         told = ", ".join(f"{number} {word}" for word, number in counts.items())
-        return "\n".join([*lines, "", f"{one(len(self.tasks), 'task')}: {told}, in {span(seconds)}."])
+        whole = spent(self.spent)
+        lines += ["", f"{one(len(self.tasks), 'task')}: {told}, in {span(seconds)}{whole and f', {whole}'}."]
+        if self.spent["unpriced"]:
+            lines.append(cost.hint(self.spent["unpriced"], self.without_price))
+        return "\n".join(lines)
+
+    def _cost(self, task: dict[str, Any]) -> tuple[str, ...]:
+        """Return what a task cost, if any did, and its title."""
+        if not self.spent["tokens"] and not self.spent["cost"]:
+            return (title(task["title"], 40),)
+        return spent(task), title(task["title"], 80)
 
     def _remarks(self, task: dict[str, Any], settings: Config) -> Iterator[str]:
         """Yield what a person has to know or do for a task."""

@@ -283,5 +283,5 @@ COMMAND = Command(
     run,
     example='covey run "Fix the flaky test" "Add rate limiting"\ncovey run -n 4 --agent sh tasks.jsonl',
     owner=True,
-    prints="the report: {batch, exit, seconds, counts, tasks}",
+    prints="the report: {batch, exit, seconds, counts, cost, tokens, unpriced, tasks}",
 )

@@ -9,7 +9,7 @@ from argparse import Namespace
 from covey.cli import trail
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, whole_number
-from covey.cli.show import age, as_json, prose, reply, table
+from covey.cli.show import age, as_json, prose, reply, spent, table
 from covey.errors import Unavailable
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -172,7 +172,7 @@ def list_sessions(args: Namespace, client: Client) -> None:
 
 
 def rows(sessions: list[dict[str, Any]]) -> str:
-    """Return sessions in aligned columns: state, what each holds, and what it did last."""
+    """Return sessions in aligned columns: state, what each holds, cost today, and what it did last."""
     return table(
         (
             (
@@ -181,6 +181,7 @@ def rows(sessions: list[dict[str, Any]]) -> str:
                 if session["goal"] == "stopped" and session["kind"] == "run" and not session["run"]
                 else session["state"],
                 ", ".join(session["tasks"][:5]) + (" ..." if len(session["tasks"]) > 5 else ""),
+                spent(session),
                 f"seen {age(session['seen'])}" if session["seen"] else "",
                 _last(session),
             )

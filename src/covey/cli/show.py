@@ -110,6 +110,30 @@ def one(count: int, noun: str, many: str = "") -> str:
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
+def amount(dollars: float) -> str:
+    """Return dollars with as many digits as they need: cents, and for less than a dollar three that count."""
+    digits = 2
+    while 0 < abs(dollars) * 10**digits < 99.5 and digits < 8:
+        digits += 1
+    text = f"{dollars:,.{digits}f}"
+    return text[: len(text) - digits + 2] + text[len(text) - digits + 2 :].rstrip("0")
+
+
+def money(dollars: float) -> str:
+    """Return dollars as people write them."""
+    return f"${amount(dollars)}"
+
+
+def spent(used: dict[str, Any]) -> str:
+    """Return what something cost in a few words, and nothing if it used nothing."""
+    tokens, unpriced = used["tokens"], used["unpriced"]
+    if not used["cost"]:
+        without = " without a price" if unpriced == tokens else f", {unpriced:,} without a price" if unpriced else ""
+        return f"{one(tokens, 'token')}{without}" if tokens else ""
+    plus = f" plus {unpriced:,} without a price" if unpriced else ""
+    return f"{money(used['cost'])} for {one(tokens - unpriced, 'token')}{plus}"
+
+
 def first_line(text: str, limit: int = 100) -> str:
     """Return the beginning of a text, fit for a line."""
     line = plain(text.strip().partition("\n")[0])
@@ -140,6 +164,7 @@ def card(task: dict[str, Any]) -> str:
         ("scope", "  ".join(map(plain, task["scope"])) or None),
         ("not to touch", "  ".join(map(plain, task["do_not_touch"])) or None),
         ("budget", f"{task['budget']:g}" if task["budget"] is not None else None),
+        ("cost", spent(task)),
         ("reason", task["reason"] and plain(task["reason"])),
         ("commit", task["commit"]),
         ("key", task["key"] and plain(task["key"])),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 
-from covey.cli import lease, merge, session
+from covey.cli import cost, lease, merge, session
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, width
 from covey.cli.needs import unmet
@@ -42,6 +42,8 @@ def status(args: Namespace, client: Client) -> None:
     print(f"{value['project']}  {_daemon(client)}, log at {value['seq']:,}")
     counts = [f"{paint(name)} {count:,}" for name, count in value["counts"].items() if count]
     print(f"  {'  '.join(counts) or 'no tasks yet'}")
+    for line in cost.today(value["today"]):
+        print(f"  {line}")
     if value["paused"]:
         print(f"  {paint('paused')}: nothing starts and nothing lands until covey resume")
     _part("Open tasks", list(tree(tasks, needs)), MOST_TASKS, _total(pages))
