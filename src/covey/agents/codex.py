@@ -1,0 +1,253 @@
+"""Codex: `codex exec --json`, one turn for one task, in a sandbox of its own.
+
+What the levels come to, with Codex 0.166:
+- ask: the sandbox is read-only, and it cannot ask while nobody is there: whatever writes fails, and it is told so.
+- edits: every command runs, but in a sandbox that lets it write only to the worktree, to what a commit needs of the
+  shared git folder (not its hooks, configuration, and covey's own files), to temporary folders and caches. The network
+  is open, since covey itself is reached by it. What goes further fails, and it is told so; nothing asks.
+- full: no sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import os.path
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from covey.agents import streams
+from covey.agents.agent import Assignment, Terminal, Traits
+from covey.agents.troubles import trouble
+from covey.core.launches import Launch
+from covey.core.permits import SHELL, Level
+from covey.core.questions import Reply
+from covey.core.signals import (
+    Asks,
+    Called,
+    Calls,
+    Conversation,
+    Failed,
+    Limited,
+    Result,
+    Signal,
+    Total,
+    Trouble,
+    Usage,
+    Waits,
+)
+
+CACHES = (
+    ".cache", ".npm", ".yarn", ".local/share/pnpm", ".cargo/registry", ".cargo/git", "go/pkg", ".gradle", ".m2",
+    ".nuget",
+)  # fmt: skip
+"""Folders of a home that package managers and compilers write to, without which many a gate fails."""
+KEPT = ("hooks", "config", "covey", "worktrees")
+"""What a session must not change of the git folder that all share."""
+SAME_NAME = 10
+"""Worktrees whose folders have the same name: git numbers their entries."""
+
+TRAITS = Traits(
+    speaks=True, resumes=True, env=("CODEX_*", "OPENAI_*", "AZURE_OPENAI_*"), gap=0.5, memory=200 * 1024 * 1024
+)
+
+_AGAIN = re.compile(r"\AReconnecting\.\.\. (?:\d+/\d+|waiting for network) \((.*)\)\Z", re.DOTALL)
+_AGAIN_IN = re.compile(r"try again in ([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(ms|s\b|sec|m\b|min|h\b|hour)")
+_AGAIN_AT = re.compile(r"try again at (?:([A-Z][a-z]{2} \d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d{2} [AP]M)")
+_UNITS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0}
+_SHELLS = ("sh", "bash", "zsh", "dash")
+
+
+@dataclass(frozen=True)
+class Codex:
+    """OpenAI's Codex, headless."""
+
+    name: str = "codex"
+    traits: Traits = TRAITS
+    terminal: Terminal | None = None
+    clock: Callable[[], datetime] = field(default=datetime.now, compare=False)
+    """It names the time of a reset without its day when that is today."""
+
+    def launch(self, work: Assignment) -> Launch:
+        """Return `codex exec`, which reads the prompt from its standard input."""
+        conversation = streams.name(work.conversation)
+        argv = [streams.word(work.program) or "codex", "exec", "--json"]
+        argv += ["--model", streams.word(work.model)] if work.model else []
+        argv += settings(work)
+        argv += [streams.word(word) for word in work.arguments]
+        argv += ["resume", conversation] if conversation else []
+        return Launch(argv=(*argv, "-"), cwd=work.worktree, env=dict(work.env), stdin=work.prompt, apart=True)
+
+    def read(self, line: str) -> list[Signal]:
+        """Return what one event of `--json` lets us know."""
+        event = streams.record(line)
+        if event is None:
+            return _plain(line)
+        match event.get("type"):
+            case "thread.started":
+                thread = streams.name(streams.text(event, "thread_id"))
+                return [Conversation(thread)] if thread else []
+            case "turn.started":
+                return [Waits()]
+            case "item.started":
+                return _started(streams.inner(event, "item"))
+            case "item.completed":
+                return _completed(streams.inner(event, "item"))
+            case "error":
+                return _complained(streams.text(event, "message"))
+            case "turn.completed":
+                # The event has no words: what it said last stands.
+                return [Total(_usage(streams.inner(event, "usage")), whole=True), Result("")]
+            case "turn.failed":
+                return [self._failed(streams.text(streams.inner(event, "error"), "message"))]
+        return []
+
+    def say(self, text: str) -> str | None:
+        """Return nothing: it does not listen while it works."""
+        return None
+
+    def answer(self, asks: Asks, reply: Reply) -> str | None:
+        """Return nothing: it never asks."""
+        return None
+
+    def _failed(self, message: str) -> Failed:
+        what = _unwrapped(message) or "Codex says that the turn failed, and not why."
+        kind = trouble(message)
+        return Failed(streams.brief(what), kind, self._reset(message) if kind is Trouble.LIMIT else None)
+
+    def _reset(self, message: str) -> float | None:
+        """Return when a limit ends, as it is named: in local time, without a day if that is today."""
+        found = _AGAIN_AT.search(message)
+        if found is None:
+            return None
+        day = f"{found[1]} {found[2]}" if found[1] else f"{self.clock():%b %d %Y}"
+        try:
+            return datetime.strptime(f"{day} {found[3]}", "%b %d %Y %I:%M %p").astimezone().timestamp()
+        except (ValueError, OverflowError, OSError):
+            return None
+
+
+def settings(work: Assignment) -> list[str]:
+    """Return the options by which Codex may do what the level allows, whatever the user's own settings say."""
+    # A login shell would set another PATH, on which covey need not be; and covey has chosen the environment already.
+    common = ['approval_policy="never"', "allow_login_shell=false", 'shell_environment_policy.inherit="all"']
+    options = [word for setting in common for word in ("-c", setting)]
+    match work.permissions:
+        case Level.ASK:
+            return [*options, "--sandbox", "read-only"]
+        case Level.FULL:
+            return [*options, "--sandbox", "danger-full-access"]
+        case Level.EDITS:
+            table = ",".join(f"{key}={value}" for key, value in _filesystem(work).items())
+            options += ["-c", 'default_permissions="covey"', "-c", f"permissions.covey.filesystem={{{table}}}"]
+            return [*options, "-c", "permissions.covey.network.enabled=true"]
+
+
+def _filesystem(work: Assignment) -> dict[str, str]:
+    """Return which paths it may write, in the words of a permission profile.
+
+    Codex protects the folder that a worktree's .git names, unless just that folder is listed: a mere folder above it,
+    or a sandbox mode with writable roots above it, leaves `git commit` without an index.
+    """
+    rights = {'":root"': '"read"', '":workspace_roots"': '{"."="write"}', '":tmpdir"': '"write"'}
+    rights['":slash_tmp"'] = '"write"'
+    home = work.env.get("HOME", "")
+    caches = [os.path.join(home, folder) for folder in CACHES] if os.path.isabs(home) else []
+    for folder in [*caches, work.env.get("XDG_CACHE_HOME", ""), work.git]:
+        if os.path.isabs(folder):
+            rights[_toml(folder)] = '"write"'
+    if os.path.isabs(work.git):
+        rights |= {_toml(os.path.join(work.git, kept)): '"read"' for kept in KEPT}
+        entry = os.path.join(work.git, "worktrees", os.path.basename(os.path.normpath(work.worktree)))
+        rights |= {_toml(f"{entry}{number or ''}"): '"write"' for number in range(SAME_NAME)}
+    return rights
+
+
+def _toml(path: str) -> str:
+    return json.dumps(streams.word(path), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _plain(line: str) -> list[Signal]:
+    """Return what a line says that is no event: what went wrong before there were any."""
+    words = streams.shown(line[: streams.SHOWN])
+    if words.startswith("Error: thread/resume"):
+        return [Failed(words, Trouble.CORRUPT)]
+    return [*streams.said(words)]
+
+
+def _started(item: Mapping[str, Any]) -> list[Signal]:
+    name = streams.text(item, "id")
+    match item.get("type"):
+        case "command_execution":
+            return [Calls(name, SHELL, streams.about(_command(streams.text(item, "command"))))]
+        case "file_change":
+            return [Calls(name, "edit", streams.about(", ".join(_paths(item))))]
+        case "mcp_tool_call":
+            tool = f"{streams.text(item, 'server')}.{streams.text(item, 'tool')}"
+            return [Calls(name, tool, streams.about(item.get("arguments")))]
+        case "web_search":
+            return [Calls(name, "web_search", streams.about(streams.text(item, "query")))]
+    return []
+
+
+def _completed(item: Mapping[str, Any]) -> list[Signal]:
+    match item.get("type"):
+        case "agent_message":
+            return [*streams.said(streams.text(item, "text"))]
+        case "error":  # a warning: the turn goes on, or else turn.failed follows
+            return [*streams.said(streams.text(item, "message"))]
+        case "command_execution" | "file_change" | "mcp_tool_call" | "web_search":
+            failed = item.get("status") not in ("completed", None) or item.get("exit_code") not in (0, None)
+            return [Called(streams.text(item, "id"), failed), Waits()]
+    return []
+
+
+def _complained(message: str) -> list[Signal]:
+    """Return what an error means: a try that is to be repeated; or words, after which turn.failed says the rest."""
+    again = _AGAIN.match(message)
+    if again is None:
+        return [*streams.said(_unwrapped(message))]
+    found = _AGAIN_IN.search(again[1])
+    wait = float(found[1]) * _UNITS[found[2]] if found else None
+    return [Limited(trouble(again[1]), streams.brief(message), again_in=wait)]
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    """Return the tokens of the whole conversation, earlier runs too; its input has the cached ones in it."""
+    read, written = streams.count(usage, "cached_input_tokens"), streams.count(usage, "cache_write_input_tokens")
+    fresh = max(0, streams.count(usage, "input_tokens") - read - written)
+    return Usage(fresh, streams.count(usage, "output_tokens"), read, written)
+
+
+def _command(command: str) -> str:
+    """Return the command that its shell is given."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    if len(words) == 3 and os.path.basename(words[0]) in _SHELLS and words[1] in ("-c", "-lc"):
+        return words[2]
+    return command
+
+
+def _paths(item: Mapping[str, Any]) -> list[str]:
+    changes = item.get("changes")
+    found = (
+        [streams.text(change, "path") for change in changes if isinstance(change, dict)]
+        if isinstance(changes, list)
+        else []
+    )
+    return [path for path in found if path]
+
+
+def _unwrapped(message: str) -> str:
+    """Return a complaint in words, where it is the provider's answer as it came."""
+    answer = streams.record(message)
+    return message if answer is None else streams.text(streams.inner(answer, "error"), "message") or message
+
+
+agent = Codex()
+"""Joins by entry point, like anyone's."""

@@ -1,0 +1,98 @@
+"""What the lines of agent programs have in common: JSON to be trusted in nothing, and texts to be shown."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from covey.core.signals import Said
+
+SHOWN = 4000
+"""Characters of a text that people get to see."""
+LONGEST = 16 * 1024 * 1024
+"""Characters up to which a line is looked into."""
+
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|\Z)|[ -/]*[0-~])", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_NAME = re.compile(r"[0-9A-Za-z][\w.-]{0,199}", re.ASCII)
+
+
+def record(line: str) -> Mapping[str, Any] | None:
+    """Return the JSON object that a line is, None if it is none."""
+    if not line.lstrip().startswith("{") or len(line) > LONGEST:
+        return None
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def inner(found: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    """Return the object under a path of keys, an empty one if there is none."""
+    for key in keys:
+        deeper = found.get(key)
+        if not isinstance(deeper, dict):
+            return {}
+        found = deeper
+    return found
+
+
+def text(found: Mapping[str, Any], key: str) -> str:
+    """Return the text under a key as it can be shown and stored, "" if there is none."""
+    value = found.get(key)
+    return shown(value) if isinstance(value, str) else ""
+
+
+def count(found: Mapping[str, Any], key: str) -> int:
+    """Return the number of things under a key, 0 if there is none."""
+    value = found.get(key)
+    return min(value, 2**53) if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def amount(found: Mapping[str, Any], key: str) -> float | None:
+    """Return the sum of money under a key, None if there is none."""
+    value = found.get(key)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0 <= value < 1e9 else None
+
+
+def shown(words: str) -> str:
+    """Return a text without what would move a terminal's cursor or cannot be stored."""
+    return _CONTROL.sub("", _ESCAPE.sub("", words)).strip()
+
+
+def brief(words: str) -> str:
+    """Return as much of a text as people get to see."""
+    clean = shown(words[: 4 * SHOWN])
+    return clean if len(clean) <= SHOWN else clean[: SHOWN - 1] + "…"
+
+
+def said(words: str) -> list[Said]:
+    """Return a text as something said, nothing if it is empty."""
+    clean = brief(words)
+    return [Said(clean)] if clean else []
+
+
+def about(value: object) -> str:
+    """Return what a tool is used for as one text; of two that are too long, equal only if they are."""
+    whole = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    clean = shown(whole)
+    if len(clean) <= SHOWN:
+        return clean
+    mark = hashlib.sha256(clean.encode("utf-8", "replace")).hexdigest()[:12]
+    return f"{clean[:SHOWN]}… ({len(clean)} characters, {mark})"
+
+
+def name(value: str | None) -> str:
+    """Return a conversation's name if it can be one, "" if not: it stands on command lines."""
+    return value if value is not None and _NAME.fullmatch(value) else ""
+
+
+def word(value: str) -> str:
+    """Return a word as a program can be given it."""
+    return value.replace("\0", "")
