@@ -1,0 +1,233 @@
+"""Claude Code without a terminal: it is told, asked and answered in lines of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from covey.agents import claude_messages, claude_questions, streams
+from covey.agents.agent import Assignment, Terminal, Traits
+from covey.agents.claude_launch import permissions, program
+from covey.agents.claude_messages import KINDS, blocks, model_of, trouble_of, until_of
+from covey.agents.streams import amount, count, inner, record, text
+from covey.core.launches import Launch
+from covey.core.questions import Reply
+from covey.core.signals import (
+    Asks,
+    Compacts,
+    Conversation,
+    Failed,
+    Limited,
+    Result,
+    Signal,
+    Total,
+    Trouble,
+    Usage,
+    Waits,
+    Works,
+)
+
+USED_UP = "usage_limit_reached"
+"""What it calls an error that lasts until a time that it names."""
+
+TRAITS = Traits(
+    speaks=True,
+    resumes=True,
+    priced=True,
+    env=(
+        "ANTHROPIC_*",
+        "CLAUDE_*",
+        "AWS_*",
+        "GOOGLE_*",
+        "GCLOUD_*",
+        "CLOUDSDK_*",
+        "CLOUD_ML_REGION",
+        "VERTEX_*",
+        "AZURE_*",
+        "API_TIMEOUT_MS",
+        "BASH_*",
+        "DISABLE_*",
+        "MAX_THINKING_TOKENS",
+        "MAX_MCP_OUTPUT_TOKENS",
+        "MCP_*",
+        "NODE_EXTRA_CA_CERTS",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+    ),
+    gap=0.3,
+    memory=220 * 1024 * 1024,
+)
+
+
+@dataclass(frozen=True)
+class Claude:
+    """Claude Code by `claude -p`, its input open as long as it may be told something."""
+
+    name: str = "claude"
+    traits: Traits = TRAITS
+    terminal: Terminal | None = None
+
+    def launch(self, work: Assignment) -> Launch:
+        """Return its command line; the prompt is the first line that it reads."""
+        argv, env = program(work)
+        conversation = streams.name(work.conversation)
+        spoken = "--input-format stream-json --output-format stream-json --verbose --permission-prompt-tool stdio"
+        allowance = [] if work.allowance is None else ["--max-budget-usd", f"{max(work.allowance, 0.000001):.6f}"]
+        resume = ["--resume", conversation] if conversation else []
+        return Launch(
+            argv=(*argv, "-p", *spoken.split(), *permissions(work), *allowance, *resume, *_added(work)),
+            cwd=work.worktree,
+            env=env,
+            stdin=_told(work.prompt) + "\n",
+            typed=True,
+            apart=True,
+        )
+
+    def read(self, line: str) -> list[Signal]:
+        """Return what a line lets us know; one that is no JSON is something said."""
+        told = record(line)
+        if told is None:
+            return [*streams.said(line.rpartition("\r")[2])]
+        match told.get("type"):
+            case "system":
+                return _system(told)
+            case "assistant":
+                return _assistant(told)
+            case "user":
+                return _user(told)
+            case "result":
+                return _result(told)
+            case "rate_limit_event":
+                return _limit(inner(told, "rate_limit_info"))
+            case "control_request":
+                return claude_questions.asked(told)
+            case "control_cancel_request":
+                return [Works()]
+        return []
+
+    def say(self, text: str) -> str | None:
+        """Return a message of the user, which it takes up between two steps, or as its next turn."""
+        return _told(text)
+
+    def answer(self, asks: Asks, reply: Reply) -> str | None:
+        """Return the answer to a request of its own, with what the tool was given."""
+        return claude_questions.answer(asks, reply)
+
+
+agent = Claude()
+
+
+def _told(text: str) -> str:
+    """Return a message of the user as a line; one that begins with a slash would be taken for a command."""
+    safe = "\n" + text if text.startswith("/") else text
+    return json.dumps({"type": "user", "message": {"role": "user", "content": safe or "\n"}})
+
+
+def _added(work: Assignment) -> list[str]:
+    """Return what the settings add to the command line."""
+    return [streams.word(word) for word in work.arguments]
+
+
+def _system(told: Mapping[str, Any]) -> list[Signal]:
+    match told.get("subtype"):
+        case "init":
+            name = text(told, "session_id")
+            return [*([Conversation(name)] if name else []), Waits()]
+        case "status":
+            if told.get("status") == "compacting":
+                return [Compacts()]
+            finished: dict[str, list[Signal]] = {"success": [Compacts(on=False)], "failed": [Works()]}
+            return finished.get(text(told, "compact_result"), [])
+        case "api_retry":
+            return _retry(told)
+    return []
+
+
+def _retry(told: Mapping[str, Any]) -> list[Signal]:
+    """Return that it was put off; what has no status never reached the provider, or was cut off on the way back."""
+    status, kind = count(told, "error_status"), text(told, "error")
+    trouble = trouble_of(told, "") if status or kind in KINDS else Trouble.CONNECTION
+    what = f"{status} {kind}" if status else str(trouble)
+    attempts = f"try {count(told, 'attempt')} of {count(told, 'max_retries')}"
+    delay = amount(told, "retry_delay_ms")
+    return [Limited(trouble, f"{what}, {attempts}", again_in=None if delay is None else delay / 1000)]
+
+
+def _assistant(told: Mapping[str, Any]) -> list[Signal]:
+    """Return what a message says; of a limit that ends at a time, only the message names the time."""
+    if not told.get("is_api_error_message"):
+        return claude_messages.message(told)
+    if told.get("parent_tool_use_id"):
+        return []
+    if text(told, "api_error") != USED_UP:
+        return []  # the line that ends the turn says the same
+    what = " ".join(text(block, "text") for block in blocks(told))
+    until = until_of(inner(told, "api_error_params", "rate_limit_info"), what)
+    return [Failed(streams.brief(what) or USED_UP, Trouble.LIMIT, until)]
+
+
+def _user(told: Mapping[str, Any]) -> list[Signal]:
+    """Return which tools have ended; what goes to the model besides is none of its words."""
+    called = claude_messages.results(told)
+    return [*called, Waits()] if called else []
+
+
+def _limit(info: Mapping[str, Any]) -> list[Signal]:
+    """Return that it was refused for a limit; that it comes near one is no news."""
+    if info.get("status") != "rejected" or info.get("isUsingOverage") is True:
+        return []
+    kind = text(info, "rateLimitType").replace("_", " ")
+    return [Limited(Trouble.LIMIT, f"{kind} limit" if kind else "limit", until_of(info))]
+
+
+def _result(told: Mapping[str, Any]) -> list[Signal]:
+    """Return how a turn ended: well only if nothing at all speaks against it."""
+    if told.get("parent_tool_use_id"):
+        return []
+    what = streams.brief(text(told, "result") or _errors(told))
+    is_well = told.get("is_error") is False and told.get("subtype") == "success"
+    if is_well and told.get("terminal_reason") in (None, "completed"):
+        return [*_totals(told), Result(what or "It said nothing.")]
+    if text(told, "api_error") == USED_UP:
+        return _totals(told)  # its message said so, with the time
+    reason = text(told, "terminal_reason") or text(told, "subtype") or "an error"
+    trouble = trouble_of(told, what)
+    return [*_totals(told), Failed(what or f"It ended with {reason}.", trouble, until_of({}, what))]
+
+
+def _errors(told: Mapping[str, Any]) -> str:
+    errors = told.get("errors")
+    return " ".join(error for error in errors if isinstance(error, str)) if isinstance(errors, list) else ""
+
+
+def _totals(told: Mapping[str, Any]) -> list[Signal]:
+    """Return what each model cost since the conversation began; together they are its own sum."""
+    usages: dict[str | None, Usage] = {}
+    costs: dict[str | None, float] = {}
+    for name, used in inner(told, "modelUsage").items():
+        if isinstance(used, dict):
+            model = model_of(name)
+            usages[model] = usages.get(model, Usage()) + _usage(used)
+            costs[model] = costs.get(model, 0.0) + (amount(used, "costUSD") or 0.0)
+    if not usages:
+        return []
+    rest = (amount(told, "total_cost_usd") or 0.0) - sum(costs.values())
+    if rest > 0:  # what it counts of no model, searches for example
+        costs[max(costs, key=lambda model: costs[model])] += rest
+    return [Total(usages[model], model, round(costs[model], 9), whole=True) for model in usages]
+
+
+def _usage(used: Mapping[str, Any]) -> Usage:
+    """Return the tokens of a model as the program counts them."""
+    return Usage(
+        count(used, "inputTokens"),
+        count(used, "outputTokens"),
+        count(used, "cacheReadInputTokens"),
+        count(used, "cacheCreationInputTokens"),
+    )

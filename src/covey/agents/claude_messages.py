@@ -1,0 +1,191 @@
+"""What the messages of Claude Code mean; its output and its journal are made of the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from covey.agents import streams
+from covey.agents.streams import count, inner, text
+from covey.core.permits import SHELL
+from covey.core.signals import Called, Calls, Context, Signal, Spent, Trouble, Usage
+
+SYNTHETIC = "<synthetic>"
+"""The model of messages that the program writes itself."""
+
+_ABOUT = ("command", "file_path", "notebook_path", "path", "url", "query", "pattern", "skill", "prompt")
+"""Of what a tool is given, the first of these says what it is used for."""
+_TOLD = 300
+"""Characters of a use of a tool that people get to see."""
+_CORRUPT = re.compile(
+    r"signature.{0,40}thinking|thinking.{0,60}cannot be modified|tool use concurrency|tool_use.{0,20}ids|tool_result"
+    r"|No conversation found|--resume requires|session (?:ID|file).{0,60}(?:not found|invalid|corrupt)",
+    re.IGNORECASE | re.DOTALL,
+)
+_TEXTS = (
+    (Trouble.CREDIT, re.compile(r"credit balance|billing|payment required|purchase credits", re.IGNORECASE)),
+    (Trouble.CONTEXT, re.compile(r"prompt is too long|context (?:limit|window)|request too large", re.IGNORECASE)),
+    (Trouble.LIMIT, re.compile(r"(?:hit|reached) your .{0,40}limit|usage limit|rate.limit|\(429\)", re.IGNORECASE)),
+    (Trouble.KEY, re.compile(r"not logged in|/login|api key|authenticat|oauth|\b40[13]\b", re.IGNORECASE)),
+    (Trouble.OVERLOAD, re.compile(r"overloaded|server-side issue|\b5\d\d\b", re.IGNORECASE)),
+    (Trouble.CONNECTION, re.compile(
+        r"\bE(?:CONN\w+|NOTFOUND|AI_AGAIN|TIMEDOUT|PIPE|HOSTUNREACH|NETUNREACH)\b|connection|socket|timed? ?out|network"
+        r"|can't reach", re.IGNORECASE)),
+)  # fmt: skip
+_ENDS = {
+    "budget_exhausted": Trouble.BUDGET,
+    "prompt_too_long": Trouble.CONTEXT,
+    "blocking_limit": Trouble.CONTEXT,
+    "rapid_refill_breaker": Trouble.CONTEXT,
+}
+KINDS = {
+    "rate_limit": Trouble.LIMIT,
+    "rate_limit_error": Trouble.LIMIT,
+    "usage_limit_reached": Trouble.LIMIT,
+    "overloaded": Trouble.OVERLOAD,
+    "overloaded_error": Trouble.OVERLOAD,
+    "server_error": Trouble.OVERLOAD,
+    "authentication_failed": Trouble.KEY,
+    "authentication_error": Trouble.KEY,
+    "permission_error": Trouble.KEY,
+    "billing_error": Trouble.CREDIT,
+    "connection_failed": Trouble.CONNECTION,
+    "tool_history_mismatch": Trouble.CORRUPT,
+}
+_EPOCH = re.compile(r"limit reached\|(\d{9,11})\b")
+_FULL_NAME = re.compile(r"claude-[a-z0-9.@-]*[a-z0-9]", re.IGNORECASE)
+_GENERATION = re.compile(r"claude-(?:[a-z]+-)?(\d+)\b")
+
+
+def message(told: Mapping[str, Any]) -> list[Signal]:
+    """Return what a message of the model says, does, and costs."""
+    said = [signal for block in blocks(told) for signal in _block(block)]
+    return [*said, *_spent(told)]
+
+
+def results(told: Mapping[str, Any]) -> list[Signal]:
+    """Return which uses of tools have ended by a message to the model."""
+    return [
+        Called(text(block, "tool_use_id"), failed=block.get("is_error") is True)
+        for block in blocks(told)
+        if block.get("type") == "tool_result" and text(block, "tool_use_id")
+    ]
+
+
+def blocks(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the parts of a message."""
+    return objects(inner(told, "message"), "content")
+
+
+def objects(told: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """Return the objects in the list under a key."""
+    found = told.get(key)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def tool_of(name: str) -> str:
+    """Return the name of a tool as covey says it."""
+    return SHELL if name == "Bash" else name or "tool"
+
+
+def about(given: Mapping[str, Any]) -> str:
+    """Return what a tool is used for: the whole command, path or address."""
+    named = next((given[key] for key in _ABOUT if text(given, key)), given)
+    return streams.about(named) if named else ""
+
+
+def usage_of(told: Mapping[str, Any]) -> Usage:
+    """Return the tokens of a usage as the API says them."""
+    return Usage(
+        count(told, "input_tokens"),
+        count(told, "output_tokens"),
+        count(told, "cache_read_input_tokens"),
+        count(told, "cache_creation_input_tokens"),
+    )
+
+
+def model_of(name: str) -> str | None:
+    """Return a model by the name that its messages have: without the size of its window and a cloud's own additions."""
+    found = _FULL_NAME.search(name.partition("[")[0])
+    plain = re.sub(r"-v\d+$", "", found[0].replace("@", "-")) if found else streams.shown(name)
+    return plain or None
+
+
+def trouble_of(told: Mapping[str, Any], what: str) -> Trouble:
+    """Return why it cannot go on, from what a message says of an error and the text that goes with it."""
+    if _CORRUPT.search(what):
+        return Trouble.CORRUPT
+    by_end = _ENDS.get(text(told, "terminal_reason"))
+    if by_end is not None:
+        return by_end
+    if "max_budget" in text(told, "subtype"):
+        return Trouble.BUDGET
+    for trouble, pattern in _TEXTS[:2]:  # a status of 400 or 413 says less than these
+        if pattern.search(what):
+            return trouble
+    by_kind = _by_kind(told)
+    if by_kind is not None:
+        return by_kind
+    return next((trouble for trouble, pattern in _TEXTS if pattern.search(what)), Trouble.OTHER)
+
+
+def until_of(told: Mapping[str, Any], what: str = "") -> float | None:
+    """Return when a limit ends, if that is named as a time that means the same everywhere."""
+    found = _EPOCH.search(what)
+    return float(count(told, "resetsAt") or (found[1] if found else 0)) or None
+
+
+def _by_kind(told: Mapping[str, Any]) -> Trouble | None:
+    status = count(told, "api_error_status") or count(told, "error_status") or count(told, "apiErrorStatus")
+    if status == 429:
+        return Trouble.LIMIT
+    if status in (401, 403):
+        return Trouble.KEY
+    if status == 402:
+        return Trouble.CREDIT
+    if status >= 500:
+        return Trouble.OVERLOAD
+    kinds = (text(told, key) for key in ("api_error", "apiError", "error", "api_error_type"))
+    return next((KINDS[kind] for kind in kinds if kind in KINDS), None)
+
+
+def _block(block: Mapping[str, Any]) -> list[Signal]:
+    match block.get("type"):
+        case "text":
+            return [*streams.said(text(block, "text"))]
+        case "tool_use" | "server_tool_use" | "mcp_tool_use" if text(block, "id"):
+            name, given = tool_of(text(block, "name")), inner(block, "input")
+            shown = f"{name}: {about(given)}".partition("\n")[0]
+            return [*streams.said(shown[:_TOLD]), Calls(text(block, "id"), name, _exact(name, given))]
+    return []
+
+
+def _exact(tool: str, given: Mapping[str, Any]) -> str:
+    """Return what a tool is used for, so that two uses read the same only if they are."""
+    if tool == SHELL or len(given) < 2:
+        return about(given)
+    mark = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:10]
+    return f"{about(given)} #{mark}"
+
+
+def _spent(told: Mapping[str, Any]) -> list[Signal]:
+    """Return what the call of the model cost that a message came from, and how full that made its context."""
+    sent = inner(told, "message")
+    name, model, usage = text(sent, "id"), text(sent, "model"), usage_of(inner(sent, "usage"))
+    if not name or model == SYNTHETIC or not usage.tokens:
+        return []
+    signals: list[Signal] = [Spent(name, usage, model_of(model))]
+    is_main = not told.get("parent_tool_use_id") and not told.get("isSidechain")
+    window = _window(model, usage.tokens)
+    return [*signals, Context(usage.tokens, window)] if is_main and window else signals
+
+
+def _window(model: str, used: int) -> int | None:
+    """Return how many tokens fit, None for a model of which we do not know it: the program says it only at the end."""
+    found = _GENERATION.search(model)
+    if not found:
+        return None
+    return 200_000 if int(found[1]) < 5 and used <= 200_000 and "[1m]" not in model else 1_000_000

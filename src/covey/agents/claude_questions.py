@@ -1,0 +1,81 @@
+"""The questions of Claude Code: requests in its output, each answered by a line that it reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from covey.agents.claude_messages import about, objects, tool_of
+from covey.agents.streams import brief, inner, record, shown, text
+from covey.core.permits import SHELL
+from covey.core.questions import NOBODY, Decision, Reply
+from covey.core.signals import Asks, Signal, Wants
+
+CARRIED = 48 * 1024
+"""Characters up to which the name of a question carries what the tool was given; without it, it is used as it was."""
+QUESTION = "AskUserQuestion"
+"""The tool by which the model asks a person."""
+
+
+def asked(told: Mapping[str, Any]) -> list[Signal]:
+    """Return the question that a request of the program is."""
+    request, name = inner(told, "request"), text(told, "request_id")
+    if request.get("subtype") != "can_use_tool" or not name:
+        return []
+    tool, given = text(request, "tool_name"), inner(request, "input")
+    carried = json.dumps({"input": given, "request": name}, sort_keys=True)
+    if len(carried) > CARRIED:
+        carried = json.dumps({"request": name})
+    if tool == QUESTION:
+        return [_question(carried, objects(given, "questions"))]
+    tool, use = tool_of(tool), about(given)
+    return [Asks(_wish(tool, use, request), carried, Wants.PERMISSION, tool, use)]
+
+
+def answer(asks: Asks, reply: Reply) -> str | None:
+    """Return the line that answers a question, None if it is none of this program's."""
+    question = record(asks.id)
+    if question is None or not text(question, "request"):
+        return None
+    if reply.decision is Decision.DENY:
+        decided: dict[str, object] = {"behavior": "deny", "message": shown(reply.text) or NOBODY}
+    elif asks.wants is Wants.ANSWER:
+        decided = _answered(inner(question, "input"), reply.text)
+    else:
+        # An empty input stands for the one that it asked with.
+        decided = {"behavior": "allow", "updatedInput": inner(question, "input")}
+    response = {"subtype": "success", "request_id": text(question, "request"), "response": decided}
+    return json.dumps({"type": "control_response", "response": response})
+
+
+def _answered(given: Mapping[str, Any], words: str) -> dict[str, object]:
+    """Return what a person said, as the answer to each of the questions: line by line if there are as many."""
+    questions = [each["question"] for each in objects(given, "questions") if isinstance(each.get("question"), str)]
+    if not questions:  # they were too long to be carried; what is said with a refusal is read as well
+        return {"behavior": "deny", "message": f"The answer is: {words}"}
+    spoken = [line.strip() for line in words.splitlines() if line.strip()]
+    answers = spoken if len(spoken) == len(questions) else [words] * len(questions)
+    return {"behavior": "allow", "updatedInput": {**given, "answers": dict(zip(questions, answers, strict=True))}}
+
+
+def _wish(tool: str, use: str, request: Mapping[str, Any]) -> str:
+    """Return the question for a permission as a person reads it."""
+    wish = f"It wants to run: {use}" if tool == SHELL else f"It wants to use {tool}: {use}".removesuffix(": ")
+    more = [brief(text(request, key)) for key in ("description", "decision_reason")]
+    return "\n".join([wish, *(words for words in more if words and words not in wish)])
+
+
+def _question(name: str, questions: list[Mapping[str, Any]]) -> Asks:
+    """Return the questions that it has for a person as one, with what it offers for an answer."""
+    spoken: list[str] = []
+    for question in questions:
+        several = " (more than one may be named)" if question.get("multiSelect") is True else ""
+        spoken.append((text(question, "question") or "It asks something.") + several)
+        options = objects(question, "options")
+        spoken += [f"- {text(each, 'label')}: {text(each, 'description')}".removesuffix(": ") for each in options]
+    if len(questions) > 1:
+        spoken.append("Please answer each question with a line.")
+    offered = [text(option, "label") for question in questions for option in objects(question, "options")]
+    choices = tuple(label for label in offered if label) if len(questions) == 1 else ()
+    return Asks("\n".join(spoken) or "It asks something.", name, Wants.ANSWER, choices=choices)
