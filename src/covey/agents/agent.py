@@ -59,6 +59,8 @@ class Traits:
     """It says what it cost in dollars."""
     env: tuple[str, ...] = ()
     """Variables of the user's environment that it needs besides the usual ones; a name may end with *."""
+    compact: str = ""
+    """What is said to it so that it makes its conversation shorter; empty if it does that by itself or not at all."""
     gap: float = 0.0
     """Seconds between two starts."""
     memory: int = 64 * 1024 * 1024

@@ -6,22 +6,33 @@ import base64
 import hmac
 from dataclasses import dataclass, replace
 
+from covey.app import budget, questions
 from covey.app.board import first_that_suits, needs_review
+from covey.app.budget import Day, Refusal
 from covey.app.changes import change, queue
 from covey.app.fleet import let_go, put_run
 from covey.app.mail import letters as all_letters
 from covey.app.sessions import alert, digest
-from covey.app.tries import put_back
+from covey.app.tries import REASON, put_back
 from covey.app.verbs import Call
 from covey.core import mail, merges, runs, sessions, tasks
-from covey.core.judge import Again, HandIn, Verdict
+from covey.core.budgets import Scope
+from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
+from covey.core.pace import Wait
+from covey.core.permits import SHELL
 from covey.core.prompts import Brief, Told
+from covey.core.questions import Question
 from covey.core.runs import Outcome, Run
 from covey.core.sessions import COVEY, Goal, Session, State
+from covey.core.signals import Trouble
 from covey.core.tasks import Status, Task
 from covey.core.texts import redact
 from covey.store import rows
 
+STATES = {Trouble.KEY: State.STALLED, Trouble.CREDIT: State.STALLED, Trouble.CORRUPT: State.IDLE}
+"""What a session is after a trouble, if it is not limited."""
+EVIDENCE = 1000
+"""Characters of the evidence for a session's state."""
 MAIL = 5
 """Unread messages that a prompt carries."""
 
@@ -37,10 +48,14 @@ class Work:
     token: str
     tries: int
     conversation: str | None
+    commands: tuple[str, ...]
+    """Commands that may be run without asking."""
     carried: bool
     """Earlier work on the task is on its branch, as far as the board knows."""
     mail: tuple[str, ...]
     """The messages that the prompt carries."""
+    answers: tuple[Question, ...]
+    """The questions whose answers the prompt carries."""
 
 
 def branch_of(task: str) -> str:
@@ -48,26 +63,70 @@ def branch_of(task: str) -> str:
     return f"covey/{task}"
 
 
-def begin(call: Call, name: str) -> Run | None:
-    """Write down the intent to run: on the task that a session holds, else on the next that suits it."""
+def begin(call: Call, name: str, day: Day) -> Run | Wait | None:
+    """Write down the intent to run: on the task that a session holds, else on the next that suits it.
+
+    None if there is nothing to do; a wait if a budget is in the way.
+    """
     session = call.tx.session(name)
     if session is None or session.removed or session.goal is not Goal.WORKING or call.tx.fleet().paused:
         return None
     if call.tx.open_runs(name):
         return None
-    task = next(iter(call.tx.held_by(name)), None)
-    if task is None:
-        waiting = first_that_suits(call.tx, session, False)
-        if waiting is None or any(run.task == waiting.id for run in call.tx.open_runs()):
-            return None  # of a task that was taken from another, that one's run has to end first
-        task = change(call, waiting, tasks.claim(waiting, name), name)
+    held = next(iter(call.tx.held_by(name)), None)
+    task = held or (None if session.attached else first_that_suits(call.tx, session, False))
+    if task is None or (held is None and any(run.task == task.id for run in call.tx.open_runs())):
+        return None  # of a task that was taken from another, that one's run has to end first
+    if held is not None and not session.attached and questions.awaited(call, held.id):
+        return Wait("A person has not answered yet.")
+    reserved = budget.reserve(call, session, task, day)
+    if isinstance(reserved, Refusal) and not session.attached:
+        return _refused(call, task, reserved, day)
+    if held is None:
+        task = change(call, task, tasks.claim(task, name), name)
+    config = call.house.config
+    settings = config.agents.get(session.agent or "")
+    granted = budget.Reserved() if isinstance(reserved, Refusal) else reserved
+    event = runs.Begun(
+        session=name,
+        task=task.id,
+        fence=task.fence,
+        agent=session.agent or "",
+        runner=runs.TMUX if session.attached else config.sessions.runner,
+        person=session.attached is not None,
+        model=settings.model if settings else "",
+        money=granted.money,
+        tokens=granted.tokens,
+    )
     seq = call.tx.next_seq
-    event = runs.Begun(session=name, task=task.id, fence=task.fence, agent=session.agent or "")
     run = runs.first(f"run-{seq}", seq, event, call.tx.now)
     call.tx.insert(rows.RUNS, run)
     call.tx.append(name, run.id, event, run)
     show(call, name, State.STARTING, f"{run.id} on {task.id}")
     return run
+
+
+def _refused(call: Call, task: Task, refusal: Refusal, day: Day) -> Wait | None:
+    """Block a task that has used up its own budget; wait for the next day if that is what is used up."""
+    if refusal.spent.scope is not Scope.TASK:
+        return Wait(refusal.what, None if refusal.spent.waits else day.ends, news=not refusal.spent.waits)
+    if task.session is not None and task.status is Status.DOING:
+        task = change(call, task, tasks.Released(task.session, refusal.what), COVEY)
+    change(call, task, tasks.block(task, refusal.what), COVEY)
+    alert(call, "budget_spent", f"{task.id} is blocked. {refusal.what}", None, task.id)
+    return None
+
+
+def waits(call: Call, name: str, wait: Wait, until: float | None) -> bool:
+    """Show that a session which has something to do waits, and say whether that is news."""
+    session = call.tx.session(name)
+    if session is None or session.removed or session.goal is not Goal.WORKING or call.tx.open_runs(name):
+        return False
+    if not call.tx.held_by(name) and first_that_suits(call.tx, session, False) is None:
+        return False
+    news = session.state is not State.LIMITED
+    show(call, name, State.LIMITED, wait.why, until)
+    return news
 
 
 def work(call: Call, run: Run) -> Work | None:
@@ -79,7 +138,9 @@ def work(call: Call, run: Run) -> Work | None:
     call.tx.drop_tokens(run.session)
     call.tx.put_token(digest(secret), run.session)
     earlier = call.tx.last_runs("task", task.id, 10)
-    talks = (one.conversation for one in earlier if one.conversation and one.agent == run.agent)
+    # A conversation belongs to the worktree that it was held in; an empty one is past use.
+    mine = [one for one in earlier if one.agent == run.agent and one.session == run.session]
+    talks = (one.conversation for one in mine if one.conversation is not None)
     text = call.tx.text(task.body)
     letters = all_letters(call, session.name, unread=True, limit=MAIL)
     return Work(
@@ -89,10 +150,20 @@ def work(call: Call, run: Run) -> Work | None:
         text,
         secret,
         tries=len(task.tries),
-        conversation=next(talks, None),
+        conversation=next(talks, None) or None,
+        commands=_commands(call),
         carried=any(one.base is not None for one in earlier) or call.tx.last_merge(task.id) is not None,
         mail=tuple(message.id for message in letters),
+        answers=tuple(questions.answers(call, task.id)),
     )
+
+
+def _commands(call: Call) -> tuple[str, ...]:
+    """Return the commands that agents may run at the level `edits`: git, covey, the gate, and what a person allowed."""
+    config = call.house.config
+    granted = [permit.about for permit in questions.granted(call) if permit.tool == SHELL and permit.about]
+    named = ["git", "covey", *([config.merge.check] if config.merge.check else []), *config.sessions.allow, *granted]
+    return tuple(dict.fromkeys(each.strip() for each in named if each.strip()))
 
 
 def holds(task: Task, run: Run) -> bool:
@@ -133,6 +204,7 @@ def _brief(call: Call, session: Session, task: Task, body: str, letters: list[ma
         tries=task.tries,
         notes=task.notes,
         mail=[line for message in letters for line in _quoted(call, message)],
+        answers=[questions.quoted(each) for each in questions.answers(call, task.id)],
     )
 
 
@@ -157,14 +229,14 @@ def _note_read(call: Call, message: str, name: str) -> None:
         call.tx.append(name, message, mail.Read(name), reading)
 
 
-def show(call: Call, name: str, state: State, evidence: str) -> None:
-    """Bring a session into a state, if it is not there already."""
+def show(call: Call, name: str, state: State, evidence: str, until: float | None = None) -> None:
+    """Bring a session into a state, if it is not there already; `until`: when it goes on by itself."""
     session = call.tx.session(name)
     if session is None or session.removed:
         return
     if session.state is State.DEAD and state not in (State.STARTING, State.IDLE):
         session = call.put_session(session, name, sessions.Changed(State.IDLE, "looked after again"), by=COVEY)
-    event = sessions.change(session, state, redact(evidence))
+    event = sessions.change(session, state, redact(evidence)[:EVIDENCE], until)
     if event is not None:
         call.put_session(session, name, event, by=COVEY)
 
@@ -174,20 +246,12 @@ def started(call: Call, work: Work, base: str) -> None:
     run = work.run
     for message in work.mail:
         _note_read(call, message, run.session)
+    for question in work.answers:
+        questions.told(call, question)
     now = call.tx.run(run.id)
     if now is not None and now.outcome is None and now.base is None:
         put_run(call, now, runs.Prepared(base=base), COVEY)
     show(call, run.session, State.WORKING, f"{run.id} on {run.task}")
-
-
-def asks(call: Call, run: Run, question: str) -> None:
-    """Note that a run waits for a person, and tell the person once."""
-    session = call.tx.session(run.session)
-    if session is not None and session.state is not State.NEEDS_YOU:
-        if session.state is not State.PAUSED:  # it asked just before it was told to stand still
-            show(call, run.session, State.NEEDS_YOU, question[:500])
-        hint = f"covey session send {run.session} TEXT answers."
-        alert(call, "needs_you", f"{run.session} asks: {redact(question)[:1000]} ({hint})", run.session, run.task)
 
 
 def talks(call: Call, run: Run, conversation: str) -> None:
@@ -216,8 +280,11 @@ def unstartable(call: Call, run: Run, what: str) -> None:
         show(call, run.session, State.STALLED, what[:500])
 
 
-def judged(call: Call, run: Run, verdict: Verdict, code: int | None) -> None:
-    """End a run as it was judged: hand its work in, or put the task back with what went wrong."""
+def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: float | None = None) -> None:
+    """End a run as it was judged: hand its work in, put the task back with what went wrong, or go on later.
+
+    `until`: when its session goes on, if it shall wait.
+    """
     task = call.tx.task(run.task)
     now = call.tx.run(run.id)
     if task is None or now is None or now.outcome is not None:
@@ -228,29 +295,90 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None) -> None:
     if not holds(task, run):
         outcome = Outcome.HANDED_IN if is_theirs(task, run) else Outcome.STOPPED
         _end(call, run, runs.Ended(outcome=outcome, code=code, what=run.ending))
+    elif run.person:
+        _end(call, run, runs.Ended(outcome=Outcome.STOPPED, code=code, what=run.ending or "The person left."))
+        _give_back(call, run.session)
     elif isinstance(verdict, HandIn) and not stopped:
         _end(call, run, runs.Ended(outcome=Outcome.HANDED_IN, code=code, commit=verdict.commit))
         hand_in(call, task, run.session, verdict)
     elif stopped:
-        _end(call, run, runs.Ended(outcome=Outcome.STOPPED, code=code, what=run.ending))
+        _end(call, run, runs.Ended(outcome=Outcome.STOPPED, code=code, what=run.ending), until=until)
         if not run.again:
             change(call, task, tasks.Released(run.session), COVEY)
+    elif asked := questions.awaited(call, task.id):
+        _end(
+            call, run, runs.Ended(outcome=Outcome.PUT_OFF, code=code, what=f"It waits for an answer to {asked[0].id}.")
+        )
+        show(call, run.session, State.NEEDS_YOU, asked[0].text)
+    elif isinstance(verdict, PutOff):
+        _put_off(call, run, verdict, code, until)
+    elif isinstance(verdict, Crashed) and not _crashes_on(call, run):
+        what = redact(verdict.what)
+        _end(call, run, runs.Ended(outcome=Outcome.CRASHED, code=code, what=what), until=until)
     else:
-        what = redact(verdict.what if isinstance(verdict, Again) else run.ending or "")
-        _end(call, run, runs.Ended(outcome=Outcome.FAILED, code=code, what=what))
-        put_back(call, change(call, task, tasks.Released(run.session, what), COVEY), what)
+        what = redact(run.ending or "" if isinstance(verdict, HandIn) else verdict.what)
+        outcome = Outcome.CRASHED if isinstance(verdict, Crashed) else Outcome.FAILED
+        _end(call, run, runs.Ended(outcome=outcome, code=code, what=what))
+        back = change(call, task, tasks.Released(run.session, what), COVEY)
+        if isinstance(verdict, Crashed):
+            _block_crashing(call, back, what)
+        else:
+            put_back(call, back, what)
 
 
-def _end(call: Call, run: Run, event: runs.Ended) -> bool:
-    """End a run, unless it has ended, and let its session rest."""
+def _give_back(call: Call, name: str) -> None:
+    session = call.tx.session(name)
+    if session is not None:
+        event = sessions.give_back(session)
+        if event is not None:
+            call.put_session(session, name, event, by=COVEY)
+
+
+def _put_off(call: Call, run: Run, verdict: PutOff, code: int | None, until: float | None) -> None:
+    """End a run for a trouble that is not its task's; its session keeps the task and goes on later."""
+    if verdict.fresh:
+        forget_conversation(call, run)
+    _end(call, run, runs.Ended(outcome=Outcome.PUT_OFF, code=code, what=verdict.what))
+    state = STATES.get(verdict.trouble, State.LIMITED)
+    show(call, run.session, state, verdict.what, until)
+
+
+def forget_conversation(call: Call, run: Run) -> None:
+    """Note that the conversation of a run is past use: the next one begins anew."""
+    now = call.tx.run(run.id)
+    if now is not None and now.conversation:
+        put_run(call, now, runs.Talking(""), COVEY)
+
+
+def _crashes_on(call: Call, run: Run) -> bool:
+    """Say whether with this crash a task has crashed its runs too often in too short a time."""
+    watch = call.house.config.watch
+    earlier = call.tx.last_runs("task", run.task, watch.crashes)
+    since = call.tx.now - watch.crash_minutes * 60
+    crashed = (Outcome.CRASHED, Outcome.LOST)
+    bad = [one for one in earlier if one.id != run.id and one.outcome in crashed and (one.ended or 0.0) >= since]
+    return len(bad) + 1 >= watch.crashes
+
+
+def _block_crashing(call: Call, task: Task, what: str) -> None:
+    watch = call.house.config.watch
+    first = what.splitlines()[0] if what else ""
+    reason = f"Its runs crashed {watch.crashes} times in {watch.crash_minutes:g} minutes; the last time: {first}"
+    change(call, task, tasks.block(task, reason[:REASON]), COVEY)
+    alert(call, "crash_loop", f"{task.id} needs a person. {reason}"[:REASON], None, task.id)
+
+
+def _end(call: Call, run: Run, event: runs.Ended, *, until: float | None = None) -> bool:
+    """End a run, unless it has ended, and let its session rest, until a time if one is given."""
     now = call.tx.run(run.id)
     if now is None or now.outcome is not None:
         return False
     event = replace(event, what=None if event.what is None else redact(event.what))
     put_run(call, now, runs.end(now, event), COVEY)
     call.tx.drop_tokens(run.session)
+    questions.withdraw(call, run.id, f"{run.id} has ended.", keep=event.outcome is not Outcome.HANDED_IN)
     said = event.what.splitlines()[0] if event.what else event.outcome
-    show(call, run.session, State.IDLE, f"{run.id} ended: {said}"[:500])
+    show(call, run.session, State.IDLE, f"{run.id} ended: {said}"[:500], until)
     return True
 
 

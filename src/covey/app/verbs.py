@@ -14,8 +14,10 @@ from covey.app.pulses import Pulses, of_session
 from covey.app.shapes import FORMS, Asked
 from covey.config import Config
 from covey.core import sessions
+from covey.core.pace import Wait
 from covey.core.sessions import COVEY, OWNER, RESERVED
 from covey.core.texts import Text, line, prose
+from covey.core.watch import Verdict
 from covey.errors import Denied, Invalid, NotFound
 from covey.runners.runner import Runner
 from covey.store import rows
@@ -50,6 +52,8 @@ class House:
     runner: Runner | None = None
     settings: Callable[[], Config | None] = lambda: None
     """Returns the settings if they were changed since it was last asked."""
+    why: Callable[[str], tuple[Verdict | None, Wait | None]] = lambda name: (None, None)
+    """Returns what the watchdog thinks of a session's run, and why it does not start one; set while it watches."""
     broken_gate: bool = False
     """The queue waits for a gate that could not be run; whoever lets sessions work lets it be tried again."""
 

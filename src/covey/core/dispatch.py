@@ -82,6 +82,12 @@ def why_end(
         return Ending(f"{run.session} was stopped.")
     if not theirs:
         return Ending(f"{run.task} is no longer with {run.session}.")
+    if session.attached is not None and not run.person:
+        return Ending(f"{session.attached} takes the conversation over.", again=True)
+    if session.attached is None and run.person:
+        return Ending("The conversation was given back.", again=True)
+    if run.person:
+        return None
     if at_work > limit:
         return Ending(f"The run took longer than {limit / 60:g} minutes.", fault=True)
     if printed > MOST_OUTPUT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 from covey.core import signals
@@ -26,9 +27,10 @@ class Heard:
     """What a run has let us know; lost with us, and made again from its output. Times are the watcher's."""
 
     said: str = ""
-    asks: Asks | None = None
-    """The question that it waits with."""
-    asked: float = 0.0
+    asks: dict[str, Asks] = field(default_factory=dict)
+    """The questions that it has asked and not gone on from, by a key that is the same however often they are read."""
+    answered: set[str] = field(default_factory=set)
+    """Those from which it has gone on."""
     conversation: str | None = None
     result: str | None = None
     failed: str | None = None
@@ -71,14 +73,15 @@ class Heard:
             case signals.Conversation(name):
                 self.conversation = name
                 return
+            case Asks():
+                self._ask(signal)
+                return
             case _:
-                self.asks = None
+                self._answered()
         match signal:
             case signals.Said(text):
                 self.said = f"{self.said}{text}\n"[-SAID:]
                 self._goes_on()
-            case Asks():
-                self.asks, self.asked, self.waits = signal, at, None
             case signals.Waits():
                 self.waits, self.result, self.failed, self.trouble = at, None, None, None
             case Calls():
@@ -96,6 +99,22 @@ class Heard:
                 self._end(failed=what, trouble=trouble, until=until)
             case _:
                 self._goes_on()
+
+    def _ask(self, asks: Asks) -> None:
+        self.waits = None
+        key = digest(asks.id) if asks.id else f"#{len(self.asks) + len(self.answered) + 1}"
+        if key not in self.answered:
+            self.asks[key] = asks
+
+    def _answered(self) -> None:
+        """Whatever comes after a question without a name shows that it was answered; one with a name stays open."""
+        for key in [key for key, asks in self.asks.items() if not asks.id]:
+            self.close(key)
+
+    def close(self, key: str) -> None:
+        """Note that a question needs no answer any more."""
+        if self.asks.pop(key, None) is not None:
+            self.answered.add(key)
 
     def _call(self, call: Calls, at: float) -> None:
         self._goes_on()
@@ -117,4 +136,11 @@ class Heard:
     ) -> None:
         self._goes_on()
         self.calls.clear()
+        for key in list(self.asks):
+            self.close(key)
         self.result, self.failed, self.trouble, self.until = result, failed, trouble, until
+
+
+def digest(name: str) -> str:
+    """Return a short name for a long one."""
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]

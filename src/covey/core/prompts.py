@@ -42,14 +42,36 @@ class Brief:
     tries: Sequence[Try] = ()
     notes: Sequence[Note] = ()
     mail: Sequence[str] = ()
+    answers: Sequence[tuple[str, str]] = ()
+    """Questions that the agent asked, each with what the person in charge answered."""
     kept: bool = False
     """The branch has commits of an earlier try."""
 
 
 def prompt(brief: Brief) -> str:
     """Return the prompt: how to work here, role, task, results of needs, earlier tries, notes and mail."""
-    parts = [_how(brief), _role(brief), _task(brief), _needs(brief), _tries(brief), _notes(brief), _mail(brief)]
+    layers = (_how, _role, _task, _needs, _tries, _answers, _notes, _mail)
+    return "\n\n".join(part for part in (layer(brief) for layer in layers) if part) + "\n"
+
+
+def resumed(brief: Brief) -> str:
+    """Return the prompt with which a conversation is taken up again: only what is new in it."""
+    parts = [_again(brief), _tries(brief), _answers(brief), _mail(brief)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _again(brief: Brief) -> str:
+    lines = [
+        f"Go on with {brief.task}: {brief.title}",
+        "You were interrupted, or called again; look at where you stand.",
+    ]
+    if brief.kind is Kind.REPORT:
+        lines.append("What you say at the end is the result of the report.")
+    else:
+        lines.append(f"You are on the branch {brief.branch}. When you end, everything must be committed.")
+        if brief.check:
+            lines.append(f"The test that it must pass: {brief.check}")
+    return "\n".join(lines)
 
 
 def _how(brief: Brief) -> str:
@@ -114,6 +136,15 @@ def _tries(brief: Brief) -> str:
         )
     if brief.kept:
         lines.append(f"The commits of that work are on your branch: mend them there (git log {brief.main}..HEAD).")
+    return "\n".join(lines)
+
+
+def _answers(brief: Brief) -> str:
+    if not brief.answers:
+        return ""
+    lines = ["# What the person in charge answered"]
+    for asked, said in brief.answers:
+        lines += [f"- You asked: {cut(asked)}", *(f"  > {line}" for line in cut(said).splitlines())]
     return "\n".join(lines)
 
 

@@ -12,6 +12,8 @@ from covey.core.signals import Wants
 from covey.errors import Invalid, Refused
 
 NOBODY = "Nobody answered in time, so the answer is no."
+FROM_SHELL = "covey ask "
+"""How the name of a question begins that an agent asked by that command."""
 
 
 class State(StrEnum):

@@ -24,6 +24,8 @@ class Outcome(StrEnum):
     LOST = "lost"
     PUT_OFF = "put-off"
     """No fault of its task: its session goes on with it later."""
+    CRASHED = "crashed"
+    """Its program ended without a word; its session starts it again."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,16 +47,17 @@ class Goal(StrEnum):
 
 
 AWAKE = (State.WORKING, State.IDLE, State.NEEDS_YOU, State.LIMITED, State.COMPACTING, State.STALLED)
+_ANY = (State.STARTING, *AWAKE, State.PAUSED)
 _FROM: dict[State, tuple[State, ...]] = {
-    State.STARTING: (State.IDLE, State.STALLED, State.PAUSED, State.DEAD),
-    State.WORKING: (State.STARTING, *AWAKE, State.PAUSED),
-    State.IDLE: (State.STARTING, *AWAKE, State.PAUSED, State.DEAD),
-    State.NEEDS_YOU: (State.STARTING, *AWAKE),
-    State.LIMITED: (State.STARTING, *AWAKE),
-    State.COMPACTING: (State.WORKING, State.IDLE),
-    State.PAUSED: (State.STARTING, *AWAKE),
-    State.STALLED: (State.STARTING, *AWAKE),
-    State.DEAD: (State.STARTING, *AWAKE, State.PAUSED),
+    State.STARTING: (State.IDLE, State.NEEDS_YOU, State.LIMITED, State.STALLED, State.PAUSED, State.DEAD),
+    State.WORKING: _ANY,
+    State.IDLE: (*_ANY, State.DEAD),
+    State.NEEDS_YOU: _ANY,
+    State.LIMITED: _ANY,
+    State.COMPACTING: _ANY,
+    State.PAUSED: _ANY,
+    State.STALLED: _ANY,
+    State.DEAD: _ANY,
 }
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from covey.app.app import App
+from covey.app.budget import Day
 from covey.app.verbs import Call, Principal
 from covey.core.sessions import COVEY
 from covey.git.project import Project
 from covey.git.worktrees import Worktrees
-from covey.runners.process import ProcessRunner
+from covey.runners.machine import free_memory
+from covey.runners.runner import Runner
 from covey.store.tx import Tx
 
 T = TypeVar("T")
@@ -27,13 +31,31 @@ class Desk:
 
     app: App
     project: Project
-    runner: ProcessRunner
+    runner: Runner
     worktrees: Worktrees
     url: str
     reading: Any
     writing: Any
+    free_memory: Callable[[], int | None] = free_memory
+    chance: Callable[[], float] = random.random
+    running: dict[str, int] = field(default_factory=dict)
+    """How many runs of each agent there are, as the fleet last saw it."""
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-git"))
     _near: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-runs"))
+
+    def awake(self) -> float:
+        """Return the time of the clock that stands still while the machine sleeps."""
+        return self.app.house.pulses.clock.now().awake
+
+    def wall(self) -> float:
+        """Return the time of day, in seconds since 1970."""
+        return self.app.house.pulses.clock.now().wall
+
+    def today(self) -> Day:
+        """Return the day, where the person in charge is."""
+        now = datetime.fromtimestamp(self.wall()).astimezone()
+        ends = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        return Day(now.date().isoformat(), ends.timestamp())
 
     async def read(self, job: Callable[[Call], T]) -> T:
         """Look at the store."""

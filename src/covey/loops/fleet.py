@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
+from collections import Counter
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from covey.agents import registry
 from covey.agents.agent import Agent
+from covey.app import costs, questions
 from covey.app import fleet as verbs
 from covey.app import runs as life
 from covey.app.pulses import of_session
 from covey.app.sessions import alert
 from covey.app.verbs import Call
-from covey.core import sessions, tasks
+from covey.core import sessions, tasks, watch
 from covey.core.dispatch import Step, next_step, why_end
-from covey.core.judge import Again, Evidence, Verdict, judge
+from covey.core.judge import Again, Crashed, Evidence, HandIn, PutOff, Verdict, judge
 from covey.core.launches import Observation
+from covey.core.pace import Wait
+from covey.core.questions import Question
 from covey.core.runs import Ending, Outcome, Run
 from covey.core.sessions import COVEY, Goal, Session, State
 from covey.core.tasks import Task
@@ -30,8 +33,10 @@ from covey.git.guard import write_guard
 from covey.git.rescue import Rescued, expire, rescue
 from covey.git.rescue_git import SCRATCH
 from covey.loops import outfit, tree
+from covey.loops.attending import Attendant, Watched
 from covey.loops.desk import Desk
-from covey.loops.hearing import Heard, finish, listen
+from covey.loops.hearing import finish
+from covey.loops.starts import Starts
 from covey.store import rows
 from covey.store.rows import Change
 
@@ -43,9 +48,11 @@ STRAYS_EVERY = 30.0
 EXPIRE_EVERY = 6 * 3600.0
 SCRATCH_FOR = 3600.0
 """Seconds after which what a killed rescue left is nobody's any more."""
-BACKOFF = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
-"""Seconds before a session that could not start tries again."""
 STUMBLE = 0.25
+STUMBLE_MOST = 300.0
+"""Seconds before a step that failed is taken again, at first and at most."""
+SHOWN_AFTER = 3.0
+"""Seconds that a session waits before people are shown that it does."""
 LOST = 5
 """Lost runs of one task in a row after which it counts as the task's own fault."""
 LEAVE_PATIENCE = 30.0
@@ -61,15 +68,6 @@ class NotOurs(CoveyError):
     """A branch or a worktree is in somebody else's hands."""
 
 
-@dataclass
-class Watched:
-    """What we remember of a run while we watch it; lost with us, and made again from its files."""
-
-    heard: Heard = field(default_factory=Heard)
-    at_work: float = 0.0
-    looked: float | None = None
-
-
 @dataclass(frozen=True)
 class View:
     """The rows that matter to the fleet, as they stand together."""
@@ -81,6 +79,8 @@ class View:
     tasks: dict[str, Task]
     holders: frozenset[str]
     over: frozenset[str]
+    decided: dict[str, list[Question]]
+    """What was decided of the questions of each run, and it has not been told."""
 
 
 @dataclass
@@ -93,14 +93,24 @@ class Fleet:
     news: asyncio.Event = field(default_factory=asyncio.Event)
     _busy: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _watched: dict[str, Watched] = field(default_factory=dict)
+    _owners: dict[str, str] = field(default_factory=dict)
     _nothing: dict[str, int] = field(default_factory=dict)
-    _failures: dict[str, int] = field(default_factory=dict)
+    _beginning: set[str] = field(default_factory=set)
+    """Agents of which a run is about to begin."""
+    _waits: dict[str, tuple[Wait, float]] = field(default_factory=dict)
+    """Why a session that could work does not, and since when."""
     _not_before: dict[str, float] = field(default_factory=dict)
     _stumbles: dict[str, tuple[int, float]] = field(default_factory=dict)
     """How often the steps of a session failed in a row, and when to try again."""
     _any: bool = True
-    _swept: float = 0.0
-    _expired: float = -EXPIRE_EVERY
+    _swept: float = -1e9
+    _asked: float = -1e9
+    _expired: float = -1e9
+
+    def __post_init__(self) -> None:
+        self.starts = Starts(self.desk.free_memory, self.desk.chance)
+        self.attendant = Attendant(self.desk, self.starts)
+        self.desk.app.house.why = self.why
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Look again soon, if these changes can matter to a session that covey runs."""
@@ -125,6 +135,12 @@ class Fleet:
                 pass
             self.news.clear()
 
+    def why(self, name: str) -> tuple[watch.Verdict | None, Wait | None]:
+        """Return what the watchdog last thought of a session's run, and why it does not start one."""
+        watched = next((each for run, each in self._watched.items() if self._owners.get(run) == name), None)
+        wait = self._waits.get(name)
+        return (None if watched is None else watched.verdict), (None if wait is None else wait[0])
+
     async def stop(self) -> None:
         """Wait for what is under way; the runs themselves go on."""
         busy = list(self._busy.values())
@@ -136,10 +152,11 @@ class Fleet:
         view = await self.desk.read(self._look)
         self._any = bool(view.sessions)
         open_runs = list(view.runs.values())
+        self.desk.running = dict(Counter(run.agent for run in open_runs if not run.person))
         seen = await self._see(open_runs) if open_runs else {}
         for session in view.sessions:
             self.desk.app.house.pulses.hear(of_session(session.name))
-            if session.name not in self._busy and time.monotonic() >= self._stumbles.get(session.name, (0, 0.0))[1]:
+            if session.name not in self._busy and self.desk.awake() >= self._stumbles.get(session.name, (0, -1e9))[1]:
                 run = view.runs.get(session.name)
                 self._step(view, session, run, None if run is None else seen[run.id])
         await self._sweep()
@@ -162,6 +179,7 @@ class Fleet:
             {run.task: task for run in runs.values() if (task := tx.task(run.task)) is not None},
             frozenset(tx.holders()),
             frozenset(name for name in batch_names if verbs.is_over(call, name)),
+            _by_run(questions.untold(call)) if runs else {},
         )
 
     # Judging
@@ -173,6 +191,7 @@ class Fleet:
             at_work = self._at_work(run, seen)
             theirs = life.is_theirs(view.tasks.get(run.task), run)
             ending = why_end(session, run, theirs=theirs, at_work=at_work, limit=limit, printed=seen.size)
+            ending = ending or self.attendant.why_over(run, self._watch(run))
         holds = session.name in view.holders
         step = next_step(session, run, seen, paused=view.paused, holds=holds, ending=ending)
         work = self._work(view, step, session, run, seen, ending)
@@ -206,7 +225,7 @@ class Fleet:
             case Step.START:
                 return None if self.hold else self._start(run)
             case Step.READ:
-                return self._read(run, seen) if seen.size > self._watch(run).heard.read else None
+                return self._attend(view, session, run, seen)
             case Step.HOLD | Step.GO_ON:
                 return self._hold(run, on=step is Step.HOLD)
             case Step.END:
@@ -222,16 +241,45 @@ class Fleet:
             return self._leave(session)
         if self.hold or self._nothing.get(session.name) == view.seq:
             return None
-        if time.monotonic() < self._not_before.get(session.name, 0.0):
+        at = self.desk.awake()
+        if at < self._not_before.get(session.name, -1e9) or (session.until or 0.0) > self.desk.wall():
             return None
-        return self._begin(session, view.seq)
+        agent = self._agent(session.agent or "")
+        if agent is None or session.attached:
+            return self._begin(session, view.seq, None)
+        wait = self.starts.why_wait(agent, self.desk.app.house.config, list(view.runs.values()), at)
+        if wait is not None:
+            return self._wait(session, wait, at)
+        if agent.name in self._beginning and agent.traits.gap > 0:
+            return None
+        self._beginning.add(agent.name)
+        return self._begin(session, view.seq, agent)
+
+    def _wait(self, session: Session, wait: Wait, at: float) -> Coroutine[Any, Any, None] | None:
+        """Remember why a session waits, and let people see it if it takes long."""
+        since = self._waits.setdefault(session.name, (wait, at))[1]
+        self._waits[session.name] = (wait, since)
+        if not wait.news or session.state is State.LIMITED or at - since < SHOWN_AFTER:
+            return None
+        until = None if wait.until is None else self.desk.wall() + wait.until - at
+        return self._show_wait(session, wait, until)
+
+    async def _show_wait(self, session: Session, wait: Wait, until: float | None) -> None:
+        def write(call: Call) -> None:
+            if life.waits(call, session.name, wait, until) and self.starts.is_news(session.agent or "", wait.why):
+                alert(call, "waits", f"{session.name} waits: {wait.why}", session.name, None)
+
+        await self.desk.write(write)
 
     def _watch(self, run: Run) -> Watched:
-        return self._watched.setdefault(run.id, Watched())
+        if run.id not in self._watched:
+            self._watched[run.id] = Watched(self.desk.awake())
+            self._owners[run.id] = run.session
+        return self._watched[run.id]
 
     def _at_work(self, run: Run, seen: Observation) -> float:
         """Return for how many seconds a run has not stood still."""
-        watched, now = self._watch(run), time.monotonic()
+        watched, now = self._watch(run), self.desk.awake()
         if watched.looked is None:
             watched.at_work = 0.0  # of a run that we take up, nobody knows for how long it stood still
         elif not seen.held:
@@ -256,19 +304,14 @@ class Fleet:
     def _stumble(self, name: str) -> None:
         """Take the next step for a session later: what failed now would most likely fail again at once."""
         count = self._stumbles.get(name, (0, 0.0))[0] + 1
-        self._stumbles[name] = (count, time.monotonic() + min(STUMBLE * 2**count, BACKOFF[-1]))
-
-    def _wait_longer(self, name: str) -> None:
-        failures = self._failures.get(name, 0)
-        self._failures[name] = failures + 1
-        self._not_before[name] = time.monotonic() + BACKOFF[min(failures, len(BACKOFF) - 1)]
+        self._stumbles[name] = (count, self.desk.awake() + min(STUMBLE * 2**count, STUMBLE_MOST))
 
     # Acting
 
     async def _rest(self, session: Session, *, still: bool) -> None:
         state = State.PAUSED if still else State.IDLE
-        if session.state is not state and (still or session.state is State.PAUSED):
-            evidence = "it was told to stand still" if still else "it was told to go on"
+        if session.state is not state and (still or session.state in (State.PAUSED, State.LIMITED)):
+            evidence = "it was told to stand still" if still else "nothing keeps it from going on"
             await self.desk.write(lambda call: life.show(call, session.name, state, evidence))
 
     async def _leave(self, session: Session) -> None:
@@ -284,11 +327,25 @@ class Fleet:
     async def _let_go(self, session: Session) -> None:
         await self.desk.write(lambda call: verbs.let_go(call, session.name))
 
-    async def _begin(self, session: Session, seq: int) -> None:
-        run = await self.desk.write(lambda call: life.begin(call, session.name))
+    async def _begin(self, session: Session, seq: int, agent: Agent | None) -> None:
+        try:
+            day = self.desk.today()
+            run = await self.desk.write(lambda call: life.begin(call, session.name, day))
+            if agent is not None and isinstance(run, Run):
+                self.starts.began(agent, self.desk.awake())
+        finally:
+            if agent is not None:
+                self._beginning.discard(agent.name)
+        if isinstance(run, Wait):
+            if run.news:
+                await self._show_wait(session, run, run.until)
+            self._waits[session.name] = (run, self.desk.awake())
+            self._not_before[session.name] = self.desk.awake() + REST_EVERY
+            return
+        self._waits.pop(session.name, None)
         if run is None:
             self._nothing[session.name] = seq
-            if session.state is State.PAUSED:
+            if session.state in (State.PAUSED, State.LIMITED):
                 await self._rest(session, still=False)
             return
         await self._start(run)
@@ -308,7 +365,6 @@ class Fleet:
         except CoveyError as error:
             await self._cannot_start(run, str(error))
             return
-        self._failures.pop(run.session, None)
 
         def write(call: Call) -> None:
             self._note(call, run, rescued)
@@ -334,7 +390,8 @@ class Fleet:
         git = desk.worktrees.session_env(run.session, guard)
         folder = desk.project.state / "runs" / run.id
         path = desk.worktrees.path(run.session)
-        launch = outfit.launch(work, config, folder, path, git, desk.url, kept=head != base)
+        common = desk.project.common
+        launch = outfit.launch(work, config, folder, path, git, desk.url, kept=head != base, common=common)
         desk.runner.start(run.id, launch)
         return base, rescued
 
@@ -350,8 +407,9 @@ class Fleet:
 
     async def _cannot_start(self, run: Run, what: str) -> None:
         log.warning("%s could not start: %s", run.id, what)
-        failed_before = bool(self._failures.get(run.session))
-        self._wait_longer(run.session)
+        failed_before = bool(self.starts.failures.get(run.session))
+        wait = self.starts.failed(run.session, self.desk.app.house.config)
+        self._not_before[run.session] = self.desk.awake() + wait
 
         def end(call: Call) -> None:
             life.unstartable(call, run, what)
@@ -360,41 +418,21 @@ class Fleet:
 
         await self.desk.write(end)
 
-    async def _read(self, run: Run, seen: Observation) -> None:
-        """Read what a program printed since the last look, and show what it lets us know."""
-        heard, agent = self._watch(run).heard, self._agent(run)
-        await self.desk.near(lambda: listen(heard, agent, self.desk.runner, run.id, seen.size))
-        question, conversation = heard.asks, heard.conversation
-        if conversation is not None and conversation != run.conversation:
-            await self.desk.write(lambda call: life.talks(call, run, conversation))
-        if question is not None:
-            await self.desk.write(lambda call: life.asks(call, run, question))
-        else:
-            await self._works_again(run)
+    async def _attend(self, view: View, session: Session, run: Run, seen: Observation) -> None:
+        """Look after a run that is alive."""
+        decided = view.decided.get(run.id, [])
+        await self.attendant.attend(run, session, self._watch(run), self._agent(run.agent), seen, decided)
 
-    async def _works_again(self, run: Run) -> None:
-        def go_on(call: Call) -> None:
-            session = call.tx.session(run.session)
-            if session is not None and session.state is State.NEEDS_YOU:
-                life.show(call, run.session, State.WORKING, f"{run.id} goes on")
-
-        session = await self.desk.read(lambda call: call.tx.session(run.session))
-        if session is not None and session.state is State.NEEDS_YOU:
-            await self.desk.write(go_on)
-
-    def _agent(self, run: Run) -> Agent | None:
-        """Return the agent of a run, None if it was taken out of the settings while it ran."""
+    def _agent(self, name: str) -> Agent | None:
+        """Return an agent, None if it was taken out of the settings while it ran."""
         try:
-            return registry.find(run.agent, self.desk.app.house.config.declared())
+            return registry.find(name, self.desk.app.house.config.declared())
         except CoveyError:
             return None
 
     async def _hold(self, run: Run, *, on: bool) -> None:
         await self.desk.near(lambda: self.desk.runner.hold(run.id, on=on))
-        question = self._watch(run).heard.asks
         state, evidence = (State.PAUSED, "it stands still") if on else (State.WORKING, f"{run.id} goes on")
-        if question is not None and not on:
-            state, evidence = State.NEEDS_YOU, question
         await self.desk.write(lambda call: life.show(call, run.session, state, evidence))
 
     async def _end(self, run: Run, ending: Ending) -> None:
@@ -417,16 +455,43 @@ class Fleet:
         assert task is not None
         evidence, rescued = await self.desk.beside(lambda: self._evidence(run, seen, task, rejected))
         verdict = judge(evidence)
+        watched = self._watch(run)
+        await self.attendant.spend(run, watched)
         await self.desk.write(lambda call: self._close(call, run, seen, verdict, rescued))
         self._watched.pop(run.id, None)
+        self._owners.pop(run.id, None)
         await self.desk.beside(lambda: self._tidy(run))
 
     def _close(self, call: Call, run: Run, seen: Observation, verdict: Verdict, rescued: Rescued | None) -> None:
         self._note(call, run, rescued)
-        if seen.code is None and run.ending is None and not self._lost_often(call, run):
+        costs.count(call, run, self._watch(run).used, self.desk.today().name)
+        unseen = seen.code is None and run.ending is None and not isinstance(verdict, HandIn | PutOff)
+        if unseen and not self._lost_often(call, run):
             life.lost(call, run, "Nobody saw it end: it was killed, or the machine was.", seen.code)
-        else:
-            life.judged(call, run, verdict, seen.code)
+            return
+        until = self._wait_after(call, run, verdict)
+        life.judged(call, run, verdict, seen.code, until)
+
+    def _wait_after(self, call: Call, run: Run, verdict: Verdict) -> float | None:
+        """Return until when a session waits after its run, learn from how that went, and tell a person of troubles."""
+        config, at, wall = self.desk.app.house.config, self.desk.awake(), self.desk.wall()
+        if run.ending is not None and not run.fault:
+            stalled = run.again and not run.person and run.ending.startswith("Stalled")
+            return wall + self.starts.failed(run.session, config) if stalled else None
+        if isinstance(verdict, PutOff):
+            until = verdict.until if verdict.until is not None and verdict.until > wall else None
+            awake = None if until is None else at + until - wall
+            running = self.desk.running.get(run.agent, 1)
+            self.starts.refused(run.agent, running, verdict.trouble, verdict.what, at, awake)
+            if self.starts.is_news(run.agent, verdict.trouble):
+                message = f"{run.session} cannot go on with {run.task}: {verdict.what}"
+                alert(call, f"agent_{verdict.trouble}", message[: life.EVIDENCE], run.session, run.task)
+            return until or wall + self.starts.failed(run.session, config)
+        if isinstance(verdict, Crashed):
+            return wall + self.starts.failed(run.session, config)
+        if isinstance(verdict, HandIn):
+            self.starts.went_well(run.session, run.agent)
+        return None
 
     def _lost_often(self, call: Call, run: Run) -> bool:
         earlier = call.tx.last_runs("task", run.task, LOST)[1:]
@@ -437,9 +502,10 @@ class Fleet:
     ) -> tuple[Evidence, Rescued | None]:
         desk = self.desk
         path = desk.worktrees.path(run.session)
-        heard, agent = self._watch(run).heard, self._agent(run)
-        listen(heard, agent, desk.runner, run.id, seen.size)
-        finish(heard, agent)
+        watched, agent = self._watch(run), self._agent(run.agent)
+        heard = watched.heard
+        self.attendant.listen(run, watched, agent, seen.size)
+        finish(heard, watched.tail, self.attendant.source(run, watched, agent)[1], desk.awake())
         result = heard.result
         if task.kind is tasks.Kind.REPORT and result is None:
             result = heard.said.strip() or None
@@ -457,6 +523,9 @@ class Fleet:
                 code=seen.code,
                 stopped=stopped,
                 failed=heard.failed,
+                trouble=heard.trouble,
+                until=heard.until,
+                speaks=agent is not None and agent.traits.speaks,
                 result=result,
                 ahead=found.ahead,
                 head=found.head,
@@ -475,7 +544,7 @@ class Fleet:
             return None
         handed_in = self.desk.app.store.read(lambda tx: tx.handed_in_by(session, HANDED_IN))
         safe = [commit for commit in handed_in if candidates.resolve(self.desk.project, commit)]
-        return rescue(self.desk.project, path, session=session, why=why, task=task, at=time.time(), safe=safe)
+        return rescue(self.desk.project, path, session=session, why=why, task=task, at=self.desk.wall(), safe=safe)
 
     def _note(self, call: Call, run: Run, rescued: Rescued | None) -> None:
         if rescued is not None and not rescued.again:
@@ -502,7 +571,7 @@ class Fleet:
                 verbs.part(call, now)
 
         await desk.write(part)
-        for memory in (self._nothing, self._failures, self._not_before):
+        for memory in (self._nothing, self.starts.failures, self._not_before, self._waits):
             memory.pop(session.name, None)
 
     def _clear(self, session: Session, past: list[Run]) -> None:
@@ -517,10 +586,14 @@ class Fleet:
 
     async def _sweep(self) -> None:
         """Now and then clear away what has had its time."""
-        now = time.monotonic()
+        now = self.desk.awake()
         if now - self._swept >= STRAYS_EVERY:
             self._swept = now
             await self._disband_strays()
+        if now - self._asked >= REST_EVERY:
+            self._asked = now
+            if await self.desk.read(lambda call: bool(call.tx.questions_over(call.tx.now))):
+                await self.desk.write(questions.expire)
         if now - self._expired >= EXPIRE_EVERY:
             self._expired = now
             await self._expire_rescues()
@@ -529,7 +602,7 @@ class Fleet:
     async def _expire_rescues(self) -> None:
         """Let rescues go whose session ended long ago."""
         gone = await self.desk.read(lambda call: {one.name: one.updated for one in _removed(call)})
-        project, wall = self.desk.project, time.time()
+        project, wall = self.desk.project, self.desk.wall()
         for ref in await self.desk.beside(lambda: expire(project, gone.get, wall)):
             log.info("%s has had its time", ref)
 
@@ -537,9 +610,9 @@ class Fleet:
         """Let go of what runs and gates printed that ended long ago; the log keeps what came of them."""
         days = self.desk.app.house.config.log.keep_days
         alive = await self.desk.read(lambda call: {run.id for run in call.tx.open_runs()})
-        folder, old = self.desk.project.state / "runs", time.time() - days * 86_400
+        folder, old = self.desk.project.state / "runs", self.desk.wall() - days * 86_400
         await self.desk.beside(lambda: tree.expire(folder, alive, old))
-        await self.desk.beside(lambda: tree.clear(self.desk.project.state / SCRATCH, time.time() - SCRATCH_FOR))
+        await self.desk.beside(lambda: tree.clear(self.desk.project.state / SCRATCH, self.desk.wall() - SCRATCH_FOR))
 
     async def _disband_strays(self) -> None:
         """Give tasks whose batch has lost all its sessions back to the board."""
@@ -553,6 +626,13 @@ class Fleet:
 
         for name in await self.desk.read(strays):
             await self.desk.write(lambda call, name=name: verbs.disband(call, name))  # type: ignore[misc]
+
+
+def _by_run(decided: list[Question]) -> dict[str, list[Question]]:
+    found: dict[str, list[Question]] = {}
+    for question in decided:
+        found.setdefault(question.run or "", []).append(question)
+    return found
 
 
 def _removed(call: Call) -> list[Session]:

@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from covey.agents import registry
-from covey.agents.agent import Assignment
+from covey.agents.agent import Agent, Assignment
 from covey.app.runs import Work
-from covey.config import Config
+from covey.config import AgentSettings, Config
 from covey.core.launches import Launch
-from covey.core.prompts import prompt
+from covey.core.permits import Level
+from covey.core.prompts import prompt, resumed
 from covey.errors import Invalid
 
 ALLOWED = (
@@ -29,9 +30,13 @@ test would run what is no longer there."""
 
 
 def agent_env(extra: Iterable[str]) -> dict[str, str]:
-    """Return what agents get of our own environment: what is on the list, and what the settings name besides."""
+    """Return what agents get of our own environment: what is on the list, and what settings and agent name besides.
+
+    A name that ends with * stands for all that begin so.
+    """
     named = {*ALLOWED, *extra}
-    env = {name: value for name, value in os.environ.items() if name in named or name.startswith(ALLOWED_STARTS)}
+    starts = (*ALLOWED_STARTS, *(name[:-1] for name in named if name.endswith("*") and len(name) > 1))
+    env = {name: value for name, value in os.environ.items() if name in named or name.startswith(starts)}
     env.setdefault("LANG", "C.UTF-8")
     env |= NO_BYTECODE
     env["PATH"] = with_covey(env.get("PATH", os.defpath))
@@ -51,45 +56,61 @@ def gate_env() -> dict[str, str]:
 
 
 def launch(
-    work: Work, config: Config, folder: Path, worktree: Path, git: dict[str, str], url: str, *, kept: bool
+    work: Work, config: Config, folder: Path, worktree: Path, git: dict[str, str], url: str, *, kept: bool, common: Path
 ) -> Launch:
     """Write what the program reads into the run's folder, and return how it is started."""
-    settings = config.agents.get(work.run.agent)
-    agent = registry.find(work.run.agent, config.declared())
-    text = prompt(replace(work.brief, kept=kept))
+    run, settings = work.run, config.agents.get(work.run.agent) or AgentSettings()
+    agent = registry.find(run.agent, config.declared())
+    conversation = work.conversation if agent.traits.resumes else None
+    brief = replace(work.brief, kept=kept)
+    text = prompt(brief) if conversation is None else resumed(brief)
     prompt_file, body_file = folder / "prompt.md", folder / "body"
     _write(prompt_file, text)
     _write(body_file, work.body)
     env = {
-        **agent_env(settings.env if settings else ()),
+        **agent_env((*agent.traits.env, *settings.env)),
         **git,
         "COVEY_URL": url,
         "COVEY_TOKEN": work.token,
-        "COVEY_SESSION": work.run.session,
-        "COVEY_TASK": work.run.task,
-        "COVEY_FENCE": str(work.run.fence),
+        "COVEY_SESSION": run.session,
+        "COVEY_TASK": run.task,
+        "COVEY_FENCE": str(run.fence),
         "COVEY_TRY": str(work.tries + 1),
         "COVEY_WORKTREE": str(worktree),
         "PWD": str(worktree),
     }
-    made = agent.launch(
-        Assignment(
-            run=work.run.id,
-            session=work.run.session,
-            task=work.run.task,
-            title=work.brief.title,
-            worktree=str(worktree),
-            prompt=text,
-            prompt_file=str(prompt_file),
-            body_file=str(body_file),
-            env=env,
-            conversation=work.conversation,
-        )
+    assignment = Assignment(
+        run=run.id,
+        session=run.session,
+        task=run.task,
+        title=work.brief.title,
+        worktree=str(worktree),
+        prompt=text,
+        prompt_file=str(prompt_file),
+        body_file=str(body_file),
+        env=env,
+        conversation=conversation,
+        folder=str(folder),
+        git=str(common),
+        program=settings.program,
+        arguments=settings.arguments,
+        model=run.model or settings.model,
+        permissions=Level(config.sessions.permissions),
+        commands=work.commands,
+        allowance=run.money,
     )
+    made = _made(agent, assignment, folder)
     problem = registry.executable(made)
     if problem is not None:
-        raise Invalid(f"The agent {work.run.agent} cannot be started: {problem}.")
+        raise Invalid(f"The agent {run.agent} cannot be started: {problem}.")
+    for path, content in made.files.items():
+        _write(Path(path), content)
     return made
+
+
+def _made(agent: Agent, work: Assignment, folder: Path) -> Launch:
+    """Return how an agent is started, in a terminal if its run lives in one and it can draw there."""
+    return agent.launch(work)
 
 
 def _write(path: Path, text: str) -> None:

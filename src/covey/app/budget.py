@@ -1,0 +1,115 @@
+"""Budgets at work: what a run may spend is set aside in the transaction in which it begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from covey.app import costs
+from covey.app.verbs import Call
+from covey.core import budgets
+from covey.core.budgets import Books, Limits, Scope, Spent
+from covey.core.sessions import Session
+from covey.core.tasks import Task
+
+LAST = 20
+"""The last runs of which the dearest says what a run usually spends."""
+
+
+@dataclass(frozen=True)
+class Day:
+    """A day of the person in charge: its name, and when it ends in seconds since 1970."""
+
+    name: str
+    ends: float
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """What a run may spend, None for each that has no limit."""
+
+    money: float | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The limit that keeps a run from starting, in words too."""
+
+    spent: Spent
+    what: str
+
+
+def reserve(call: Call, session: Session, task: Task, day: Day) -> Reserved | Refusal:
+    """Return what a run on a task may spend, or which limit is used up."""
+    set_money, set_tokens = call.house.config.budget, call.house.config.budget.tokens
+    own = min((each for each in (task.budget or 0.0, set_money.task) if each > 0), default=0.0)
+    money = Limits(run=set_money.run, task=own, session=set_money.session, day=set_money.day)
+    tokens = Limits(run=set_tokens.run, task=set_tokens.task, session=set_tokens.session, day=set_tokens.day)
+    if money == tokens == Limits():
+        return Reserved()
+    of_task = costs.spent(call, task=task.id)
+    of_session = costs.spent(call, session=session.name, day=day.name)
+    of_day = costs.spent(call, day=day.name)
+    open_money, open_tokens = _aside(call)
+    unknown = _unknown(call, day)
+    books = Books(
+        task=of_task.cost,
+        session=of_session.cost,
+        day=of_day.cost + unknown,
+        aside=open_money,
+        usual=_usual(call, "cost"),
+    )
+    granted = budgets.grant(money, books)
+    if isinstance(granted, Spent):
+        return Refusal(granted, _words(granted, task, session, "dollars"))
+    books = Books(
+        task=of_task.tokens,
+        session=of_session.tokens,
+        day=of_day.tokens,
+        aside=open_tokens,
+        usual=_usual(call, "input + output + cache_read + cache_write"),
+    )
+    in_tokens = budgets.grant(tokens, books)
+    if isinstance(in_tokens, Spent):
+        return Refusal(in_tokens, _words(in_tokens, task, session, "tokens"))
+    return Reserved(granted.amount, None if in_tokens.amount is None else int(in_tokens.amount))
+
+
+def _aside(call: Call) -> tuple[float, float]:
+    """Return what open runs have set aside and not spent."""
+    money = tokens = 0.0
+    for run in call.tx.open_runs():
+        if run.money is None and run.tokens is None:
+            continue
+        used = call.tx.db.rows(
+            "SELECT sum(cost), sum(input + output + cache_read + cache_write) FROM spends WHERE run = ?", (run.id,)
+        )[0]
+        money += max((run.money or 0.0) - (used[0] or 0.0), 0.0)
+        tokens += max((run.tokens or 0) - (used[1] or 0), 0.0)
+    return money, tokens
+
+
+def _unknown(call: Call, day: Day) -> float:
+    """Return what was set aside today for runs of which nobody knows the cost: all of it counts as spent."""
+    sql = (
+        "SELECT sum(money) FROM runs WHERE outcome IS NOT NULL AND money IS NOT NULL"
+        " AND id IN (SELECT run FROM spends WHERE day = ? AND unpriced > 0)"
+    )
+    return float(call.tx.db.rows(sql, (day.name,))[0][0] or 0.0)
+
+
+def _usual(call: Call, column: str) -> float:
+    sql = (
+        f"SELECT sum({column}) FROM (SELECT id FROM runs WHERE outcome IS NOT NULL ORDER BY ordinal DESC LIMIT ?) AS r"
+        " JOIN spends ON spends.run = r.id GROUP BY r.id"
+    )
+    return max((float(total or 0.0) for (total,) in call.tx.db.rows(sql, (LAST,))), default=0.0)
+
+
+def _words(spent: Spent, task: Task, session: Session, unit: str) -> str:
+    whose = {Scope.TASK: task.id, Scope.SESSION: f"{session.name} today", Scope.DAY: "today"}[spent.scope]
+    left = f"{spent.left:,.2f}" if unit == "dollars" else f"{spent.left:,.0f}"
+    limit = f"{spent.limit:,.2f}" if unit == "dollars" else f"{spent.limit:,.0f}"
+    if spent.waits:
+        return f"What is left of the {limit} {unit} of {whose} is set aside for runs at work."
+    return f"Of the {limit} {unit} of {whose}, {left} are left."

@@ -1,0 +1,391 @@
+"""Looking after a run that is alive: what it says, asks, spends and needs, and what the watchdog makes of it."""
+
+from __future__ import annotations
+
+import glob
+import logging
+import os
+from dataclasses import dataclass, field, replace
+
+from covey.agents.agent import Agent
+from covey.app import costs, questions
+from covey.app import runs as life
+from covey.app.sessions import alert
+from covey.app.verbs import Call
+from covey.config import Config
+from covey.core import watch
+from covey.core.budgets import is_over
+from covey.core.heard import Heard
+from covey.core.launches import Activity, Observation
+from covey.core.questions import Question, Withdrawn, reply_of
+from covey.core.questions import State as Asked
+from covey.core.runs import Ending, Run
+from covey.core.sessions import COVEY, Session, State
+from covey.core.signals import Trouble
+from covey.core.spending import Used, whole
+from covey.core.watch import Action, Patience, Signs, Verdict
+from covey.errors import CoveyError, Refused
+from covey.loops.desk import Desk
+from covey.loops.hearing import Reader, Source, Tail, listen
+from covey.loops.starts import Starts
+from covey.store import rows
+
+SAMPLE_EVERY = 2.0
+"""Seconds between two looks at what the processes of a run do."""
+WEIGH_EVERY = 20.0
+COUNT_EVERY = 30.0
+"""Seconds between two times that spending is written down while a run works."""
+JUDGE_EVERY = 0.5
+PART = 256 * 1024
+JOURNAL = "journal"
+"""The file of a run that says where its program writes the conversation."""
+LATE = 'The person in charge answers your question "{asked}":\n{said}'
+
+log = logging.getLogger("covey.watch")
+
+
+@dataclass
+class Watched:
+    """What we remember of a run while we watch it; lost with us, and made again from what it wrote."""
+
+    started: float
+    heard: Heard = field(default_factory=Heard)
+    tail: Tail = field(default_factory=Tail)
+    at_work: float = 0.0
+    looked: float | None = None
+    printed: float | None = None
+    activity: Activity | None = None
+    worked: float | None = None
+    sampled: float = -1e9
+    weighed: float = -1e9
+    judged: float = -1e9
+    counted: float = -1e9
+    verdict: Verdict | None = None
+    nudged: int = 0
+    squeezed: bool = False
+    finished: bool = False
+    limits: int = 0
+    limited_at: float = 0.0
+    before: dict[str, Used] | None = None
+    used: dict[str, Used] = field(default_factory=dict)
+    next_call: Used = field(default_factory=Used)
+    journal: str | None = None
+    """Where a terminal program writes its conversation."""
+    prompted: float | None = None
+    left: bool = False
+
+
+@dataclass
+class Attendant:
+    """Looks after runs that are alive."""
+
+    desk: Desk
+    starts: Starts
+
+    # Reading
+
+    def source(self, run: Run, watched: Watched, agent: Agent | None) -> tuple[Source, Reader | None]:
+        """Return where a run says what it does, and what understands it."""
+        if agent is not None and is_terminal(run, agent):
+            assert agent.terminal is not None
+            return (lambda since: _read_file(watched.journal, since)), agent.terminal.read
+        return (lambda since: self.desk.runner.output(run.id, since)), None if agent is None else agent.read
+
+    def listen(self, run: Run, watched: Watched, agent: Agent | None, size: int) -> None:
+        """Take in all that a run has said since; called beside the loop."""
+        at = self.desk.awake()
+        source, reader = self.source(run, watched, agent)
+        if agent is not None and is_terminal(run, agent):
+            self._find_journal(run, watched)
+            size = _size(watched.journal)
+        if size > watched.tail.read:
+            watched.printed = at
+        listen(watched.heard, watched.tail, reader, source, size, at)
+
+    def _find_journal(self, run: Run, watched: Watched) -> None:
+        if watched.journal is None:
+            note = self.desk.project.state / "runs" / run.id / JOURNAL
+            found = sorted(glob.glob(note.read_text(encoding="utf-8"))) if note.exists() else []
+            watched.journal = found[-1] if found else None
+
+    # Attending
+
+    async def attend(
+        self,
+        run: Run,
+        session: Session,
+        watched: Watched,
+        agent: Agent | None,
+        seen: Observation,
+        decided: list[Question],
+    ) -> None:
+        """Do what a run that is alive needs now; `decided`: its questions of which it has not been told."""
+        heard, at = watched.heard, self.desk.awake()
+        if seen.size > watched.tail.read or (agent is not None and is_terminal(run, agent)):
+            await self.desk.near(lambda: self.listen(run, watched, agent, seen.size))
+            await self._pass_on(run, watched, agent)
+        if heard.limits > watched.limits and heard.limited is not None:
+            watched.limits, watched.limited_at = heard.limits, at
+            self._slow_down(run, heard.limited.trouble, heard.limited.what, heard.limited.until)
+        if decided and agent is not None:
+            await self.tell(run, watched, agent, decided)
+        if at - watched.judged >= JUDGE_EVERY:
+            watched.judged = at
+            await self._sample(run, watched, at)
+            await self._judge(run, session, watched, agent, seen)
+        if heard.is_over and agent is not None and agent.traits.speaks and not watched.finished and not run.person:
+            await self._let_end(run, watched, agent)
+
+    async def _let_end(self, run: Run, watched: Watched, agent: Agent) -> None:
+        """Let a program end that has said its last word."""
+        if is_terminal(run, agent):
+            return  # a terminal program is left at its prompt, see `terminals.py`
+        await self.desk.near(lambda: self.desk.runner.finish(run.id))
+        watched.finished = True
+
+    async def _pass_on(self, run: Run, watched: Watched, agent: Agent | None) -> None:
+        """Write down what a run has let us know."""
+        heard = watched.heard
+        conversation = heard.conversation
+        if conversation is not None and conversation != run.conversation:
+            await self.desk.write(lambda call: life.talks(call, run, conversation))
+        if heard.asks or heard.answered:
+            await self._keep_questions(run, heard)
+        await self.spend(run, watched)
+
+    async def _keep_questions(self, run: Run, heard: Heard) -> None:
+        known = {one.asks: one for one in await self._questions(run)}
+        new = {key: asks for key, asks in heard.asks.items() if key not in known}
+        gone = [one for key, one in known.items() if key in heard.answered and one.state is Asked.OPEN]
+        if not new and not gone:
+            return
+        minutes = self.desk.app.house.config.watch.answer_minutes
+
+        def write(call: Call) -> None:
+            for key, asks in new.items():
+                questions.ask(call, run.session, replace(asks, id=key), task=run.task, run=run.id, minutes=minutes)
+            for one in gone:
+                questions.put(call, one, Withdrawn("It went on without an answer."), COVEY)
+
+        await self.desk.write(write)
+
+    # Spending
+
+    async def spend(self, run: Run, watched: Watched, *, now: bool = False) -> None:
+        """Work out what a run has spent, and write it down now and then."""
+        bill, config = watched.heard.bill, self.desk.app.house.config
+        if not bill.calls and not bill.totals:
+            return
+        conversation = watched.heard.conversation or run.conversation
+        if watched.before is None and any(total.whole for total in bill.totals.values()):
+            watched.before = await self.desk.read(lambda call: costs.before(call, run, conversation))
+        watched.used = bill.by_model(config.prices, watched.before or {}, run.model)
+        watched.next_call = bill.largest_call(config.prices, run.model)
+        at = self.desk.awake()
+        if now or at - watched.counted >= COUNT_EVERY:
+            watched.counted = at
+            used, day = watched.used, self.desk.today().name
+            await self.desk.write(lambda call: costs.count(call, run, used, day))
+
+    def why_over(self, run: Run, watched: Watched) -> Ending | None:
+        """Say why a run has to end for what it has spent, None if it may go on."""
+        spent = whole(watched.used.values())
+        if is_over(run.money, spent.cost, watched.next_call.cost):
+            what = f"The run spent ${spent.cost:.4f} of the ${run.money:.4f} that it was allowed."
+        elif is_over(run.tokens, spent.tokens, watched.next_call.tokens):
+            what = f"The run used {spent.tokens:,} of the {run.tokens:,} tokens that it was allowed."
+        else:
+            return None
+        return Ending(what, fault=True)
+
+    # Answers
+
+    async def _questions(self, run: Run) -> list[Question]:
+        """Return all that a run has asked."""
+        return await self.desk.read(
+            lambda call: call.tx.find(rows.QUESTIONS, "WHERE run = ? ORDER BY ordinal", (run.id,))
+        )
+
+    async def tell(self, run: Run, watched: Watched, agent: Agent, decided: list[Question]) -> None:
+        """Tell a run what was decided of its questions."""
+        for question in decided:
+            reply = reply_of(question)
+            asks = watched.heard.asks.get(question.asks)
+            if reply is None:
+                continue
+            if questions.is_from_shell(question):
+                if await self.say(run, agent, LATE.format(asked=question.text, said=questions.quoted(question)[1])):
+                    await self.desk.write(lambda call, question=question: questions.told(call, question))  # type: ignore[misc]
+            elif asks is not None and (typed := agent.answer(asks, reply)) is not None:
+                await self._type_answer(run, watched, question, typed)
+
+    async def _type_answer(self, run: Run, watched: Watched, question: Question, typed: str) -> None:
+        # Typed first and noted then: after a crash in between it is told again, which is better than never.
+        try:
+            await self.desk.near(lambda: self.desk.runner.type(run.id, typed))
+        except CoveyError as error:
+            log.warning("%s could not be told the answer to %s: %s", run.session, question.id, error)
+            return
+        watched.heard.close(question.asks)
+        await self.desk.write(lambda call: questions.told(call, question))
+
+    async def say(self, run: Run, agent: Agent, text: str) -> bool:
+        """Tell a run something while it works; false if it does not listen."""
+        typed = agent.say(text)
+        if typed is None or is_terminal(run, agent):
+            return False
+        try:
+            await self.desk.near(lambda: self.desk.runner.type(run.id, typed))
+        except Refused:
+            return False
+        return True
+
+    # Watching
+
+    async def _sample(self, run: Run, watched: Watched, at: float) -> None:
+        """Look at what the processes of a run do, now and then."""
+        if at - watched.sampled < SAMPLE_EVERY:
+            return
+        watched.sampled = at
+        weigh = at - watched.weighed >= WEIGH_EVERY
+        activity = await self.desk.near(lambda: self.desk.runner.activity(run.id, memory=weigh))
+        if activity is None:
+            return
+        before = watched.activity
+        if before is None or activity.cpu - before.cpu > 0.02 * max(at - watched.sampled, SAMPLE_EVERY):
+            watched.worked = at
+        watched.activity = activity
+        if weigh:
+            watched.weighed = at
+            self.starts.weighed(run.agent, activity.memory)
+
+    async def _judge(
+        self, run: Run, session: Session, watched: Watched, agent: Agent | None, seen: Observation
+    ) -> None:
+        config = self.desk.app.house.config
+        asked = await self.desk.read(lambda call: questions.open_of(call, run.id))
+        signs = self._signs(watched, agent, seen, asked)
+        verdict = watched.verdict = watch.judge(signs, patience_of(config))
+        if run.person:
+            return
+        acts = {
+            Action.NUDGE: self._nudge,
+            Action.COMPACT: self._compact,
+            Action.RESTART: self._restart,
+            Action.END: self._give_up,
+        }
+        if verdict.action in acts:
+            await acts[verdict.action](run, watched, agent, verdict)
+        if verdict.state is not session.state or (verdict.until is not None and verdict.until != session.until):
+            await self._show(run, verdict)
+
+    def _signs(self, watched: Watched, agent: Agent | None, seen: Observation, asked: list[Question]) -> Signs:
+        heard, activity = watched.heard, watched.activity
+        return Signs(
+            at=self.desk.awake(),
+            wall=self.desk.wall(),
+            started=watched.started,
+            speaks=agent is not None and agent.traits.speaks,
+            said=heard.at,
+            printed=watched.printed,
+            worked=watched.worked,
+            processes=activity.processes if activity else 1,
+            connections=activity.connections if activity else 0,
+            waits=heard.waits,
+            calls=tuple(heard.calls.values()),
+            repeats=heard.repeats,
+            repeated=" ".join(heard.last_call) if heard.last_call else "",
+            asks=asked[0].text if asked else None,
+            asked=self.desk.awake() - max(self.desk.wall() - asked[0].asked, 0.0) if asked else 0.0,
+            limited=heard.limited,
+            limited_at=watched.limited_at,
+            compacts=heard.compacts,
+            context=heard.context,
+            over=heard.is_over,
+            held=seen.held,
+            nudged=watched.nudged,
+            squeezed=watched.squeezed,
+        )
+
+    async def _show(self, run: Run, verdict: Verdict) -> None:
+        def write(call: Call) -> None:
+            session = call.tx.session(run.session)
+            now = call.tx.run(run.id)
+            if session is None or now is None or now.outcome is not None or session.state is State.PAUSED:
+                return
+            life.show(call, run.session, verdict.state, verdict.evidence, verdict.until)
+
+        await self.desk.write(write)
+
+    async def _nudge(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
+        watched.nudged = watched.heard.repeats
+        if agent is not None:
+            await self.say(run, agent, NUDGE.format(times=watched.heard.repeats))
+        log.info("%s: %s", run.session, verdict.evidence)
+
+    async def _compact(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
+        watched.squeezed = True
+        if agent is not None and agent.traits.compact:
+            await self.say(run, agent, agent.traits.compact)
+
+    async def _restart(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
+        self._slow_down(run, Trouble.CONNECTION, verdict.evidence, None)
+        await self._end(run, verdict, Ending(f"Stalled: {verdict.evidence}", again=True))
+
+    async def _give_up(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
+        await self._end(run, verdict, Ending(f"Stalled: {verdict.rule}. {verdict.evidence}", fault=True))
+
+    async def _end(self, run: Run, verdict: Verdict, ending: Ending) -> None:
+        def write(call: Call) -> None:
+            now = call.tx.run(run.id)
+            if now is None or now.outcome is not None or now.ending is not None:
+                return
+            life.ending(call, run, ending)
+            message = f"{run.session} is stalled on {run.task}: {verdict.evidence}"
+            alert(call, "stalled", message[: life.EVIDENCE], run.session, run.task)
+
+        await self.desk.write(write)
+
+    def _slow_down(self, run: Run, trouble: Trouble, what: str, until: float | None) -> None:
+        at = self.desk.awake()
+        awake = None if until is None else at + max(until - self.desk.wall(), 0.0)
+        self.starts.refused(run.agent, self.desk.running.get(run.agent, 1), trouble, what, at, awake)
+
+
+NUDGE = (
+    "covey notices that you have done the same thing {times} times in a row, with the same result."
+    " Step back: say what you expected, look at what really happened, and try another way."
+    ' If you cannot go on without a person, run: covey ask "your question"'
+)
+
+
+def is_terminal(run: Run, agent: Agent) -> bool:
+    """Say whether a run is a program that draws on a terminal."""
+    return run.runner == "tmux" and agent.terminal is not None
+
+
+def patience_of(config: Config) -> Patience:
+    """Return how long the watchdog waits."""
+    settings = config.watch
+    return Patience(
+        stalled=settings.stalled_minutes * 60, request=settings.request_minutes * 60, repeats=settings.repeats
+    )
+
+
+def _size(path: str | None) -> int:
+    try:
+        return os.stat(path).st_size if path else 0
+    except OSError:
+        return 0
+
+
+def _read_file(path: str | None, since: int) -> tuple[bytes, int]:
+    if path is None:
+        return b"", since
+    try:
+        with open(path, "rb") as file:
+            file.seek(since)
+            data = file.read(PART)
+    except OSError:
+        return b"", since
+    return data, since + len(data)

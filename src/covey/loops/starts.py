@@ -1,0 +1,94 @@
+"""When a run may start: paced by what providers bear, by memory, and by how often it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from covey.agents.agent import Agent
+from covey.config import Config
+from covey.core import pace
+from covey.core.pace import Load, Pace, Wait
+from covey.core.runs import Run
+from covey.core.signals import Trouble
+
+MIB = 1024 * 1024
+YOUNG = 15.0
+"""Seconds in which a run that started has not taken all of its memory."""
+LOOK_EVERY = 1.0
+
+
+@dataclass
+class Starts:
+    """What is remembered of starts and of their failures; lost with us, and learnt again."""
+
+    free_memory: Callable[[], int | None]
+    chance: Callable[[], float]
+    paces: dict[str, Pace] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    """The most memory that a run of each agent was seen with."""
+    failures: dict[str, int] = field(default_factory=dict)
+    """How often each session failed in a row."""
+    told: set[tuple[str, str]] = field(default_factory=set)
+    """Of which troubles of which agents a person knows already."""
+    _free: tuple[float, int | None] = (-1e9, None)
+    _young: list[tuple[str, float]] = field(default_factory=list)
+
+    def why_wait(self, agent: Agent, config: Config, running: list[Run], at: float) -> Wait | None:
+        """Say why no run of an agent starts now, None if one may."""
+        mine = [run for run in running if run.agent == agent.name and not run.person]
+        now = pace.calm(self.paces.get(agent.name, Pace()), at, len(mine))
+        self.paces[agent.name] = now
+        gap = config.sessions.stagger if config.sessions.stagger >= 0 else agent.traits.gap
+        self._young = [(name, since) for name, since in self._young if at - since < YOUNG]
+        free = self._memory(at)
+        needs = self.size(agent)
+        load = Load(
+            at=at,
+            running=len(mine),
+            gap=gap,
+            free=None if free is None else free - sum(self.sizes.get(name, needs) for name, _ in self._young),
+            needs=needs,
+            reserve=int(config.sessions.free_memory * MIB),
+        )
+        return pace.why_wait(now, load)
+
+    def began(self, agent: Agent, at: float) -> None:
+        """Note that a run has started."""
+        self.paces[agent.name] = pace.began(self.paces.get(agent.name, Pace()), at)
+        self._young.append((agent.name, at))
+
+    def size(self, agent: Agent) -> int:
+        """Return the bytes that one run of an agent takes."""
+        return self.sizes.get(agent.name, agent.traits.memory)
+
+    def weighed(self, agent: str, memory: int) -> None:
+        """Note how much memory a run was seen with."""
+        if memory > 0:
+            self.sizes[agent] = max(memory, self.sizes.get(agent, 0))
+
+    def refused(self, agent: str, running: int, trouble: Trouble, what: str, at: float, until: float | None) -> None:
+        """Note that a provider refused a run; `until` is a time of the watcher's clock."""
+        self.paces[agent] = pace.refused(self.paces.get(agent, Pace()), at, running, trouble, what, until)
+
+    def failed(self, session: str, config: Config) -> float:
+        """Note that a session failed once more in a row, and return the seconds that it waits."""
+        count = self.failures[session] = self.failures.get(session, 0) + 1
+        return pace.backoff(count, config.watch.backoff, config.watch.backoff_most, self.chance())
+
+    def went_well(self, session: str, agent: str) -> None:
+        """Forget the failures of a session, and that a person knows of troubles of its agent."""
+        self.failures.pop(session, None)
+        self.told = {each for each in self.told if each[0] != agent}
+
+    def is_news(self, agent: str, trouble: str) -> bool:
+        """Say, once, whether a person has not been told of a trouble of an agent since it last went well."""
+        if (agent, trouble) in self.told:
+            return False
+        self.told.add((agent, trouble))
+        return True
+
+    def _memory(self, at: float) -> int | None:
+        if at - self._free[0] >= LOOK_EVERY:
+            self._free = (at, self.free_memory())
+        return self._free[1]
