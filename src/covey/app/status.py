@@ -25,6 +25,7 @@ def status(call: Call, asked: shapes.Nothing) -> shapes.ProjectStatus:
         leases=int(tx.db.rows("SELECT count(*) FROM leases WHERE state = 'live'")[0][0]),
         unread=len(letters(call, call.who.session or OWNER, unread=True, limit=1000)),
         merges=tx.count_open_merges(),
+        questions=tx.count_open_questions(),
         paused=tx.fleet().paused,
         today=today(call),
     )

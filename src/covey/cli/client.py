@@ -29,7 +29,15 @@ NOT_THERE = 2.0
 LOCK_TAKEN = 30.0
 """Seconds to wait while somebody else writes."""
 PAUSE = 0.005
-_NOUNS = {"task": "task", "lease": "lease", "mail": "message", "merge": "merge", "session": "session"}
+_NOUNS = {
+    "task": "task",
+    "lease": "lease",
+    "mail": "message",
+    "merge": "merge",
+    "session": "session",
+    "question": "question",
+    "permit": "permit",
+}
 
 
 class Answer:
@@ -278,7 +286,7 @@ def refuse_in_run(verb: str, fields: dict[str, Any]) -> None:
     """Refuse what a run's token cannot ask, before anything is sent."""
     if verb in OWNER_ONLY:
         raise Denied(f"Only the owner may ask for {verb}.", hint="Ask the owner: covey mail send owner ...")
-    if "session" in fields and verb not in ("task.list", "lease.list"):
+    if "session" in fields and verb not in ("task.list", "lease.list", "question.list"):
         raise Denied("With COVEY_TOKEN set you speak for your own session only.", hint="Leave --as out.")
 
 

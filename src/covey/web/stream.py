@@ -29,7 +29,15 @@ HEARTBEAT = 15.0
 
 _encode = msgspec.json.Encoder().encode
 TOPICS = {"task": "board", "session": "sessions", "alert": "alerts"}
-_STALE = {"lease": "leases", "mail": "mail", "merge": "merges", "run": "runs", "fleet": "fleet"}
+_STALE = {
+    "lease": "leases",
+    "mail": "mail",
+    "merge": "merges",
+    "run": "runs",
+    "fleet": "fleet",
+    "question": "questions",
+    "permit": "permits",
+}
 
 
 @dataclass(frozen=True)

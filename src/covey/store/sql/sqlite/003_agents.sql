@@ -33,6 +33,7 @@ CREATE TABLE questions (
 ) STRICT;
 CREATE INDEX questions_ordinal ON questions (ordinal);
 CREATE INDEX questions_open ON questions (ordinal) WHERE state = 'open';
+CREATE INDEX questions_untold ON questions (ordinal) WHERE told = 0 AND state <> 'withdrawn';
 CREATE INDEX questions_run ON questions (run, ordinal) WHERE run IS NOT NULL;
 
 CREATE TABLE permits (

@@ -1,0 +1,354 @@
+"""The verbs of questions and permits: agents ask, a person answers, and nobody waits for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
+
+from covey.app import shapes
+from covey.app.sessions import alert
+from covey.app.shapes import PermitRow, QuestionRow
+from covey.app.verbs import Call, missing, verb
+from covey.core import permits, questions
+from covey.core.permits import Permit
+from covey.core.questions import Decision, Question, State
+from covey.core.sessions import COVEY, OWNER
+from covey.core.signals import Asks, Wants
+from covey.core.tasks import Status
+from covey.core.texts import prose, redact
+from covey.errors import Denied, Invalid, Refused
+from covey.store import rows
+
+TEXT = 4_000
+"""Characters of a question that are kept."""
+ABOUT = 16 * 1024
+"""Characters of a command that are kept."""
+MOST_OPEN = 20
+"""Questions that a session may have open at once by `covey ask`."""
+GRACE = 30.0
+"""Seconds in which `covey ask` itself fetches an answer, before anybody else passes it on."""
+GONE_ON = (Status.REVIEW, Status.MERGING, Status.DONE, Status.DROPPED)
+"""Where a task stands that needs no answer any more."""
+_CUT = "\n[... cut]"
+_REMOVED = "[secret removed]"
+
+
+# What the loops do
+
+
+def ask(call: Call, session: str, asks: Asks, *, task: str | None, run: str | None, minutes: float) -> Question:
+    """Write a question down and tell the person once; the same question of the same run is the same row for ever."""
+    asks = _fit(asks)
+    known = _known(call, session, run, asks)
+    if known is not None:
+        return known
+    event = questions.Asked(
+        session=session,
+        task=task,
+        run=run,
+        asks=asks.id,
+        wants=asks.wants,
+        text=_cut(redact(asks.question), TEXT),
+        tool=asks.tool,
+        about=_cut(redact(asks.about), ABOUT),
+        choices=asks.choices,
+        until=call.tx.now + minutes * 60,
+    )
+    seq = call.tx.next_seq
+    question = questions.first(f"question-{seq}", seq, event, call.tx.now)
+    call.tx.insert(rows.QUESTIONS, question)
+    call.tx.append(session, question.id, event, question)
+    permit = _covering(call, asks.wants, asks.tool, asks.about)  # the whole of it: what was cut off counts too
+    if permit is not None:
+        return _let_through(call, question, permit)
+    alert(call, "needs_you", told_to_person(question), session, task)
+    return question
+
+
+def expire(call: Call) -> int:
+    """Deny what nobody answered in time, and say so; return how many those were.
+
+    What was asked for a task that has gone on without the answer is withdrawn without a word.
+    """
+    for question in call.tx.open_questions():
+        task = None if question.task is None or not is_from_shell(question) else call.tx.task(question.task)
+        if task is not None and task.status in GONE_ON:
+            put(call, question, questions.Withdrawn(f"{task.id} is {task.status}."), COVEY)
+    over = call.tx.questions_over(call.tx.now)
+    for question in over:
+        put(call, question, questions.Expired(), COVEY)
+        message = f"Nobody answered {question.session} in time, so {question.id} was denied: {_what(question)}"
+        alert(call, "question_expired", message, question.session, question.task)
+    return len(over)
+
+
+def withdraw(call: Call, run_id: str, why: str, *, keep: bool = True) -> int:
+    """End what a run that has ended still asks; with `keep`, answers to `covey ask` wait for the task's next run."""
+    gone = [each for each in call.tx.open_questions(run_id) if not (keep and is_from_shell(each))]
+    for question in gone:
+        put(call, question, questions.Withdrawn(redact(why)[:500]), COVEY)
+    return len(gone)
+
+
+def untold(call: Call) -> list[Question]:
+    """Return what was decided, and the open run that asked has not been told; `covey ask` fetches its own at first."""
+    return [each for each in call.tx.untold_questions() if not is_from_shell(each) or _is_late(call, each)]
+
+
+def told(call: Call, question: Question) -> Question:
+    """Note that whoever asked knows the answer; a second time changes nothing."""
+    now = call.tx.question(question.id)
+    if now is None or now.told or questions.reply_of(now) is None:
+        return now or question
+    return put(call, now, questions.Told(), COVEY)
+
+
+def open_of(call: Call, run_id: str) -> list[Question]:
+    """Return what a run asks and nobody has decided, the oldest first."""
+    return call.tx.open_questions(run_id)
+
+
+def awaited(call: Call, task_id: str) -> list[Question]:
+    """Return what was asked for a task by `covey ask` and nobody has decided: its next run shall have the answer."""
+    return [each for each in call.tx.questions_of_task(task_id) if is_from_shell(each) and each.state is State.OPEN]
+
+
+def answers(call: Call, task_id: str) -> list[Question]:
+    """Return what was asked for a task and decided, but reached nobody: its next run is told by its prompt."""
+    decided = [each for each in call.tx.questions_of_task(task_id) if is_from_shell(each) and not each.told]
+    return [each for each in decided if questions.reply_of(each) is not None]
+
+
+def quoted(question: Question) -> tuple[str, str]:
+    """Return question and answer as a prompt tells them."""
+    reply = questions.reply_of(question)
+    said = "" if reply is None else reply.text.strip() or ("Yes." if reply.allows else "No.")
+    return question.text, said
+
+
+def granted(call: Call) -> list[Permit]:
+    """Return what is allowed for this repository, the oldest first."""
+    return call.tx.live_permits()
+
+
+def is_from_shell(question: Question) -> bool:
+    """Say whether it was asked by `covey ask`, which waits for the answer itself."""
+    return question.asks.startswith(questions.FROM_SHELL)
+
+
+def _is_late(call: Call, question: Question) -> bool:
+    return question.ended is not None and call.tx.now - question.ended > GRACE
+
+
+def _known(call: Call, session: str, run: str | None, asks: Asks) -> Question | None:
+    """Return the row of a question that was asked before; one without a name is the one that is open."""
+    if not asks.id and run is None:
+        return None
+    same = call.tx.questions_named(session, run, asks.id)
+    if not asks.id:
+        same = [each for each in same if each.state is State.OPEN]
+    return next(iter(same), None)
+
+
+def _fit(asks: Asks) -> Asks:
+    """Return what an agent asks as text that can be kept, whatever it sent."""
+    id, question, tool, about, *choices = (
+        text.encode("utf-8", "replace").decode()
+        for text in (asks.id[:200], asks.question, asks.tool[:200], asks.about, *asks.choices[:20])
+    )
+    return replace(
+        asks, id=id, question=question, tool=tool, about=about, choices=tuple(redact(each)[:500] for each in choices)
+    )
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - len(_CUT)] + _CUT
+
+
+def _is_whole(question: Question) -> bool:
+    """Say whether all that was asked for is kept, so that it can be compared."""
+    return not question.about.endswith(_CUT) and _REMOVED not in question.about
+
+
+def told_to_person(question: Question) -> str:
+    """Return what a person is told of a question, and how to answer it."""
+    if question.wants is Wants.PERMISSION:
+        how = f"covey answer {question.id} --allow, --always or --deny"
+        return f"{question.session} wants to {_what(question)} ({how})"
+    return f"{question.session} asks: {_what(question)} (covey answer {question.id} TEXT)"
+
+
+def _what(question: Question) -> str:
+    if question.wants is Wants.PERMISSION and question.about:
+        return f"{'run' if question.tool == permits.SHELL else 'use ' + question.tool + ':'} {question.about[:1000]}"
+    return question.text[:1000]
+
+
+def _covering(call: Call, wants: Wants, tool: str, about: str) -> Permit | None:
+    if wants is not Wants.PERMISSION or not tool:
+        return None
+    found: Iterator[Permit] = (
+        permit for permit in granted(call) if permits.covers(permit.tool, permit.about, tool, about)
+    )
+    return next(found, None)
+
+
+def _let_through(call: Call, question: Question, permit: Permit) -> Question:
+    return put(call, question, questions.Answered(Decision.ALLOW, f"{permit.id} allows it: {_of(permit)}"), COVEY)
+
+
+def _of(permit: Permit) -> str:
+    return f"{permit.tool} {permit.about[:200]}".strip()
+
+
+def put(call: Call, question: Question, event: questions.Event, actor: str) -> Question:
+    """Write a question as it is after an event, and the event."""
+    after = questions.apply(question, event, call.tx.now, actor)
+    call.tx.update(rows.QUESTIONS, question, after)
+    call.tx.append(actor, question.id, event, after)
+    return after
+
+
+# Questions
+
+
+@verb("question.list", "GET /api/questions", shapes.ListQuestions, list[QuestionRow])
+def list_questions(call: Call, asked: shapes.ListQuestions) -> list[QuestionRow]:
+    """List questions, the oldest first; of very many, the newest."""
+    found = call.tx.find_questions(state=asked.state, session=asked.session, limit=asked.limit)
+    return [QuestionRow.of(question) for question in found]
+
+
+@verb("question.show", "GET /api/questions/{id}", shapes.Nothing, QuestionRow)
+def show(call: Call, asked: shapes.Nothing, id: str) -> QuestionRow:
+    """Show a question, and what was decided."""
+    return QuestionRow.of(_find(call, id))
+
+
+@verb("question.ask", "POST /api/questions", shapes.AskQuestion, QuestionRow, status=201)
+def ask_person(call: Call, asked: shapes.AskQuestion) -> QuestionRow:
+    """Ask the person in charge; the same text asked again before its answer was taken is the same question."""
+    name = call.actor(asked.session)
+    if name == OWNER:
+        raise Invalid("You are the owner, whom others ask.", hint="--as NAME asks for a session.")
+    call.worker(name)
+    run = next(iter(call.tx.open_runs(name)), None)
+    task = run.task if run is not None else next((held.id for held in call.tx.held_by(name)), None)
+    text = prose(asked.text, "The question", TEXT).strip()
+    if not text:
+        raise Invalid("The question is empty.")
+    for before in call.tx.questions_unsettled(name):
+        if is_from_shell(before) and (before.text, before.task) == (text, task):
+            return QuestionRow.of(before)
+    if len(call.tx.find_questions(state=State.OPEN, session=name, limit=MOST_OPEN)) >= MOST_OPEN:
+        raise Refused(f"{name} has {MOST_OPEN} questions open already.", hint="Wait for an answer, or end your turn.")
+    mark = sha256(f"{call.tx.next_seq} {text}".encode()).hexdigest()[:16]
+    asks = Asks(text, f"{questions.FROM_SHELL}{mark}", Wants.ANSWER, choices=tuple(asked.choices))
+    minutes = call.house.config.watch.answer_minutes
+    return QuestionRow.of(ask(call, name, asks, task=task, run=None if run is None else run.id, minutes=minutes))
+
+
+@verb("question.take", "POST /api/questions/{id}/take", shapes.As, QuestionRow)
+def take(call: Call, asked: shapes.As, id: str) -> QuestionRow:
+    """Take the answer to one's own question: nobody else needs to pass it on any more."""
+    question = _find(call, id)
+    if call.actor(asked.session) not in (question.session, OWNER):
+        raise Denied(f"{id} was asked by {question.session}.")
+    if questions.reply_of(question) is None:
+        raise Refused(f"{id} has no answer yet: it is {question.state}.", hint=f"covey answer {id} gives one.")
+    return QuestionRow.of(told(call, question))
+
+
+@verb("question.answer", "POST /api/questions/{id}/answer", shapes.AnswerQuestion, QuestionRow, owner=True)
+def answer(call: Call, asked: shapes.AnswerQuestion, id: str) -> QuestionRow:
+    """Answer a question: allow once, or always in this repository (`about`: by its first words), deny, or reply."""
+    question, by = _find(call, id), call.actor(None)
+    event = questions.answer(question, asked.decision, prose(asked.text, "The answer"))
+    if asked.decision is not Decision.ALWAYS:
+        if asked.about is not None:
+            raise Invalid("`about` says what is allowed always.", hint=f"covey answer {id} --always --about WORDS")
+        return QuestionRow.of(put(call, question, event, by))
+    about = _narrowed(question, asked.about)
+    after = put(call, question, event, by)
+    _grant(call, question.tool, about, by)
+    return QuestionRow.of(after)
+
+
+def _narrowed(question: Question, about: str | None) -> str:
+    """Return what a permit shall be for: all that was asked for, or some first words of it."""
+    wanted = (question.about if about is None else about).strip()
+    if not question.tool:
+        raise Invalid(f"{question.id} does not say which tool it is about.", hint="--allow allows it once.")
+    if not _is_whole(question) and about is None:
+        raise Invalid(
+            f"Not all of what {question.id} asks for is kept.",
+            hint=f'covey answer {question.id} --always --about "WORDS" names its beginning; --allow allows it once.',
+        )
+    if not permits.covers(question.tool, wanted, question.tool, question.about):
+        raise Invalid(
+            f"{wanted[:80]!r} would not allow what {question.id} asks for.",
+            hint="It is the whole command or its first words; one that chains commands is allowed only as a whole.",
+        )
+    return wanted
+
+
+def _find(call: Call, question_id: str) -> Question:
+    question = call.tx.question(question_id)
+    if question is None:
+        raise missing("question", question_id)
+    return question
+
+
+# Permits
+
+
+@verb("permit.list", "GET /api/permits", shapes.ListPermits, list[PermitRow])
+def list_permits(call: Call, asked: shapes.ListPermits) -> list[PermitRow]:
+    """List what every agent may do here without asking; with `all`, also what was revoked."""
+    found = call.tx.find(rows.PERMITS, "ORDER BY ordinal") if asked.all else granted(call)
+    return [PermitRow.of(permit) for permit in found]
+
+
+@verb("permit.grant", "POST /api/permits", shapes.GrantPermit, PermitRow, status=201, owner=True)
+def grant(call: Call, asked: shapes.GrantPermit) -> PermitRow:
+    """Allow something for this repository: a command with all that begins with its words, or a tool."""
+    about = prose(asked.about, "What is allowed").strip()
+    if asked.tool == permits.SHELL and not about:
+        raise Invalid("No permit is for every command.", hint='covey permit grant "npm test"')
+    if about != asked.about.strip():
+        raise Invalid("A permit cannot have a secret in it.")
+    return PermitRow.of(_grant(call, asked.tool, about, call.actor(None)))
+
+
+@verb("permit.revoke", "POST /api/permits/{id}/revoke", shapes.Nothing, PermitRow, owner=True)
+def revoke(call: Call, asked: shapes.Nothing, id: str) -> PermitRow:
+    """Take back what was allowed: from now on it is asked for again."""
+    permit = call.tx.get(rows.PERMITS, id)
+    if permit is None:
+        raise missing("permit", id)
+    if permit.revoked is not None:
+        raise Refused(f"{id} was revoked already.")
+    after = permits.apply(permit, permits.Revoked(), call.tx.now, call.actor(None))
+    call.tx.update(rows.PERMITS, permit, after)
+    call.tx.append(call.actor(None), id, permits.Revoked(), after)
+    return PermitRow.of(after)
+
+
+def _grant(call: Call, tool: str, about: str, by: str) -> Permit:
+    """Return the permit for something, made if there is none, and let through all that waits for it."""
+    same = next((permit for permit in granted(call) if (permit.tool, permit.about) == (tool, about)), None)
+    if same is not None:
+        return same
+    seq, event = call.tx.next_seq, permits.Granted(tool=tool, about=about)
+    permit = permits.first(f"permit-{seq}", seq, event, call.tx.now, by)
+    call.tx.insert(rows.PERMITS, permit)
+    call.tx.append(by, permit.id, event, permit)
+    for question in call.tx.open_questions():
+        if (
+            question.wants is Wants.PERMISSION
+            and _is_whole(question)
+            and permits.covers(tool, about, question.tool, question.about)
+        ):
+            _let_through(call, question, permit)
+    return permit
