@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.model.outdoor import OutDoor
+from tests.model.script import SCRIPTED_PRICE, Price
+from tests.model.server import PRICES, ModelServer
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 AGENTS = CHECKOUT / ".cache" / "agents" / "bin"
@@ -46,8 +50,27 @@ def agent_environment(
     found |= _codex(home / ".codex", url, folders)
     found |= _gemini(home / ".gemini", url)
     found |= _opencode(home / "opencode", url)
-    found |= _aider(url)
+    found |= _aider(home / ".aider", url)
     return found | (outdoor.environment if outdoor else {})
+
+
+@dataclass(frozen=True)
+class World:
+    """A scripted model, a closed door, and the whole environment of a process that lives between them."""
+
+    model: ModelServer
+    outdoor: OutDoor
+    environment: dict[str, str]
+
+
+@contextlib.contextmanager
+def scripted_world(
+    folder: Path, *, prices: Mapping[str, Price] = PRICES, trusted: Iterable[Path] = ()
+) -> Iterator[World]:
+    """Yield a world in `folder`, and fail at its end if anybody tried to leave or asked what no script answers."""
+    with ModelServer(prices) as model, OutDoor() as outdoor:
+        yield World(model, outdoor, agent_environment(folder / "home", model.url(), outdoor, trusted=trusted))
+        assert outdoor.attempts == []
 
 
 def _folder(path: Path) -> Path:
@@ -118,7 +141,14 @@ def _gemini(folder: Path, url: str) -> dict[str, str]:
 
 
 def _opencode(folder: Path, url: str) -> dict[str, str]:
-    model = {"name": "scripted", "tool_call": True, "limit": {"context": 200_000, "output": 8_000}}
+    price = {
+        "input": SCRIPTED_PRICE.input,
+        "output": SCRIPTED_PRICE.output,
+        "cache_read": SCRIPTED_PRICE.cache_read,
+        "cache_write": SCRIPTED_PRICE.cache_write,
+    }
+    limit = {"context": 200_000, "output": 8_000}
+    model = {"name": "scripted", "tool_call": True, "limit": limit, "cost": price}
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "scripted",
@@ -134,6 +164,10 @@ def _opencode(folder: Path, url: str) -> dict[str, str]:
         "provider": {"scripted": provider},
     }
     (_folder(folder) / "opencode.json").write_text(json.dumps(settings))
+    # It fetches the types for plugins into each folder of settings, unless they seem to be there.
+    seeded = _folder(folder / "config" / "opencode" / "node_modules").parent
+    there = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+    (seeded / "package-lock.json").write_text(json.dumps(there))
     return {
         "OPENCODE_CONFIG": str(folder / "opencode.json"),
         "XDG_CONFIG_HOME": str(_folder(folder / "config")),
@@ -147,7 +181,18 @@ def _opencode(folder: Path, url: str) -> dict[str, str]:
     }
 
 
-def _aider(url: str) -> dict[str, str]:
+def _aider(folder: Path, url: str) -> dict[str, str]:
+    # It fetches a list of prices for a model that it does not know, unless it did so within a day.
+    prices = {
+        "litellm_provider": "openai",
+        "mode": "chat",
+        "max_input_tokens": 200_000,
+        "max_output_tokens": 8_000,
+        "input_cost_per_token": SCRIPTED_PRICE.input / 1e6,
+        "output_cost_per_token": SCRIPTED_PRICE.output / 1e6,
+    }
+    caches = _folder(folder / "caches")
+    (caches / "model_prices_and_context_window.json").write_text(json.dumps({AIDER_MODEL: prices}))
     return {
         "OPENAI_API_BASE": f"{url}/v1",
         "OPENAI_API_KEY": "nobody",

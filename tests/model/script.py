@@ -134,6 +134,9 @@ class Price:
         ) / 1_000_000
 
 
+SCRIPTED_PRICE = Price(2.0, 10.0, 0.2, 2.5)
+"""What opencode and aider are told that the model called `scripted` costs."""
+
 NOTHING = Usage()
 TURN = Usage(input=1000, output=50)
 SIDE = Usage(input=100, output=5)

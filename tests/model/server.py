@@ -23,6 +23,7 @@ from typing import Any, cast
 from tests.model import anthropic, chat, gemini, responses
 from tests.model.script import (
     NOTHING,
+    SCRIPTED_PRICE,
     SIDE,
     Cut,
     Fail,
@@ -41,11 +42,19 @@ from tests.model.script import (
 from tests.model.wire import Answer, Body, Call, Question, Wire, translate
 
 PRICES: Mapping[str, Price] = {
-    "claude-opus": Price(5.0, 25.0, 0.5, 6.25),
-    "claude-sonnet": Price(3.0, 15.0, 0.3, 3.75),
-    "claude-haiku": Price(1.0, 5.0, 0.1, 1.25),
+    "claude-opus-5-5": Price(4.0, 20.0, 0.2, 5.0),
+    "claude-sonnet-5-5": Price(2.0, 10.0, 0.1, 2.5),
+    "claude-haiku-5-5": Price(0.1, 0.5, 0.01, 0.125),
+    "claude-opus-4-5": Price(5.0, 25.0, 0.5, 6.25),
+    "claude-sonnet-4-5": Price(3.0, 15.0, 0.3, 3.75),
+    "claude-haiku-4-5": Price(1.0, 5.0, 0.1, 1.25),
+    "scripted": SCRIPTED_PRICE,
 }
-"""Dollars by how a model's name begins; the longest match counts, and a model without a price is free."""
+"""Dollars by how a model's name begins; the longest match counts, and a model without a price is free.
+
+Claude Code bills by a list of its own, by model; these are its prices, and a test holds them against it. Its first
+model is claude-opus-5-5, and an unknown one costs the same. Over 200,000 tokens a request it may charge more.
+"""
 
 _COMPACTIONS = ("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.", "CONTEXT CHECKPOINT COMPACTION")
 """How Claude Code and Codex ask for a summary; such a request offers tools like any other."""
