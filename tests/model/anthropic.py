@@ -13,14 +13,14 @@ CALL_PREFIX = "toolu"
 
 def read(body: Body, headers: Mapping[str, str], path: str) -> Question:
     """Return what is asked."""
-    messages = tuple(_message(item) for item in body.get("messages", []))
+    session, agent = headers.get("x-claude-code-session-id", ""), headers.get("x-claude-code-agent-id", "")
     return Question(
         model=str(body.get("model", "")),
-        messages=messages,
+        messages=tuple(_message(item) for item in body.get("messages", [])),
         tools=frozenset(str(tool.get("name")) for tool in body.get("tools") or []),
         system=text_of(body.get("system")),
         stream=bool(body.get("stream")),
-        conversation=headers.get("x-claude-code-session-id", ""),
+        conversation=f"{session}/{agent}" if agent else session,  # a sub-agent talks apart from its session
     )
 
 

@@ -7,14 +7,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.model.environment import CHECKOUT, World, scripted_world
+from tests.model.environment import World, agent_environment, program, scripted_world
 from tests.model.headless import WORDS, lines, make_repository, run_agent
+from tests.model.outdoor import OutDoor
 from tests.model.script import ALWAYS, Cut, Fail, Hang, Shell, Step, Tool, Usage, Write, committing
+from tests.model.server import ModelServer
 from tests.serving import wait_until
 
 
@@ -38,8 +41,8 @@ def last_commit(repository: Path) -> str:
 
 def result_of(run: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     found = [line for line in lines(run) if line["type"] == "result"]
-    assert len(found) == 1, run
-    return found[0]
+    assert found, run
+    return found[-1]
 
 
 @pytest.mark.parametrize("name", WORDS)
@@ -66,7 +69,9 @@ def test_a_real_agent_edits_and_commits_and_nobody_else_is_asked(name: str, worl
 def test_a_real_agent_works_in_a_network_that_leads_nowhere(name: str, tmp_path: Path) -> None:
     alone = ["unshare", "-n"] if os.getuid() == 0 else ["unshare", "-rn"]
     command = [*alone, sys.executable, "-m", "tests.model.headless", name, str(tmp_path)]
-    run = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=150, check=False)
+    run = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=150, check=False
+    )
     assert run.returncode == 0, run
     found = json.loads(run.stdout)
     assert (found["returned"], found["turns"]) == (0, 3), found
@@ -144,14 +149,41 @@ def test_claude_goes_on_after_compaction_at_the_step_it_was_at(world: World, rep
     assert any(request.kind == "compaction" for request in world.model.requests)
 
 
-def test_a_sub_agent_follows_the_script_that_its_prompt_names(world: World, repository: Path) -> None:
+@pytest.mark.parametrize(("background", "results"), [(False, ["Done."]), (True, ["I wait.", "Done."])])
+def test_a_sub_agent_follows_the_script_that_its_prompt_names(
+    background: bool, results: list[str], world: World, repository: Path
+) -> None:
     helper = world.model.add("helper", [Step(do=(Write("helped.txt", "yes\n"),)), Step(text="Helped.")])
-    task = Tool("Task", {"description": "help", "prompt": f"Help. {helper}", "subagent_type": "general-purpose"})
-    prompt = world.model.add("lead", [Step(do=(task,)), Step(text="We are done.")])
+    kind = {"subagent_type": "general-purpose", "run_in_background": background}
+    task = Tool("Task", {"description": "help", "prompt": f"Help. {helper}", **kind})
+    prompt = world.model.add("lead", [Step(do=(task,)), *(Step(text=text) for text in results)])
     run = run_agent("claude", prompt, repository, world.environment)
-    assert result_of(run)["result"] == "We are done.", run
+    # One that works in the background is told of in a turn of its own: one run, two results.
+    assert [line["result"] for line in lines(run) if line["type"] == "result"] == results
     assert (repository / "helped.txt").read_text() == "yes\n"
     assert result_of(run)["total_cost_usd"] == pytest.approx(world.model.charged().cost)
+
+
+def test_the_door_sees_an_agent_that_tries_to_leave(tmp_path: Path) -> None:
+    with ModelServer() as model, OutDoor() as outdoor:
+        environment = agent_environment(tmp_path / "home", model.url(), outdoor)
+        del environment["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"]
+        repository = make_repository(tmp_path / "repository", environment)
+        run_agent("claude", model.add("hello", [Step(text="Hello.")]), repository, environment)
+        assert any(attempt.startswith("CONNECT ") for attempt in outdoor.attempts)
+
+
+def test_many_agents_share_one_model(world: World, tmp_path: Path) -> None:
+    def work(number: int) -> str:
+        repository = make_repository(tmp_path / f"repository-{number}", world.environment)
+        script = committing(f"file-{number}.txt", "x\n", f"Add file {number}")
+        prompt = world.model.add(f"agent-{number}", script)
+        run_agent("claude" if number % 2 else "codex", prompt, repository, world.environment)
+        return last_commit(repository).split("\n")[0]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == [f"Add file {number}" for number in range(8)]
+    assert all(charge.requests == 3 for charge in world.model.charged_by_script().values())
 
 
 # A model that does not answer
@@ -162,7 +194,7 @@ def test_a_silent_model_leaves_the_agent_waiting_and_the_ledger_knows(
     name: str, world: World, repository: Path
 ) -> None:
     prompt = world.model.add("silent", [Step(troubles=(Hang(after=1, times=ALWAYS),))])
-    command = [str(CHECKOUT / ".cache/agents/bin" / name), *WORDS[name], prompt]
+    command = [str(program(name)), *WORDS[name], prompt]
     with subprocess.Popen(
         command,
         cwd=repository,
