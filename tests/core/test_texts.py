@@ -21,8 +21,44 @@ SECRETS = [
     "xoxb-1234567890-abcdef",
     "AKIA" + "ABCDEFGHIJKLMNOP",
     "AIza" + "a1B2c3D" * 5,
+    "ASIA" + "ABCDEFGHIJKLMNOP",
+    "xapp-1-" + "A1B2C3D4" * 4,
+    "hooks.slack.com/services/" + "T0A1B2C3/B0A1B2C3/a1B2c3D4",
+    "ya29." + "a1B2c3D4" * 4,
+    "GOCSPX-" + "a1B2c3D4" * 3,
+    "sk_live_" + "a1B2c3D4" * 3,
+    "rk_test_" + "a1B2c3D4" * 3,
+    "whsec_" + "a1B2c3D4" * 4,
+    "npm_" + "a1B2" * 9,
+    "pypi-Ag" + "a1B2c3D4" * 8,
+    "hf_" + "a1B2c3D4" * 4,
+    ".".join(["eyJ" + "hbGciOiJI", "eyJ" + "zdWIiOiIxMjM0", "SflKxwRJSMeKKF2QT4"]),
     "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc=\n-----END RSA PRIVATE KEY-----",
     "-----BEGIN PRIVATE KEY-----\nMIIEow and then it breaks off",
+]
+
+
+VALUE = "f00dbeef-" + "a1B2c3D4"
+NAMED = [
+    f"Authorization: Bearer {VALUE}",
+    f'{{"Authorization": "Bearer {VALUE}"}}',
+    "authorization: Basic " + "dXNlcjpwYXNz" + "d29yZA==",
+    f"x-api-key: {VALUE}",
+    f"curl -H 'X-Api-Key: {VALUE}' https://example.org",
+    f"PRIVATE-TOKEN: {VALUE}",
+    f"ANTHROPIC_API_KEY={VALUE}",
+    f"export GITHUB_TOKEN='{VALUE}'",
+    f'MY_SECRET="{VALUE}" make test',
+    "COVEY_TOKEN=" + "abcdefghijklmnopqrstuvwxyz",
+    f'{{"apiKey": "{VALUE}"}}',
+    f'{{"text": "{{\\"api_key\\":\\"{VALUE}\\"}}"}}',
+    f'api_key: str = "{VALUE}"',
+    f"client.access_token = '{VALUE}'",
+    f'"refreshToken":"{VALUE}"',
+    f'"clientSecret": "{VALUE}"',
+    f"password = '{VALUE}'",
+    "aws_secret_access_key = " + "a1B2c3D4e5" * 4,
+    "https://ada:s3cretword@example.org/shop.git",
 ]
 
 
@@ -127,13 +163,42 @@ def test_a_secret_is_never_kept_in_a_line_either(secret: str) -> None:
         "sk-short, ghp_short, xoxb-x, AKIA, AIza",
         "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
         "src/covey/core/tasks.py::test_a_task",
+        "ANTHROPIC_API_KEY=$ANTHROPIC_API_KEY make test",
+        'API_TOKEN=os.environ["API_TOKEN_2"]',
+        "ANTHROPIC_API_KEY=... claude -p",
+        "_KEY=get_key2(name)",
+        'headers["Authorization"] = f"Bearer {token1}"',
+        '"Authorization": "Bearer $COVEY_TOKEN"',
+        "bearer authentication-is-required everywhere",
+        "x-api-key: <your key 1>",
+        'api_key = os.environ.get("API_KEY_1")',
+        'api_key="short"',
+        'password = "correct horse battery staple 4"',
+        'token_type: "access_token_version_2"',
+        '"input_tokens": "1234567890"',
+        "def hash_password(password: str) -> str:",
+        "self.secret = secrets.token_hex(16)",
+        "if key == 'sk_live_' or key.startswith('eyJ'):",
+        "postgres://{user}:{password}@{host}/db1",
+        "git@github.com:ada/shop.git and http://localhost:8080/a@b",
+        "desk_test_a1B2c3D4a1B2c3D4 is a name",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert texts.redact(text) == text
 
 
-@given(st.text(), st.sampled_from(SECRETS), st.text())
+@pytest.mark.parametrize("text", NAMED, ids=lambda text: text[:24])
+def test_what_a_name_says_is_a_secret_is_taken_out_and_the_name_stays(text: str) -> None:
+    kept = texts.redact(f"first {text}\nlast")
+    assert kept.count("[secret removed]") == 1 and kept.startswith("first ") and kept.endswith("\nlast")
+    assert not any(part in kept for part in (VALUE, "s3cretword", "a1B2c3D4", "dXNlcjpwYXNz", "abcdefghijklm"))
+    name = text.split("=")[0].split(":")[0]
+    assert name in kept
+    assert texts.redact(kept) == kept
+
+
+@given(st.text(), st.sampled_from([*SECRETS, *NAMED]), st.text())
 def test_taking_secrets_out_twice_is_taking_them_out_once(before: str, secret: str, after: str) -> None:
     once = texts.redact(before + " " + secret + " " + after)
     assert texts.redact(once) == once

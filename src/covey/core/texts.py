@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from covey.errors import Invalid
 
@@ -18,12 +20,64 @@ NAME = 64
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 _BAD_IN_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _BAD_IN_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-_SECRET = re.compile(
-    r"(?<![A-Za-z0-9])sk-(?:ant-[\w-]{16,}|(?:proj-)?[A-Za-z0-9_-]{24,})|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}"
-    r"|glpat-[\w-]{20,}|xox[abprs]-[\w-]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{35}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-    re.DOTALL,
+_REMOVED = "[secret removed]"
+_SHAPES = (
+    (("sk-",), r"sk-(?<![A-Za-z0-9]sk-)(?:ant-[\w-]{16,}|(?:proj-)?[A-Za-z0-9_-]{24,})"),
+    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{30,}"),
+    (("github_pat_",), r"github_pat_\w{40,}"),
+    (("glpat-",), r"glpat-[\w-]{20,}"),
+    (("xox",), r"xox[abeoprs]-[\w-]{10,}"),
+    (("xapp-",), r"xapp-[\w-]{20,}"),
+    (("hooks.slack.com/",), r"hooks\.slack\.com/services/[\w/]{20,}"),
+    (("AKIA",), r"AKIA(?<!\wAKIA)[0-9A-Z]{16}\b"),
+    (("ASIA",), r"ASIA(?<!\wASIA)[0-9A-Z]{16}\b"),
+    (("AIza",), r"AIza(?<!\wAIza)[\w-]{35}"),
+    (("ya29.",), r"ya29\.(?<!\wya29\.)[\w-]{20,}"),
+    (("GOCSPX-",), r"GOCSPX-[\w-]{20,}"),
+    (("sk_live_", "sk_test_"), r"sk_(?<!\wsk_)(?:live|test)_[A-Za-z0-9]{16,}"),
+    (("rk_live_", "rk_test_"), r"rk_(?<!\wrk_)(?:live|test)_[A-Za-z0-9]{16,}"),
+    (("whsec_",), r"whsec_(?<!\wwhsec_)[A-Za-z0-9+/]{20,}=*"),
+    (("npm_",), r"npm_(?<!\wnpm_)[A-Za-z0-9]{36}\b"),
+    (("pypi-Ag",), r"pypi-Ag[\w-]{40,}"),
+    (("hf_",), r"hf_(?<!\whf_)[A-Za-z0-9]{30,}"),
+    (("eyJ",), r"eyJ(?<![\w-]eyJ)[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
+    (
+        ("PRIVATE KEY-----",),
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    ),
 )
+"""Texts that have to stand in what is looked through, and what a secret looks like; the first save most of the time."""
+_WORD = r"(?=[^\s\"'\\]*[0-9])[A-Za-z0-9_+/=.~:%@!#*-]{8,}+(?![(\[\]{])"
+"""What is a secret if its name says so: a word with a digit in it that is no beginning of code."""
+_QUOTED = r"(?=[^\s\"'\\]*[0-9])[^\s\"'\\<>(){}\[\]$]{8,}+(?=\\*[\"'])"
+_IS = r"\\*[\"']?(?:: ?str)? ?[:=] ?\\*[\"']"
+"""What stands between a name and its value in quotes: in code, in JSON, and in JSON inside of JSON."""
+_NAMED = (
+    (("earer ",), "earer +", r"(?=[\w.~+/-]*[0-9])[\w.~+/-]{16,}+=*"),
+    (("asic ",), r"uthorization\\*[\"']? ?[:=] ?\\*[\"']?[Bb]asic +", r"[A-Za-z0-9+/]{8,}+=*"),
+    (
+        ("_KEY=", "_TOKEN=", "_SECRET=", "_PASSWORD="),
+        r"_(?:KEY|TOKEN|SECRET|PASSWORD)=\\*[\"']?",
+        rf"{_WORD}|[A-Za-z0-9_+/=-]{{20,}}+(?![(\[\]{{.])",
+    ),
+    (("pi-key", "pi-Key", "PI-KEY", "PI-Key"), r"-(?:key|Key|KEY)(?<=[Pp][Ii]-...)\\*[\"']? ?: ?\\*[\"']?", _WORD),
+    (("vate-token", "VATE-TOKEN", "vate-Token"), r"-(?:token|TOKEN|Token)(?<=[Tt][Ee]-.....) ?: ?", _WORD),
+    (("ccess_key", "AccessKey"), r"ccess_?[Kk]ey\\*[\"']? ?[:=] ?\\*[\"']?", r"[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"),
+    (("api_", "apiK", "apik"), rf"api_?[Kk]ey{_IS}", _QUOTED),
+    (("ccess_", "ccessT", "ccessK"), rf"ccess_?(?:[Kk]ey|[Tt]oken){_IS}", _QUOTED),
+    (("efresh_", "efreshT"), rf"efresh_?[Tt]oken{_IS}", _QUOTED),
+    (("uth_t", "uthT"), rf"uth_?[Tt]oken{_IS}", _QUOTED),
+    (("ecret",), rf"ecret(?:_?[Kk]ey)?{_IS}", _QUOTED),
+    (("assword",), rf"assword{_IS}", _QUOTED),
+    (("://",), r"://[^\s/:@\"'\\{}$<>\[\]]+:", r"(?!//)[^\s/:@\"'\\{}$<>\[\]]{3,}(?=@)"),
+)
+"""The same for what is a secret because of the name before it, which stays."""
+
+
+@cache
+def _pattern(shape: str) -> re.Pattern[str]:
+    """Return a pattern, made when a text first needs it: most commands look at none."""
+    return re.compile(shape)
 
 
 @dataclass(frozen=True)
@@ -81,4 +135,22 @@ def prose(value: str, what: str, limit: int = BODY) -> str:
 
 def redact(text: str) -> str:
     """Return the text with what looks like a key or token replaced."""
-    return _SECRET.sub("[secret removed]", text)
+    for anchors, shape in _SHAPES:
+        if any(anchor in text for anchor in anchors):
+            text = _pattern(shape).sub(_REMOVED, text)
+    for anchors, name, value in _NAMED:
+        if any(anchor in text for anchor in anchors):
+            text = _pattern(f"{name}(?:{value})").sub(_without_value(name), text)
+    return text
+
+
+@cache
+def _without_value(name: str) -> Callable[[re.Match[str]], str]:
+    """Return what keeps a name and takes its value out."""
+    head = re.compile(name)
+
+    def keep(found: re.Match[str]) -> str:
+        kept = head.match(found.string, found.start())
+        return f"{kept[0] if kept else ''}{_REMOVED}"
+
+    return keep
