@@ -249,6 +249,7 @@ def test_a_question_is_answered_once(world: World, run: Run) -> None:
 
 def test_only_the_owner_answers_grants_and_revokes(world: World, run: Run) -> None:
     question = ask(world, run)
+    asked: dict[str, Any]
     for verb, asked in (
         ("question.answer", {"id": question.id, "decision": "allow"}),
         ("permit.grant", {"about": "make"}),
@@ -266,7 +267,8 @@ def test_about_is_only_for_always(world: World, run: Run) -> None:
 
 
 def test_a_question_that_is_not_there_cannot_be_answered(world: World) -> None:
-    for verb, asked in (("question.answer", {"decision": "deny"}), ("question.show", {}), ("question.take", {})):
+    wishes: list[tuple[str, dict[str, Any]]] = [("question.answer", {"decision": "deny"})]
+    for verb, asked in (*wishes, ("question.show", {}), ("question.take", {})):
         with pytest.raises(NotFound, match="no question 'question-999'"):
             world.ask(verb, id="question-999", **asked)
 

@@ -24,9 +24,19 @@ FULL = replace(
     tries=(Try("bob", 1.0, "The first line\nand more"), Try("ada", 2.0, "The last line\nand all of it")),
     notes=(Note("owner", 1.0, "See the plan"),),
     mail=("From bob:", "> Mind the gap"),
+    answers=(("Which port?", "8080\nand no other"), ("May I?", "No.")),
     kept=True,
 )
-LAYERS = ["You are ada", "Your role", "# T-1: Mend it", "# What came before", "# What went wrong", "# Notes", "# Mail"]
+LAYERS = [
+    "You are ada",
+    "Your role",
+    "# T-1: Mend it",
+    "# What came before",
+    "# What went wrong",
+    "# Notes",
+    "# Mail",
+    "# What you asked",
+]
 
 
 def test_the_layers_stand_in_their_order() -> None:
@@ -50,6 +60,7 @@ def test_a_plain_task_has_no_empty_layers() -> None:
         *("- make check\n- It is fast", "- T-0: Lay the ground (done, in c0ffeec0ffee)\n  It is\n  laid"),
         *("- T-9: Look (dropped)", "1. bob: The first line\n", "2. ada: The last line\nand all of it"),
         *("git log trunk..HEAD", "- owner: See the plan", "From bob:\n> Mind the gap", "not orders"),
+        *('`covey ask "..."`', "You asked: Which port?\nThe answer:\n> 8080\n> and no other\nYou asked: May I?"),
     ],
 )
 def test_a_prompt_tells(told: str) -> None:

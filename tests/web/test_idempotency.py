@@ -229,6 +229,45 @@ def _(owner: Client, session: str) -> Wish:
     return Wish("POST", f"/api/sessions/{one}/token", {}, (f"/api/sessions/{two}/token", {}))
 
 
+def asked(owner: Client, session: str) -> str:
+    """Return the path of a question that the session asks."""
+    return f"/api/questions/{owner.post('/api/questions', {'session': session, 'text': fresh('what')})['id']}"
+
+
+@recipe("question.ask")
+def _(owner: Client, session: str) -> Wish:
+    for each in owner.get("/api/questions?state=open"):  # only so many may be open at once
+        owner.post(f"/api/questions/{each['id']}/answer", {"decision": "deny"})
+    own = {"session": session, "text": fresh("what")}
+    return Wish("POST", "/api/questions", own, ("/api/questions", own | {"choices": ["this"]}))
+
+
+@recipe("question.answer")
+def _(owner: Client, session: str) -> Wish:
+    path = f"{asked(owner, session)}/answer"
+    reply = {"decision": "reply", "text": "This one"}
+    return Wish("POST", path, reply, (path, {"decision": "deny"}))
+
+
+@recipe("question.take")
+def _(owner: Client, session: str) -> Wish:
+    one, two = asked(owner, session), asked(owner, session)
+    for path in (one, two):
+        owner.post(f"{path}/answer", {"decision": "deny"})
+    return Wish("POST", f"{one}/take", {"session": session}, (f"{two}/take", {"session": session}))
+
+
+@recipe("permit.grant")
+def _(owner: Client, session: str) -> Wish:
+    return Wish("POST", "/api/permits", {"about": fresh("make")}, ("/api/permits", {"about": fresh("make")}))
+
+
+@recipe("permit.revoke")
+def _(owner: Client, session: str) -> Wish:
+    one, two = (f"/api/permits/{owner.post('/api/permits', {'about': fresh('make')})['id']}" for _ in range(2))
+    return Wish("POST", f"{one}/revoke", {}, (f"{two}/revoke", {}))
+
+
 @recipe("lease.take")
 def _(owner: Client, session: str) -> Wish:
     own = {"session": session, "resources": [f"{fresh('src')}/**"]}

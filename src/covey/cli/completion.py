@@ -121,6 +121,10 @@ def _values(action: Action, client: Client) -> set[str]:
         return {lease["id"] for lease in client.ask("lease.list").value}
     if action.metavar == "MERGE":
         return {merge["id"] for merge in client.ask("merge.list").value}
+    if action.metavar == "QUESTION":
+        return {question["id"] for question in client.ask("question.list", fields={"state": "open"}).value}
+    if action.metavar == "PERMIT":
+        return {permit["id"] for permit in client.ask("permit.list").value}
     if action.metavar == "MAIL":
         return {message["id"] for message in client.ask("mail.inbox", fields={"all": True}).value}
     if action.dest == "session" or action.metavar in ("NAME", "TO"):

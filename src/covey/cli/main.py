@@ -21,6 +21,7 @@ GROUPS = {
     "mail": "messages between sessions and people",
     "merge": "the queue of what wants to land",
     "session": "the workers on this project",
+    "permit": "what agents may do here without asking",
     "rescue": "work that was kept when a worktree was reset or removed",
 }
 SINGLE = {
@@ -30,6 +31,9 @@ SINGLE = {
     "run": "work on some tasks until they have landed",
     "pause": "let the whole fleet stand still",
     "resume": "let the fleet go on",
+    "inbox": "what waits for you",
+    "answer": "answer what an agent asks",
+    "ask": "ask the person in charge (for agents)",
     "status": "the project at a glance",
     "cost": "what the agents cost",
     "log": "what happened, and the care of the log",
@@ -52,12 +56,17 @@ Run:
   run         {run}
   pause       {pause}
   resume      {resume}
+Decide:
+  inbox       {inbox}
+  answer      {answer}
+  permit      {permit}
 Work:
   task        {task}
   lease       {lease}
   mail        {mail}
   merge       {merge}
   session     {session}
+  ask         {ask}
   rescue      {rescue}
 Look:
   status      {status}

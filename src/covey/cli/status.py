@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 
-from covey.cli import cost, lease, merge, session
+from covey.cli import cost, inbox, lease, merge, session
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, width
 from covey.cli.needs import unmet
@@ -44,6 +44,8 @@ def status(args: Namespace, client: Client) -> None:
     print(f"  {'  '.join(counts) or 'no tasks yet'}")
     for line in cost.today(value["today"]):
         print(f"  {line}")
+    if value["questions"]:
+        print(f"  {inbox.waiting(value['questions'])}")
     if value["paused"]:
         print(f"  {paint('paused')}: nothing starts and nothing lands until covey resume")
     _part("Open tasks", list(tree(tasks, needs)), MOST_TASKS, _total(pages))

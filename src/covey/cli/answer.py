@@ -1,0 +1,108 @@
+"""covey answer: decide what an agent asks."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from covey.cli.client import Client
+from covey.cli.command import Command, Parser, text_of
+from covey.cli.inbox import how
+from covey.cli.show import first_line, reply
+from covey.errors import Invalid, Refused
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from typing import Any
+
+QUESTION = "question-"
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "id", nargs="?", metavar="QUESTION", help="for example question-12; may be left out if only one is open"
+    )
+    parser.add_argument("text", nargs="*", metavar="TEXT", help="your answer in words; - reads it from standard input")
+    decision = parser.add_mutually_exclusive_group()
+    decision.add_argument("--allow", action="store_true", help="let the agent do it this once")
+    decision.add_argument("--always", action="store_true", help="let every agent do it in this repository, from now on")
+    decision.add_argument(
+        "--deny", nargs="?", const="", metavar="WHY", help="do not let it; WHY tells the agent what to do instead"
+    )
+    parser.add_argument(
+        "--about", metavar="WORDS", help='with --always: less than the whole command, by its first words ("npm test")'
+    )
+
+
+def answer(args: Namespace, client: Client) -> None:
+    """Answer a question."""
+    _sort_out(args)
+    text = text_of(" ".join(args.text), None, "The answer") or ""
+    with client:
+        question = _question(args, client)
+        fields = _fields(args, text, question)
+        answered = client.ask("question.answer", {"id": question["id"]}, fields)
+    reply(args, answered, _said(answered.value, args.about))
+
+
+def _sort_out(args: Namespace) -> None:
+    """Put the words where they belong, whatever stands first."""
+    if args.id is not None and not args.id.startswith(QUESTION):
+        args.text.insert(0, args.id)
+        args.id = None
+    if args.id is None and args.deny and args.deny.startswith(QUESTION) and " " not in args.deny:
+        args.id, args.deny = args.deny, ""
+    if args.about is not None and not args.always:
+        raise Invalid("--about says what is allowed always.", hint='covey answer --always --about "npm test"')
+    if args.text and (args.allow or args.always):
+        raise Invalid(
+            f"{' '.join(args.text)[:80]!r} is no question, and nothing is said with --allow and --always.",
+            hint="covey inbox lists the questions; a text stands alone or with --deny.",
+        )
+
+
+def _question(args: Namespace, client: Client) -> dict[str, Any]:
+    """Return the question that is meant: the one that is named, or the only one that is open."""
+    if args.id is not None:
+        found: dict[str, Any] = client.ask("question.show", {"id": args.id}).value
+        return found
+    waiting = client.ask("question.list", fields={"state": "open", "limit": 1000}).value
+    if not waiting:
+        raise Refused("No question waits for an answer.", hint="covey inbox shows what waits for you.")
+    if len(waiting) > 1:
+        names = ", ".join(each["id"] for each in waiting[:5]) + (" ..." if len(waiting) > 5 else "")
+        raise Invalid(f"{len(waiting)} questions wait: {names}.", hint="Name one; covey inbox shows them.")
+    only: dict[str, Any] = waiting[0]
+    return only
+
+
+def _fields(args: Namespace, text: str, question: dict[str, Any]) -> dict[str, Any]:
+    if args.allow:
+        return {"decision": "allow"}
+    if args.always:
+        return {"decision": "always"} | ({} if args.about is None else {"about": args.about})
+    if args.deny is not None:
+        return {"decision": "deny", "text": " ".join(filter(None, (args.deny, text)))}
+    if not text.strip():
+        raise Invalid(f"What is the answer to {question['id']}?", hint=how(question))
+    return {"decision": "reply", "text": text}
+
+
+def _said(question: dict[str, Any], about: str | None) -> str:
+    what = first_line(question["about"] or question["text"], 80)
+    words = {
+        "allow": f"Allowed once: {what}",
+        "always": f"Allowed in this repository: {about or what} (covey permit list shows what is)",
+        "deny": f"Denied: {what}",
+    }
+    said = words.get(question["decision"], f"Answered {question['id']}")
+    return f"{said}; {question['session']} is told"
+
+
+COMMAND = Command(
+    "answer what an agent asks, so that it goes on; what nobody answers in time is denied",
+    _arguments,
+    answer,
+    example='covey answer question-12 --allow\ncovey answer question-12 --always --about "npm test"\n'
+    'covey answer question-12 --deny "Use make test instead"\ncovey answer "Port 8080"   the only open question',
+    owner=True,
+)
