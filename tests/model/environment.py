@@ -119,6 +119,8 @@ plugins = false
 daemon_auto_start = false
 [analytics]
 enabled = false
+[notice.model_migrations]
+"{CODEX_MODEL}" = "gpt-6-sol"
 {projects}"""
     )
     return {"CODEX_HOME": str(folder), "SCRIPTED_KEY": "nobody"}

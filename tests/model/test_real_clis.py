@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.model.environment import World, agent_environment, program, scripted_world
+from tests.model.environment import CHECKOUT, World, agent_environment, program, scripted_world
 from tests.model.headless import WORDS, lines, make_repository, run_agent
 from tests.model.outdoor import OutDoor
 from tests.model.script import ALWAYS, Cut, Fail, Hang, Shell, Step, Tool, Usage, Write, committing
@@ -69,9 +69,7 @@ def test_a_real_agent_edits_and_commits_and_nobody_else_is_asked(name: str, worl
 def test_a_real_agent_works_in_a_network_that_leads_nowhere(name: str, tmp_path: Path) -> None:
     alone = ["unshare", "-n"] if os.getuid() == 0 else ["unshare", "-rn"]
     command = [*alone, sys.executable, "-m", "tests.model.headless", name, str(tmp_path)]
-    run = subprocess.run(
-        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=150, check=False
-    )
+    run = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=150, check=False)
     assert run.returncode == 0, run
     found = json.loads(run.stdout)
     assert (found["returned"], found["turns"]) == (0, 3), found
@@ -173,7 +171,8 @@ def test_the_door_sees_an_agent_that_tries_to_leave(tmp_path: Path) -> None:
         assert any(attempt.startswith("CONNECT ") for attempt in outdoor.attempts)
 
 
-def test_many_agents_share_one_model(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize("agents", [6, pytest.param(40, marks=pytest.mark.soak)])
+def test_many_agents_share_one_model(agents: int, world: World, tmp_path: Path) -> None:
     def work(number: int) -> str:
         repository = make_repository(tmp_path / f"repository-{number}", world.environment)
         script = committing(f"file-{number}.txt", "x\n", f"Add file {number}")
@@ -181,8 +180,8 @@ def test_many_agents_share_one_model(world: World, tmp_path: Path) -> None:
         run_agent("claude" if number % 2 else "codex", prompt, repository, world.environment)
         return last_commit(repository).split("\n")[0]
 
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(work, range(8))) == [f"Add file {number}" for number in range(8)]
+    with ThreadPoolExecutor(agents) as pool:
+        assert list(pool.map(work, range(agents))) == [f"Add file {number}" for number in range(agents)]
     assert all(charge.requests == 3 for charge in world.model.charged_by_script().values())
 
 

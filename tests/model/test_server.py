@@ -34,7 +34,6 @@ from tests.model.server import ModelServer
 from tests.serving import PATIENCE, wait_until
 
 CLAUDE_TOOLS = [{"name": "Write"}, {"name": "Bash"}]
-Messages = list[dict[str, Any]]
 
 
 @pytest.fixture
@@ -123,7 +122,7 @@ def test_the_same_script_speaks_every_protocol(model: ModelServer) -> None:
     chat = {"model": "scripted", "messages": [user(prompt)], "tools": tools}
     declared = [{"functionDeclarations": [{"name": "write_file"}, {"name": "run_shell_command"}]}]
     gemini = {"contents": [{"role": "user", "parts": [{"text": prompt}]}], "tools": declared}
-    expected = [
+    expected: list[tuple[str, dict[str, Any], str]] = [
         ("/v1/messages", {"messages": [user(prompt)], "tools": CLAUDE_TOOLS}, "Write"),
         ("/v1/responses", responses, "apply_patch"),
         ("/v1/chat/completions", chat, "write"),
