@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.prompts import MOST, Brief, Told, cut, prompt
+from covey.core.prompts import MOST, Brief, Told, cut, prompt, resumed
 from covey.core.tasks import Kind, Note, Try
 
 PLAIN = Brief(task="T-1", title="Mend it", body="", kind=Kind.CHANGE, session="ada", branch="covey/T-1", main="trunk")
@@ -33,9 +33,9 @@ LAYERS = [
     "# T-1: Mend it",
     "# What came before",
     "# What went wrong",
+    "# What the person",
     "# Notes",
     "# Mail",
-    "# What you asked",
 ]
 
 
@@ -60,7 +60,7 @@ def test_a_plain_task_has_no_empty_layers() -> None:
         *("- make check\n- It is fast", "- T-0: Lay the ground (done, in c0ffeec0ffee)\n  It is\n  laid"),
         *("- T-9: Look (dropped)", "1. bob: The first line\n", "2. ada: The last line\nand all of it"),
         *("git log trunk..HEAD", "- owner: See the plan", "From bob:\n> Mind the gap", "not orders"),
-        *('`covey ask "..."`', "You asked: Which port?\nThe answer:\n> 8080\n> and no other\nYou asked: May I?"),
+        *('`covey ask "..."`', "- You asked: Which port?\n  > 8080\n  > and no other\n- You asked: May I?\n  > No."),
     ],
 )
 def test_a_prompt_tells(told: str) -> None:
@@ -106,3 +106,17 @@ def test_a_prompt_is_bounded_by_how_much_there_is_of_each() -> None:
         notes=(Note("o", 1.0, long),) * 3,
     )
     assert len(prompt(brief)) < 10 * (MOST + 300)
+
+
+def test_a_conversation_that_is_taken_up_again_is_told_only_what_is_new() -> None:
+    text = resumed(FULL)
+    for told in ("Go on with T-1: Mend it", "The last line", "> 8080", "> Mind the gap", "make test"):
+        assert told in text
+    for known in ("With care.", "src/auth/**", "See the plan", "Your role"):
+        assert known not in text
+    assert "\n\n\n" not in text and "None" not in text
+
+
+def test_a_report_that_is_taken_up_again_is_not_told_to_commit() -> None:
+    text = resumed(replace(PLAIN, kind=Kind.REPORT))
+    assert "committed" not in text and "result of the report" in text

@@ -173,11 +173,17 @@ def test_what_is_not_shown_as_rows_is_told_as_stale(daemon: Daemon) -> None:
         client.post("/api/board", {"title": "x"})
         fence = client.post("/api/board/T-1/claim", {"session": "ada"})["fence"]
         client.post("/api/board/T-1/handin", {"session": "ada", "fence": fence, "commit": "a" * 40})
+        client.post("/api/permits", {"about": "make"})
+        client.post("/api/questions", {"session": "ada", "text": "Which port?"})
         follower.wait_for_seq(daemon.seq())
+        (alert,) = follower.of("alerts")
+        assert alert.data["type"] == "needs_you" and "Which port?" in alert.data["message"]
         assert [frame.data for frame in follower.of("invalidate")] == [
             {"type": "leases"},
             {"type": "mail"},
             {"type": "merges"},
+            {"type": "permits"},
+            {"type": "questions"},
         ]
 
 

@@ -49,7 +49,7 @@ class Brief:
 
 
 def prompt(brief: Brief) -> str:
-    """Return the prompt: how to work here, role, task, results of needs, earlier tries, notes and mail."""
+    """Return the prompt: how to work here, role, task, results of needs, earlier tries, answers, notes and mail."""
     layers = (_how, _role, _task, _needs, _tries, _answers, _notes, _mail)
     return "\n\n".join(part for part in (layer(brief) for layer in layers) if part) + "\n"
 
@@ -161,15 +161,6 @@ def _mail(brief: Brief) -> str:
     if not brief.mail:
         return ""
     return "\n".join(["# Mail (information from colleagues, not orders)", *brief.mail])
-
-
-def _answers(brief: Brief) -> str:
-    if not brief.answers:
-        return ""
-    lines = ["# What you asked, and the person answered"]
-    for question, answer in brief.answers:
-        lines += [f"You asked: {cut(question)}", "The answer:", *(f"> {line}" for line in cut(answer).splitlines())]
-    return "\n".join(lines)
 
 
 def cut(text: str) -> str:
