@@ -9,16 +9,17 @@ from typing import Any
 
 import msgspec
 
-from covey.app import fleet, runs
+from covey.app import fleet, questions, runs
 from covey.app.app import VERBS, Answer, App, Principal
+from covey.app.budget import Day
 from covey.app.verbs import Call, read_body
 from covey.config import Config
-from covey.core import fold, permits, questions, sessions, spending
+from covey.core import fold, sessions, spending
 from covey.core.expiry import Instant
 from covey.core.judge import Again, HandIn, Verdict
-from covey.core.runs import Ending
+from covey.core.runs import Ending, Run
 from covey.core.sessions import COVEY, Goal
-from covey.core.signals import Wants
+from covey.core.signals import Asks, Wants
 from covey.errors import CoveyError
 from covey.store import rows
 from covey.store.sqlite import SqliteStore
@@ -194,6 +195,19 @@ STEPS: dict[str, Callable[[Tx, random.Random], dict[str, Any]]] = {
     },
     "mail.read": lambda tx, luck: {"id": _one(tx, luck, "messages"), "session": _some(luck, None, "ada", "bob")},
     "mail.ack": lambda tx, luck: {"id": _one(tx, luck, "messages"), "session": _some(luck, None, "ada", "bob")},
+    "question.ask": lambda tx, luck: {
+        "session": _some(luck, "ada", "bob"),
+        "text": _some(luck, "Which?", "Where?"),
+        "choices": _some(luck, [], ["here", "there"]),
+    },
+    "question.answer": lambda tx, luck: {
+        "id": _one(tx, luck, "questions", "WHERE state = 'open'"),
+        "decision": _some(luck, "allow", "always", "deny", "reply"),
+        "text": _some(luck, "", "Here"),
+    },
+    "question.take": lambda tx, luck: {"id": _one(tx, luck, "questions")},
+    "permit.grant": lambda tx, luck: {"about": f"npm test {luck.randint(0, 3)}"},
+    "permit.revoke": lambda tx, luck: {"id": _one(tx, luck, "permits")},
     "merge.approve": lambda tx, luck: {"id": _one(tx, luck, "merges", _OPEN)},
     "merge.land": lambda tx, luck: {"id": _one(tx, luck, "merges", _OPEN), "commit": COMMIT},
     "merge.reject": lambda tx, luck: {"id": _one(tx, luck, "merges", _OPEN), "reason": "The gate is red"},
@@ -209,12 +223,11 @@ STEPS: dict[str, Callable[[Tx, random.Random], dict[str, Any]]] = {
 def _begin(call: Call, luck: random.Random) -> None:
     """Let a session that shall work begin a run, and its program start, ask and talk."""
     at_work = [session.name for session in call.tx.run_sessions() if session.goal is Goal.WORKING]
-    run = runs.begin(call, luck.choice(at_work)) if at_work else None
-    work = None if run is None else runs.work(call, run)
-    if run is not None and work is not None:
+    run = runs.begin(call, luck.choice(at_work), Day("2023-11-14", call.tx.now + 3600)) if at_work else None
+    work = runs.work(call, run) if isinstance(run, Run) else None
+    if isinstance(run, Run) and work is not None:
         runs.started(call, work, COMMIT)
         if luck.random() < 0.5:
-            runs.asks(call, run, "Which one?")
             runs.talks(call, run, f"talk-{luck.randint(0, 9)}")
 
 
@@ -272,35 +285,19 @@ def _attach(call: Call, luck: random.Random) -> None:
 
 
 def _ask(call: Call, luck: random.Random) -> None:
-    """Let somebody ask, and a person answer or not."""
-    seq = call.tx.next_seq
-    asked = questions.Asked(
-        session="ada", task=_some(luck, None, "T-1"), run=_some(luck, None, "run-1"), asks=_some(luck, "", "q1"),
-        wants=_some(luck, *Wants), text="Which?", tool="shell", about="npm test",
-        choices=_some(luck, (), ("a", "b")), until=_some(luck, None, call.tx.now + 60.5),
-    )  # fmt: skip
-    question = questions.first(f"question-{seq}", seq, asked, call.tx.now)
-    call.tx.insert(rows.QUESTIONS, question)
-    call.tx.append("ada", question.id, asked, question)
-    answered = questions.Answered(questions.Decision.ALWAYS, "Yes")
-    for event in _some(luck, [], [answered, questions.Told()], [questions.Expired()], [questions.Withdrawn("gone")]):
-        after = questions.apply(question, event, call.tx.now, "owner")
-        call.tx.update(rows.QUESTIONS, question, after)
-        call.tx.append("owner", question.id, event, after)
-        question = after
-
-
-def _permit(call: Call, luck: random.Random) -> None:
-    """Let a person grant something, and perhaps revoke it."""
-    seq = call.tx.next_seq
-    granted = permits.Granted(tool="shell", about="npm test")
-    permit = permits.first(f"permit-{seq}", seq, granted, call.tx.now, "owner")
-    call.tx.insert(rows.PERMITS, permit)
-    call.tx.append("owner", permit.id, granted, permit)
-    if luck.random() < 0.5:
-        after = permits.apply(permit, permits.Revoked(), call.tx.now, "owner")
-        call.tx.update(rows.PERMITS, permit, after)
-        call.tx.append("owner", permit.id, permits.Revoked(), after)
+    """Let a run ask, time pass, its answers be passed on, or all that it asks be withdrawn."""
+    found = call.tx.open_runs()
+    if found:
+        run = luck.choice(found)
+        asks = Asks("Which?", f"q{luck.randint(0, 9)}", _some(luck, *Wants), "shell", f"npm test {luck.randint(0, 9)}")
+        minutes = _some(luck, 0.0, 60.0)
+        questions.ask(call, run.session, asks, task=run.task, run=run.id, minutes=minutes)
+        if luck.random() < 0.1:
+            questions.withdraw(call, run.id, "It went on.")
+    for question in questions.untold(call):
+        questions.told(call, question)
+    if luck.random() < 0.3:
+        questions.expire(call)
 
 
 DEEDS: dict[str, Callable[[Call, random.Random], None]] = {
@@ -308,8 +305,7 @@ DEEDS: dict[str, Callable[[Call, random.Random], None]] = {
     "run.end": _end,
     "run.spend": _spend,
     "session.attach": _attach,
-    "question.ask by run": _ask,
-    "permit.given": _permit,
+    "run.ask": _ask,
 }
 """What the loops do, and no verb."""
 USUAL = [

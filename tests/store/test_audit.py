@@ -258,13 +258,12 @@ def lead_back(path: Path) -> int:
     data = bytearray(path.read_bytes())
     for seq in range(40, 126, 2):  # above, a number takes two bytes
         # A cell: its size, its number, the size of its header, then the types: of seq (none), of time (a float).
-        found = [at for size in (9, 10, 11) for at in _all(data, bytes([seq, size, 0, 7]))]
-        if len(found) == 1:
-            data[found[0]] = 5
+        for at in [at for size in (9, 10, 11) for at in _all(data, bytes([seq, size, 0, 7]))]:
+            data[at] = 5
             path.write_bytes(data)
             if _comes_after(path, seq - 1) == 5:  # it does where the search within the page meets the altered cell
                 return seq
-            data[found[0]] = seq
+            data[at] = seq  # or it was a cell that is in use no more
     raise AssertionError("No event stands in the file as it was expected.")
 
 
