@@ -40,7 +40,8 @@ from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
 from covey.loops.janitor import LOOK_EVERY, Janitor
 from covey.loops.merger import Merger
-from covey.runners.process import ProcessRunner
+from covey.loops.terminals import Typist
+from covey.runners.tmux import TmuxRunner
 from covey.store.lock import WriterLock
 from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
@@ -105,11 +106,13 @@ class Daemon:
         self._watcher = config.Watcher(project.root)
         self._complaint = ""
         settings = config.load(project.root)
-        runner = ProcessRunner(project.state / "runs")
+        runner = TmuxRunner(project.state / "runs")
         self._app = App(
             self._store, settings, self._clock, project.name, daemon=True, secret=token.encode(), runner=runner
         )
         self._app.house.settings = self._watcher.changed
+        self._app.house.runs = project.state / "runs"
+        self._app.house.attach_command = runner.attach_command
         self._sockets = [_loopback(project, port)]
         self._bind = bind
         if bind is not None:
@@ -131,7 +134,16 @@ class Daemon:
         self._stop = asyncio.Event()
         folder = default_folder(project, settings.sessions.worktrees)
         worktrees = Worktrees(project, folder)
-        self._desk = Desk(self._app, project, runner, worktrees, self.url, self._web.read, self._web.write)
+        self._desk = Desk(
+            self._app,
+            project,
+            runner,
+            worktrees,
+            self.url,
+            self._web.read,
+            self._web.write,
+            typist=Typist(runner, time.sleep),
+        )
         self._fleet = Fleet(self._desk, hold=hold)
         self._merger = Merger(self._desk)
         self._web.listeners += [self._fleet.hear, self._merger.hear]

@@ -9,7 +9,21 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from covey.app import board, costs, fleet, imports, leases, log, mail, merges, origins, questions, sessions, status
+from covey.app import (
+    board,
+    costs,
+    fleet,
+    imports,
+    leases,
+    log,
+    mail,
+    merges,
+    origins,
+    questions,
+    sessions,
+    status,
+    steering,
+)
 from covey.app.clock import Clock
 from covey.app.pulses import DAEMON, Pulses, of_session
 from covey.app.verbs import VERBS, Call, House, Page, Principal, Verb
@@ -37,6 +51,7 @@ __all__ = [
     "origins",
     "questions",
     "status",
+    "steering",
 ]
 
 T = TypeVar("T")

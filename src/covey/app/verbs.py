@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -50,10 +51,14 @@ class House:
     project: str
     secret: bytes = b""
     runner: Runner | None = None
+    runs: Path | None = None
+    """Where each run has a folder of its own, in which its transcript is kept."""
     settings: Callable[[], Config | None] = lambda: None
     """Returns the settings if they were changed since it was last asked."""
     why: Callable[[str], tuple[Verdict | None, Wait | None]] = lambda name: (None, None)
     """Returns what the watchdog thinks of a session's run, and why it does not start one; set while it watches."""
+    attach_command: Callable[[str], list[str]] = lambda run: []
+    """Returns the command that shows the terminal of a run."""
     broken_gate: bool = False
     """The queue waits for a gate that could not be run; whoever lets sessions work lets it be tried again."""
 

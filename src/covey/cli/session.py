@@ -9,8 +9,8 @@ from argparse import Namespace
 from covey.cli import trail
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, whole_number
-from covey.cli.show import age, as_json, prose, reply, spent, table
-from covey.errors import Unavailable
+from covey.cli.show import age, as_json, clock, first_line, prose, reply, span, spent, table
+from covey.errors import Refused, Unavailable
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def _logs_arguments(parser: Parser) -> None:
     parser.add_argument("--run", metavar="RUN", help="of this run, for example run-12 (default: the last)")
     parser.add_argument("--follow", "-f", action="store_true", help="go on until the run has ended")
     parser.add_argument("--tail", type=whole_number(1, 2**31), metavar="BYTES", help="only the end of it")
+    parser.add_argument("--raw", action="store_true", help="as it was printed, not as a transcript")
+    parser.add_argument("--runs", action="store_true", help="list the runs, with what came of them and what they cost")
 
 
 def _send_arguments(parser: Parser) -> None:
@@ -138,10 +140,14 @@ def _bring_about(
 
 
 def logs(args: Namespace, client: Client) -> None:
-    """Print what a run printed."""
+    """Print what a run printed, or which runs there are."""
+    if args.runs:
+        _list_runs(args, client)
+        return
     since = -args.tail if args.tail else 0
     while True:
-        answer = client.ask("session.logs", {"name": args.name}, body_of(args, "run") | {"since": since})
+        fields = body_of(args, "run") | {"since": since, "raw": args.raw}
+        answer = client.ask("session.logs", {"name": args.name}, fields)
         part = answer.value
         if args.json:
             as_json(answer)
@@ -151,18 +157,92 @@ def logs(args: Namespace, client: Client) -> None:
         if args.json and not args.follow:
             return
         args.run = part["run"]
-        ended = not part["alive"] and part["next"] == since
-        since = part["next"]
-        if ended or (not args.follow and not part["text"]):
+        stands, since = part["next"] == since, part["next"]
+        if stands and not (args.follow and part["alive"]):
             return
-        if not part["text"]:
+        if stands:
             time.sleep(0.2)
+
+
+def _list_runs(args: Namespace, client: Client) -> None:
+    """List the runs of a session, the newest first."""
+    answer = client.ask("run.list", fields={"session": args.name})
+    found = (
+        (
+            run["id"],
+            run["outcome"] or "at work",
+            run["task"],
+            clock(run["begun"]),
+            span((run["ended"] or time.time()) - run["begun"]),
+            spent(run),
+            first_line(run["what"] or "", 60),
+        )
+        for run in answer.value
+    )
+    reply(args, answer, table(found, words=1) or f"{args.name} has not run yet.")
 
 
 def send(args: Namespace, client: Client) -> None:
     """Type to the program of a session."""
     answer = client.ask("session.send", {"name": args.name}, {"text": args.text})
     reply(args, answer, f"Typed to {args.name}")
+
+
+def why(args: Namespace, client: Client) -> None:
+    """Say what the watchdog thinks of a session."""
+    answer = client.ask("session.why", {"name": args.name})
+    told = answer.value
+    lines = [f"{told['session']} is {told['state']}" + (f" on {told['task']} ({told['run']})" if told["run"] else "")]
+    if told["rule"]:
+        lines[0] += f": {told['rule']}"
+    lines += [f"  {clue['source']:<9} {clue['text']}, {span(clue['age'])} ago" for clue in told["clues"]]
+    if told["until"]:
+        lines.append(f"  it goes on by itself at {clock(told['until'])}")
+    if told["action"] not in (None, "none"):
+        lines.append(f"  the watchdog's next step: {told['action']}")
+    if told["history"]:
+        past = (f"  {clock(each['at'])}  {each['state']:<10} {each['evidence']}" for each in told["history"])
+        lines += ["before:", *past]
+    reply(args, answer, "\n".join(lines))
+
+
+def attach(args: Namespace, client: Client) -> None:
+    """Show a session's terminal; of one without, take the conversation over in one, and give it back afterwards."""
+    import subprocess
+
+    if not args.json and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused("There is no terminal here to attach.", hint=f"covey session logs {args.name} --follow shows it.")
+    shown = client.ask("session.terminal", {"name": args.name})
+    if shown.value["run"] is None:
+        client.ask("session.attach", {"name": args.name}, {})
+        if not args.json:
+            print(f"{args.name} is interrupted; its conversation opens here ...", flush=True)
+        shown = _terminal(client, args.name)
+    if args.json:
+        as_json(shown)
+        return
+    code = subprocess.call(shown.value["command"])
+    if shown.value["person"]:
+        client.ask("session.giveback", {"name": args.name}, {})
+        print(f"{args.name} has its conversation back and goes on.")
+    elif code:
+        raise Unavailable(f"The terminal of {args.name} could not be shown.", hint=f"covey session why {args.name}")
+
+
+def _terminal(client: Client, name: str) -> Answer:
+    """Wait until a session has a terminal; what was taken over is given back if none comes."""
+    deadline = time.monotonic() + PATIENCE
+    try:
+        while True:
+            shown = client.ask("session.terminal", {"name": name})
+            if shown.value["run"] is not None:
+                return shown
+            if time.monotonic() > deadline:
+                raise Unavailable(f"{name} has no terminal after {PATIENCE:g} s.", hint=f"covey session why {name}")
+            time.sleep(0.1)
+    except BaseException:
+        client.ask("session.giveback", {"name": name}, {})
+        raise
 
 
 def list_sessions(args: Namespace, client: Client) -> None:
@@ -222,10 +302,15 @@ COMMANDS = {
                        example="covey session restart ada"),
     "remove": Command("remove a session and its worktree; its work is kept first", _remove_arguments, remove,
                       owner=True, example="covey session remove ada\ncovey session remove ada --force   also at work"),
-    "logs": Command("print what a session's program printed", _logs_arguments, logs,
-                    example="covey session logs ada --follow\ncovey session logs ada --run run-12"),
+    "logs": Command("print what a session's agent said and did, or its program printed", _logs_arguments, logs,
+                    example="covey session logs ada --follow\ncovey session logs ada --runs\n"
+                            "covey session logs ada --run run-12 --raw"),
     "send": Command("type a text to a session's program, as an answer to its question", _send_arguments, send,
                     owner=True, example='covey session send ada "Use port 8080"'),
+    "why": Command("say what the watchdog thinks of a session, and on what evidence", _name_argument, why,
+                   example="covey session why ada"),
+    "attach": Command("open a session's terminal; of one without, take its conversation over and give it back",
+                      _name_argument, attach, owner=True, example="covey session attach ada"),
     "token": Command("make a token with which a session speaks for itself; older ones end", _name_argument, token,
                      owner=True, example="export COVEY_URL=$(covey up --json | jq -r .url)\n"
                                          "export COVEY_TOKEN=$(covey session token ada)"),

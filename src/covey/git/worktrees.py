@@ -130,6 +130,26 @@ class Worktrees:
             self._reset(entry, path, lock, ("-ffd",) if not is_new else ())
             return tip
 
+    def take_up(self, name: str, branch: str) -> str | None:
+        """Bring a session's worktree back onto its branch as it was left, changes and all, and return its commit.
+
+        None, and nothing has changed, if the branch has moved since or the worktree was at something else.
+        """
+        _must_be_ours(branch)
+        with self._alone(name) as lock:
+            entry, tip = self.git_dir(name), self._tip(branch)
+            path = self.path(name)
+            if entry is None or tip is None or not path.is_dir():
+                return None
+            head = self._try_in(entry, path, "rev-parse", "--verify", "--quiet", "HEAD", lock=lock)
+            if head.returncode != 0 or head.stdout.decode().strip() != tip:
+                return None
+            entries.clear_locks(entry)
+            clear_left_behind(self._branch_lock(branch))
+            self._free(branch, besides=entry)
+            self._in(entry, path, "symbolic-ref", "HEAD", f"refs/heads/{branch}", lock=lock)
+            return tip
+
     def release(self, name: str) -> None:
         """Let a worktree's branch go, so that another may have it; its files stay."""
         with self._alone(name):

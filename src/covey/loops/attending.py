@@ -7,7 +7,7 @@ import logging
 import os
 from dataclasses import dataclass, field, replace
 
-from covey.agents.agent import Agent
+from covey.agents.agent import Agent, Sight
 from covey.app import costs, questions
 from covey.app import runs as life
 from covey.app.sessions import alert
@@ -27,6 +27,7 @@ from covey.core.watch import Action, Patience, Signs, Verdict
 from covey.errors import CoveyError, Refused
 from covey.loops.desk import Desk
 from covey.loops.hearing import Reader, Source, Tail, listen
+from covey.loops.outfit import JOURNAL
 from covey.loops.starts import Starts
 from covey.store import rows
 
@@ -36,9 +37,8 @@ WEIGH_EVERY = 20.0
 COUNT_EVERY = 30.0
 """Seconds between two times that spending is written down while a run works."""
 JUDGE_EVERY = 0.5
+TYPE_EVERY = 0.3
 PART = 256 * 1024
-JOURNAL = "journal"
-"""The file of a run that says where its program writes the conversation."""
 LATE = 'The person in charge answers your question "{asked}":\n{said}'
 
 log = logging.getLogger("covey.watch")
@@ -71,8 +71,11 @@ class Watched:
     next_call: Used = field(default_factory=Used)
     journal: str | None = None
     """Where a terminal program writes its conversation."""
-    prompted: float | None = None
-    left: bool = False
+    prompted: bool = False
+    typed: float = -1e9
+    sight: Sight | None = None
+    dialog: str | None = None
+    """What a dialog on its screen asks."""
 
 
 @dataclass
@@ -124,6 +127,8 @@ class Attendant:
         if seen.size > watched.tail.read or (agent is not None and is_terminal(run, agent)):
             await self.desk.near(lambda: self.listen(run, watched, agent, seen.size))
             await self._pass_on(run, watched, agent)
+        if agent is not None and is_terminal(run, agent) and not run.person:
+            await self._use_terminal(run, watched, agent)
         if heard.limits > watched.limits and heard.limited is not None:
             watched.limits, watched.limited_at = heard.limits, at
             self._slow_down(run, heard.limited.trouble, heard.limited.what, heard.limited.until)
@@ -139,9 +144,26 @@ class Attendant:
     async def _let_end(self, run: Run, watched: Watched, agent: Agent) -> None:
         """Let a program end that has said its last word."""
         if is_terminal(run, agent):
-            return  # a terminal program is left at its prompt, see `terminals.py`
+            return  # it is left at its prompt
         await self.desk.near(lambda: self.desk.runner.finish(run.id))
         watched.finished = True
+
+    async def _use_terminal(self, run: Run, watched: Watched, agent: Agent) -> None:
+        """Type its prompt to a terminal program when it is ready for it, and let it end when it has said all."""
+        terminal, typist, at = agent.terminal, self.desk.typist, self.desk.awake()
+        if terminal is None or typist is None or at - watched.typed < TYPE_EVERY:
+            return
+        watched.typed = at
+        watched.sight, screen = await self.desk.near(lambda: typist.see(run, terminal))
+        watched.dialog = terminal.asked(screen) if watched.sight is Sight.ASKS and screen is not None else None
+        if watched.sight is not Sight.READY:
+            return
+        if not watched.prompted and watched.heard.at is None:
+            prompt = self.desk.project.state / "runs" / run.id / "prompt.md"
+            text = await self.desk.near(lambda: prompt.read_text(encoding="utf-8"))
+            watched.prompted = await self.desk.near(lambda: typist.enter(run, terminal, text.strip()))
+        elif watched.heard.is_over:
+            await self.desk.near(lambda: typist.enter(run, terminal, terminal.leave()))
 
     async def _pass_on(self, run: Run, watched: Watched, agent: Agent | None) -> None:
         """Write down what a run has let us know."""
@@ -277,7 +299,7 @@ class Attendant:
         if verdict.action in acts:
             await acts[verdict.action](run, watched, agent, verdict)
         if verdict.state is not session.state or (verdict.until is not None and verdict.until != session.until):
-            await self._show(run, verdict)
+            await self._show(run, verdict, by_screen=watched.dialog is not None and not asked)
 
     def _signs(self, watched: Watched, agent: Agent | None, seen: Observation, asked: list[Question]) -> Signs:
         heard, activity = watched.heard, watched.activity
@@ -295,7 +317,7 @@ class Attendant:
             calls=tuple(heard.calls.values()),
             repeats=heard.repeats,
             repeated=" ".join(heard.last_call) if heard.last_call else "",
-            asks=asked[0].text if asked else None,
+            asks=asked[0].text if asked else watched.dialog,
             asked=self.desk.awake() - max(self.desk.wall() - asked[0].asked, 0.0) if asked else 0.0,
             limited=heard.limited,
             limited_at=watched.limited_at,
@@ -307,13 +329,16 @@ class Attendant:
             squeezed=watched.squeezed,
         )
 
-    async def _show(self, run: Run, verdict: Verdict) -> None:
+    async def _show(self, run: Run, verdict: Verdict, *, by_screen: bool) -> None:
         def write(call: Call) -> None:
             session = call.tx.session(run.session)
             now = call.tx.run(run.id)
             if session is None or now is None or now.outcome is not None or session.state is State.PAUSED:
                 return
             life.show(call, run.session, verdict.state, verdict.evidence, verdict.until)
+            if by_screen and verdict.state is State.NEEDS_YOU:
+                message = f"{verdict.evidence} (covey session attach {run.session} lets you answer)"
+                alert(call, "needs_you", f"{run.session}: {message}"[: life.EVIDENCE], run.session, run.task)
 
         await self.desk.write(write)
 

@@ -16,6 +16,7 @@ from covey.app.verbs import Call, Principal
 from covey.core.sessions import COVEY
 from covey.git.project import Project
 from covey.git.worktrees import Worktrees
+from covey.loops.terminals import Typist
 from covey.runners.machine import free_memory
 from covey.runners.runner import Runner
 from covey.store.tx import Tx
@@ -38,6 +39,8 @@ class Desk:
     writing: Any
     free_memory: Callable[[], int | None] = free_memory
     chance: Callable[[], float] = random.random
+    typist: Typist | None = None
+    """Types to runs that have a terminal."""
     running: dict[str, int] = field(default_factory=dict)
     """How many runs of each agent there are, as the fleet last saw it."""
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-git"))

@@ -379,9 +379,12 @@ class Fleet:
         rescued = self._rescue(run.session, run.task, f"before {run.id} on {run.task}")
         branch = work.brief.branch
         try:
-            if not work.carried:
-                tree.set_aside(desk.project, desk.worktrees, run.task, branch, base)
-            head = desk.worktrees.prepare(run.session, branch, base)
+            # Who takes a conversation up again finds the files as they were when it was left.
+            head = desk.worktrees.take_up(run.session, branch) if self._resumes(work) else None
+            if head is None:
+                if not work.carried:
+                    tree.set_aside(desk.project, desk.worktrees, run.task, branch, base)
+                head = desk.worktrees.prepare(run.session, branch, base)
         except Refused as error:
             if tree.is_held(desk.project, branch):
                 raise NotOurs(f"{error.message} {error.hint}") from error
@@ -394,6 +397,10 @@ class Fleet:
         launch = outfit.launch(work, config, folder, path, git, desk.url, kept=head != base, common=common)
         desk.runner.start(run.id, launch)
         return base, rescued
+
+    def _resumes(self, work: life.Work) -> bool:
+        agent = self._agent(work.run.agent)
+        return work.conversation is not None and agent is not None and agent.traits.resumes
 
     def _newest_main(self) -> str:
         """Return where new work begins: never on what had passed and was then rejected or dropped."""

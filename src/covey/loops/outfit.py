@@ -15,6 +15,7 @@ from covey.config import AgentSettings, Config
 from covey.core.launches import Launch
 from covey.core.permits import Level
 from covey.core.prompts import prompt, resumed
+from covey.core.runs import TMUX
 from covey.errors import Invalid
 
 ALLOWED = (
@@ -24,6 +25,8 @@ ALLOWED = (
 )  # fmt: skip
 """Variables of ours that every agent gets."""
 ALLOWED_STARTS = ("LC_", "XDG_")
+JOURNAL = "journal"
+"""The file of a run that says where its program writes the conversation."""
 NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Python trusts bytecode whose source has the same size and second: in a worktree that changes many times a second, a
 test would run what is no longer there."""
@@ -99,7 +102,7 @@ def launch(
         commands=work.commands,
         allowance=run.money,
     )
-    made = _made(agent, assignment, folder)
+    made = _made(agent, assignment, folder, in_terminal=run.runner == TMUX)
     problem = registry.executable(made)
     if problem is not None:
         raise Invalid(f"The agent {run.agent} cannot be started: {problem}.")
@@ -108,9 +111,16 @@ def launch(
     return made
 
 
-def _made(agent: Agent, work: Assignment, folder: Path) -> Launch:
-    """Return how an agent is started, in a terminal if its run lives in one and it can draw there."""
-    return agent.launch(work)
+def _made(agent: Agent, work: Assignment, folder: Path, *, in_terminal: bool) -> Launch:
+    """Return how an agent is started, in a terminal if its run lives in one: drawing there if it can."""
+    if not in_terminal:
+        return agent.launch(work)
+    if agent.terminal is None:
+        return replace(agent.launch(work), terminal=True)
+    journal = agent.terminal.journal(work)
+    if journal is not None:
+        _write(folder / JOURNAL, journal)
+    return agent.terminal.launch(work)
 
 
 def _write(path: Path, text: str) -> None:

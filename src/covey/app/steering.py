@@ -1,0 +1,133 @@
+"""The verbs by which a person looks into a session and takes it in hand: why, send, attach, give back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from covey.app import questions, shapes
+from covey.app.costs import spent_by
+from covey.app.fleet import aim, find
+from covey.app.sessions import full
+from covey.app.shapes import RunRow, SessionFull
+from covey.app.verbs import Call, verb
+from covey.core import questions as rules
+from covey.core import runs, sessions
+from covey.core.questions import Decision
+from covey.core.signals import Wants
+from covey.core.spending import Used
+from covey.errors import Refused
+
+if TYPE_CHECKING:
+    from covey.agents.agent import Agent
+
+HISTORY = 10
+"""The last states of a session that are told with why it is in this one."""
+
+
+def _agent(call: Call, name: str) -> Agent:
+    from covey.agents import registry  # few commands need an agent, and all of them start with this module
+
+    return registry.find(name, call.house.config.declared())
+
+
+@verb("session.why", "GET /api/sessions/{name}/why", shapes.Nothing, shapes.Why)
+def why(call: Call, asked: shapes.Nothing, name: str) -> shapes.Why:
+    """Say what the watchdog thinks of a session, with its evidence and how old that is."""
+    session = find(call, name)
+    verdict, wait = call.house.why(name)
+    run = next(iter(call.tx.open_runs(name)), None)
+    clues = [] if verdict is None else [shapes.ClueRow(each.source, each.text, each.age) for each in verdict.clues]
+    if wait is not None and run is None:
+        clues.append(shapes.ClueRow("scheduler", wait.why, 0.0))
+    past = call.tx.db.rows(
+        "SELECT time, data FROM events WHERE subject = ? AND kind = 'session.changed' ORDER BY seq DESC LIMIT ?",
+        (name, HISTORY),
+    )
+    return shapes.Why(
+        session=name,
+        state=session.state,
+        evidence=session.evidence,
+        since=session.updated,
+        until=session.until,
+        rule=None if verdict is None else verdict.rule,
+        action=None if verdict is None else verdict.action.value,
+        clues=clues,
+        run=None if run is None else run.id,
+        task=None if run is None else run.task,
+        history=[_moment(at, data) for at, data in past],
+    )
+
+
+def _moment(at: float, data: str) -> shapes.Moment:
+    told = json.loads(data)
+    return shapes.Moment(at, told.get("state", ""), told.get("evidence", ""))
+
+
+@verb("session.send", "POST /api/sessions/{name}/send", shapes.SendText, RunRow, owner=True)
+def send(call: Call, asked: shapes.SendText, name: str) -> RunRow:
+    """Tell a session's program something while it works; if it waits with a question, that is the answer."""
+    session = find(call, name)
+    run = next(iter(call.tx.open_runs(name)), None)
+    if run is None or call.house.runner is None:
+        raise Refused(f"{session.name} has no run to type to.", hint="covey session list shows who is at work.")
+    _say(call, run, asked.text)
+    call.tx.wrote = True  # with the same key it is typed no second time
+    return RunRow.of(run, spent_by(call, "run", [run.id]).get(run.id, Used()))
+
+
+def _say(call: Call, run: runs.Run, text: str) -> None:
+    """Say a text in the way in which the agent of a run takes it."""
+    assert call.house.runner is not None
+    agent = _agent(call, run.agent)
+    if run.runner == runs.TMUX and agent.terminal is not None:
+        raise Refused(
+            f"{run.session} has a terminal of its own.", hint=f"covey session attach {run.session} lets you type there."
+        )
+    waiting = [each for each in questions.open_of(call, run.id) if each.wants is Wants.ANSWER]
+    if len(waiting) == 1:
+        questions.put(call, waiting[0], rules.answer(waiting[0], Decision.REPLY, text), call.actor(None))
+        return  # it is told by whoever looks after the run, once
+    typed = agent.say(text)
+    if typed is None:
+        raise Refused(
+            f"{run.agent} does not listen while it works.", hint=f"covey mail send {run.session} reaches its next run."
+        )
+    call.house.runner.type(run.id, typed)
+
+
+@verb("session.attach", "POST /api/sessions/{name}/attach", shapes.Nothing, SessionFull, owner=True)
+def attach(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+    """Let a person take a session's conversation over in a terminal; one that has a terminal is left as it is."""
+    session = find(call, name)
+    run = next(iter(call.tx.open_runs(name)), None)
+    if run is None and not call.tx.held_by(name):
+        raise Refused(f"{name} is not at work, so there is nothing to take over.", hint="covey session list")
+    if run is not None and run.runner == runs.TMUX:
+        return full(call, session)
+    agent = _agent(call, session.agent or "")
+    if agent.terminal is None or not agent.traits.resumes:
+        raise Refused(
+            f"The conversation of {agent.name} cannot be taken over in a terminal.",
+            hint=f"covey session logs {name} --follow shows what it does; covey session send {name} TEXT speaks to it.",
+        )
+    if run is not None and not run.conversation:
+        raise Refused(f"{name} has no conversation yet.", hint="Try again in a moment.")
+    return aim(call, name, sessions.attach)
+
+
+@verb("session.giveback", "POST /api/sessions/{name}/giveback", shapes.Nothing, SessionFull, owner=True)
+def give_back(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+    """Give a conversation back that a person took over: its session goes on with it by itself."""
+    return aim(call, name, sessions.give_back)
+
+
+@verb("session.terminal", "GET /api/sessions/{name}/terminal", shapes.Nothing, shapes.TerminalRow, owner=True)
+def terminal(call: Call, asked: shapes.Nothing, name: str) -> shapes.TerminalRow:
+    """Say whether a session has a terminal now, and how a person's own shows it."""
+    find(call, name)
+    run = next(iter(call.tx.open_runs(name)), None)
+    runner = call.house.runner
+    if run is None or run.runner != runs.TMUX or runner is None or not runner.look(run.id).alive:
+        return shapes.TerminalRow(None, False, [])
+    return shapes.TerminalRow(run.id, run.person, call.house.attach_command(run.id))

@@ -1,0 +1,58 @@
+"""The transcripts of runs that have ended: kept redacted, so that what was printed can go before them."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from covey.app.transcripts import KEPT
+
+OUTPUT = "output"
+
+
+def keep_transcript(folder: Path, lines: Iterable[str]) -> None:
+    """Keep the transcript of a run beside its output, whole or not at all; one that is kept already stays."""
+    path, draft = folder / KEPT, folder / f"{KEPT}.new"
+    if path.exists():
+        return
+    with contextlib.suppress(FileNotFoundError):
+        draft.unlink()
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(file, "wb") as opened:
+        with gzip.GzipFile("", "wb", 6, opened, mtime=0) as packed:
+            for line in lines:
+                packed.write(f"{line}\n".encode(errors="replace"))
+        opened.flush()
+        os.fsync(opened.fileno())
+    draft.replace(path)
+
+
+def clear_outputs(runs: Path, *, keep_days: float, keep_megabytes: float, now: float) -> int:
+    """Remove what ended runs printed, of which a transcript is kept: what is too old, then the oldest of too much.
+
+    Returns how many were removed; a transcript itself stays.
+    """
+    found = sorted(_outputs(runs))
+    size = sum(each for _, each, _ in found)
+    removed = 0
+    for at, each, path in found:
+        if now - at <= keep_days * 86400 and size <= keep_megabytes * 1024 * 1024:
+            break
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            removed += 1
+        size -= each
+    return removed
+
+
+def _outputs(runs: Path) -> Iterable[tuple[float, int, str]]:
+    """Yield when it was last written, its size and its path, for each output that has a transcript."""
+    for folder in os.scandir(runs) if runs.is_dir() else ():
+        path = os.path.join(folder.path, OUTPUT)
+        with contextlib.suppress(OSError):
+            if os.path.exists(os.path.join(folder.path, KEPT)):
+                seen = os.stat(path)
+                yield seen.st_mtime, seen.st_size, path
