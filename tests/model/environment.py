@@ -19,6 +19,8 @@ KEY = "sk-ant-nobody"
 
 CODEX_MODEL = "gpt-5.5"
 """A model that Codex knows, so that it offers exec_command and apply_patch."""
+CODEX_SCREEN_ASKS = "CONNECT raw.githubusercontent.com:443 HTTP/1.1"
+"""Its screen, and only that, looks for an announcement at each start; nothing turns that off, and it works without."""
 OPENCODE_MODEL = "scripted/scripted"
 GEMINI_MODEL = "gemini-2.5-flash"
 AIDER_MODEL = "openai/scripted"
@@ -67,10 +69,13 @@ class World:
 def scripted_world(
     folder: Path, *, prices: Mapping[str, Price] = PRICES, trusted: Iterable[Path] = ()
 ) -> Iterator[World]:
-    """Yield a world in `folder`, and fail at its end if anybody tried to leave or asked what no script answers."""
+    """Yield a world in `folder`, and fail at its end if anybody tried to leave or asked what no script answers.
+
+    Screens ask no first questions in a `trusted` folder. What Codex' screen wants to look up is refused and forgiven.
+    """
     with ModelServer(prices) as model, OutDoor() as outdoor:
         yield World(model, outdoor, agent_environment(folder / "home", model.url(), outdoor, trusted=trusted))
-        assert outdoor.attempts == []
+        assert set(outdoor.attempts) <= {CODEX_SCREEN_ASKS}
 
 
 def _folder(path: Path) -> Path:
@@ -92,6 +97,7 @@ def _claude(folder: Path, url: str, trusted: list[Path]) -> dict[str, str]:
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": KEY,
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
         "CLAUDE_CODE_MAX_RETRIES": "2",
         "IS_SANDBOX": "1",  # as root it refuses to skip permissions outside of one
     }

@@ -26,6 +26,7 @@ def read(body: Body, headers: Mapping[str, str], path: str) -> Question:
         system=str(body.get("instructions") or ""),
         stream=bool(body.get("stream")),
         conversation=str(body.get("prompt_cache_key") or ""),
+        wants_title='"thread_source":"thread_title"' in headers.get("x-codex-turn-metadata", ""),
     )
 
 

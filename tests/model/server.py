@@ -223,6 +223,8 @@ class ModelServer:
         if any(sign in question.prompt for sign in _COMPACTIONS):
             goes_on = f"<summary>What was done so far is done. {marker(place.script, place.step)}</summary>"
             return Decision("compaction", place, Step(text=goes_on, usage=SIDE))
+        if question.wants_title:
+            return Decision("side", place, Step(text='{"title": "Do as told"}', usage=SIDE))
         if not question.tools and not _talks_without_tools(question):
             text = script.commit_message if script and _ASKS_FOR_COMMIT_MESSAGE in question.system.lower() else "ok"
             return Decision("side", place, Step(text=text, usage=SIDE))

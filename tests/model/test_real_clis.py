@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -183,6 +184,25 @@ def test_many_agents_share_one_model(agents: int, world: World, tmp_path: Path) 
     with ThreadPoolExecutor(agents) as pool:
         assert list(pool.map(work, range(agents))) == [f"Add file {number}" for number in range(agents)]
     assert all(charge.requests == 3 for charge in world.model.charged_by_script().values())
+
+
+SCREENS = {"claude": ["--permission-mode", "bypassPermissions"], "codex": ["--no-daemon"]}
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_the_screen_of_a_real_agent_starts_without_a_question(name: str, tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as short, scripted_world(tmp_path, trusted=[tmp_path / "repository"]) as world:
+        repository = make_repository(tmp_path / "repository", world.environment)
+        prompt = world.model.add("hello", committing("hello.txt", "hello\n", "Add hello"))
+        tmux = ["tmux", "-S", f"{short}/tmux", "-f", "/dev/null"]
+        agent = [str(program(name)), *SCREENS[name], prompt]
+        subprocess.run([*tmux, "new-session", "-d", *agent], cwd=repository, env=world.environment, check=True)
+        try:
+            wait_until(lambda: len(world.model.turns("hello")) == 3, "the whole script")
+        finally:
+            subprocess.run([*tmux, "kill-server"], env=world.environment, check=True)
+        assert last_commit(repository).startswith("Add hello")
+        assert sorted(turn.step for turn in world.model.turns("hello")) == [0, 1, 2]
 
 
 # A model that does not answer

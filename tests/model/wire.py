@@ -23,6 +23,8 @@ class Question:
     system: str = ""
     stream: bool = False
     conversation: str = ""
+    wants_title: bool = False
+    """Whether it asks for the title of a conversation, although it offers tools."""
 
     @property
     def prompt(self) -> str:
