@@ -10,18 +10,21 @@ from typing import Any
 
 import pytest
 
-from covey.app import fleet, merges, runs
+from covey.app import fleet, merges, questions, runs
 from covey.app.changes import change, find, step
 from covey.app.tries import put_back
 from covey.app.verbs import Call
-from covey.config import Board, Config, Merge
-from covey.core import tasks
-from covey.core.judge import Again, HandIn
+from covey.config import Board, Config, Merge, Watch
+from covey.core import judge, sessions, tasks
+from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
 from covey.core.launches import Launch
 from covey.core.merges import Rejected
+from covey.core.pace import Wait
 from covey.core.prompts import prompt
+from covey.core.questions import Question
 from covey.core.runs import Ending, Outcome, Run
 from covey.core.sessions import COVEY, State
+from covey.core.signals import Asks, Trouble
 from covey.core.tasks import Status
 from covey.errors import Denied, Unknown
 from covey.store.rows import MERGES
@@ -65,7 +68,7 @@ def test_a_session_has_one_run_at_a_time(world: World) -> None:
     world.at_work()
     world.begin()
     before = world.everything()
-    assert world.do(lambda call: runs.begin(call, "ada")) is None
+    assert world.would_begin("ada") is None
     assert world.everything() == before
 
 
@@ -76,7 +79,7 @@ def test_nothing_begins_for_a_session_that_shall_not_work(world: World, verb: st
     asked: dict[str, Any] = {} if verb == "fleet.pause" else {"name": "ada"}
     world.ask(verb, **asked)
     before = world.everything()
-    assert world.do(lambda call: runs.begin(call, "ada")) is None
+    assert world.would_begin("ada") is None
     assert world.everything() == before
 
 
@@ -89,7 +92,7 @@ def test_a_session_that_holds_a_task_goes_on_with_it(world: World) -> None:
 
 
 def test_nothing_begins_for_a_name_that_nobody_has(world: World) -> None:
-    assert world.do(lambda call: runs.begin(call, "nobody")) is None
+    assert world.would_begin("nobody") is None
 
 
 def test_a_run_whose_claim_has_ended_needs_nothing_more(world: World) -> None:
@@ -244,7 +247,7 @@ def test_a_task_is_tried_as_often_as_is_set_and_then_needs_a_person(tmp_path: Pa
     (alert,) = world.ask("alert.list")
     assert (alert["type"], alert["task"]) == ("task_blocked", task)
     assert times in alert["message"]
-    assert world.do(lambda call: runs.begin(call, "ada")) is None
+    assert world.would_begin("ada") is None
     assert world.folded() == world.tables()
     world.store.close()
 
@@ -364,7 +367,7 @@ def test_no_secret_that_an_agent_prints_reaches_the_log(world: World) -> None:
     begun = world.work(run)
     assert begun is not None
     world.do(lambda call: runs.started(call, begun, COMMIT))
-    world.do(lambda call: runs.asks(call, run, f"Is {SECRET} the key?"))
+    asks(world, run, f"Is {SECRET} the key?")
     world.end(run, HandIn(None, f"The key is {SECRET}"))
     world.end(world.begin(), Again(f"It ended.\nThe end of its output:\n{SECRET}"))
     failed = world.begin()
@@ -378,34 +381,206 @@ def test_no_secret_that_an_agent_prints_reaches_the_log(world: World) -> None:
 # Questions
 
 
+def asks(world: World, run: Run, text: str, *, id: str = "") -> Question:
+    """Let a run ask a person something by its output."""
+    return world.do(
+        lambda call: questions.ask(call, run.session, Asks(text, id), task=run.task, run=run.id, minutes=60)
+    )
+
+
+def asked_by_shell(world: World, text: str) -> str:
+    """Let ada ask by `covey ask`, and return the question."""
+    return str(world.ask("question.ask", Principal("ada"), text=text)["id"])
+
+
 def test_a_question_is_an_alert_once_until_it_goes_on(world: World) -> None:
     task = world.add()
     world.at_work()
     run = world.begin()
-    begun = world.work(run)
-    assert begun is not None
-    world.do(lambda call: runs.started(call, begun, COMMIT))
     for _ in range(2):
-        world.do(lambda call: runs.asks(call, run, "Which colour?"))
-    (session,) = world.ask("session.list")
-    assert (session["state"], session["evidence"]) == ("needs-you", "Which colour?")
+        asks(world, run, "Which colour?")
     (alert,) = world.ask("alert.list")
     assert (alert["type"], alert["session"], alert["task"]) == ("needs_you", "ada", task)
-    assert "Which colour?" in alert["message"] and "covey session send ada" in alert["message"]
+    assert "Which colour?" in alert["message"] and "covey answer question-" in alert["message"]
 
 
 def test_a_question_of_a_run_that_stands_still_reaches_the_person_too(world: World) -> None:
     world.add()
     world.at_work()
     run = world.begin()
-    begun = world.work(run)
-    assert begun is not None
-    world.do(lambda call: runs.started(call, begun, COMMIT))
     world.ask("session.pause", name="ada")
     world.do(lambda call: runs.show(call, "ada", State.PAUSED, "it stands still"))
-    world.do(lambda call: runs.asks(call, run, "Which colour?"))
+    asks(world, run, "Which colour?")
     (alert,) = world.ask("alert.list")
     assert "Which colour?" in alert["message"]
+
+
+def test_what_a_run_asked_by_its_output_is_withdrawn_with_it(world: World) -> None:
+    world.add()
+    world.at_work()
+    run = world.begin()
+    question = asks(world, run, "Which colour?", id="q1")
+    world.end(run, Again("no"))
+    assert world.ask("question.show", id=question.id)["state"] == "withdrawn"
+    assert isinstance(world.would_begin(), Run)
+
+
+def test_a_run_that_ends_with_a_question_open_goes_on_with_the_answer(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    question = asked_by_shell(world, "Which colour?")
+    ended = world.end(run, Again("The run ended without a commit."))
+    assert (ended.outcome, ended.what) == (Outcome.PUT_OFF, f"It waits for an answer to {question}.")
+    shown = world.task(task)
+    assert (shown["status"], shown["session"], shown["tries"]) == ("doing", "ada", [])
+    (session,) = world.ask("session.list")
+    assert (session["state"], session["evidence"]) == ("needs-you", "Which colour?")
+    assert world.would_begin() == Wait("A person has not answered yet.")
+    world.ask("question.answer", id=question, decision="reply", text="Green, as ever")
+    again = world.begin()
+    assert (again.task, again.fence) == (task, run.fence)
+    work = world.work(again)
+    assert "Which colour?" in prompt(work.brief) and "Green, as ever" in prompt(work.brief)
+    world.do(lambda call: runs.started(call, work, COMMIT))
+    assert world.work(again).answers == (), "it was told"
+
+
+def test_a_run_that_is_done_is_handed_in_though_it_asked_for_nothing(gated: World) -> None:
+    task = gated.add()
+    gated.at_work()
+    run = gated.begin()
+    question = asked_by_shell(gated, "Is that all?")
+    gated.end(run, DONE)
+    assert gated.status(task) == "merging"
+    assert gated.ask("question.show", id=question)["state"] == "withdrawn"
+
+
+# Troubles that are nobody's fault, and crashes
+
+
+@pytest.mark.parametrize("trouble", sorted(judge.ELSEWHERE))
+def test_a_run_that_is_put_off_keeps_the_claim_and_is_no_failed_try(world: World, trouble: Trouble) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    until = world.clock.now().wall + 600
+    ended = world.end(run, PutOff("No more today", trouble, fresh=False), 1, until)
+    assert (ended.outcome, ended.what) == (Outcome.PUT_OFF, "No more today")
+    shown = world.task(task)
+    assert (shown["status"], shown["session"], shown["fence"], shown["tries"]) == ("doing", "ada", run.fence, [])
+    state = {Trouble.KEY: "stalled", Trouble.CREDIT: "stalled", Trouble.CORRUPT: "idle"}.get(trouble, "limited")
+    assert waits(world) == (state, until)
+    again = world.begin()
+    assert (again.task, again.fence) == (task, run.fence)
+
+
+def waits(world: World) -> tuple[State, float | None]:
+    """Return how ada is, and until when she waits."""
+    session = world.store.read(lambda tx: tx.session("ada"))
+    assert session is not None
+    return session.state, session.until
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [PutOff("a thinking block was changed", Trouble.CORRUPT, fresh=True), Again("The prompt is too long", fresh=True)],
+)
+def test_a_conversation_that_is_broken_is_not_taken_up_again(world: World, verdict: Verdict) -> None:
+    world.add()
+    world.at_work()
+    run = world.begin()
+    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    world.end(run, verdict, 1)
+    again = world.begin()
+    assert world.work(again).conversation is None
+    world.do(lambda call: runs.talks(call, again, "talk-2"))
+    world.end(again, PutOff("overloaded", Trouble.OVERLOAD), 1)
+    third = world.begin()
+    assert world.work(third).conversation == "talk-2"
+    world.end(third, verdict, 1)
+    assert world.work(world.begin()).conversation is None, "the third never named the one that it took up"
+
+
+def test_a_crash_is_no_failed_try_and_many_in_a_short_time_block_the_task_once(tmp_path: Path) -> None:
+    world = World(tmp_path, Config(watch=Watch(crashes=3, crash_minutes=15)))
+    task = world.add()
+    world.at_work()
+    what = "The agent was ended by signal 11.\nThe end of its output:\nboom"
+    for _ in range(2):
+        ended = world.end(world.begin(), Crashed(what), -11)
+        assert (ended.outcome, world.status(task), world.task(task)["tries"]) == (Outcome.CRASHED, "doing", [])
+        world.clock.run(60)
+    assert world.end(world.begin(), Crashed(what), -11).outcome is Outcome.CRASHED
+    shown = world.task(task)
+    reason = "Its runs crashed 3 times in 15 minutes; the last time: The agent was ended by signal 11."
+    assert (shown["status"], shown["reason"], shown["session"]) == ("blocked", reason, None)
+    assert [each["what"] for each in shown["tries"]] == [what], "the story is with the task"
+    (alert,) = world.ask("alert.list")
+    assert (alert["type"], alert["task"]) == ("crash_loop", task)
+    assert reason in alert["message"]
+    assert world.would_begin() is None
+    assert world.folded() == world.tables()
+    world.store.close()
+
+
+def test_crashes_far_apart_are_no_crash_loop(tmp_path: Path) -> None:
+    world = World(tmp_path, Config(watch=Watch(crashes=3, crash_minutes=15)))
+    task = world.add()
+    world.at_work()
+    for _ in range(8):
+        world.end(world.begin(), Crashed("The agent was ended by signal 11."), -11)
+        world.clock.run(8 * 60)
+    assert (world.status(task), world.ask("alert.list")) == ("doing", [])
+    world.store.close()
+
+
+def test_a_task_that_crashed_and_was_given_back_by_a_person_crashes_from_one_on(tmp_path: Path) -> None:
+    world = World(tmp_path, Config(watch=Watch(crashes=2, crash_minutes=15)))
+    task = world.add()
+    world.at_work()
+    for _ in range(2):
+        world.end(world.begin(), Crashed("The agent was ended by signal 11."), -11)
+    world.ask("task.edit", id=task, status="todo")
+    world.end(world.begin(), Crashed("The agent was ended by signal 11."), -11)
+    assert world.status(task) == "doing", "a person gave it another chance"
+    world.store.close()
+
+
+@pytest.mark.parametrize("verdict", [Again("killed"), Crashed("killed"), PutOff("429", Trouble.LIMIT), DONE])
+def test_the_run_of_a_person_is_never_judged_and_gives_the_conversation_back(world: World, verdict: Verdict) -> None:
+    task = world.add()
+    world.at_work()
+    world.end(world.begin(), PutOff("429", Trouble.LIMIT))
+    world.do(lambda call: attach(call, "ada"))
+    run = world.begin()
+    assert (run.person, run.runner, run.task) == (True, "tmux", task)
+    ended = world.end(run, verdict, -1)
+    assert (ended.outcome, ended.what) == (Outcome.STOPPED, "The person left.")
+    shown = world.task(task)
+    assert (shown["status"], shown["session"], shown["tries"]) == ("doing", "ada", [])
+    assert world.ask("alert.list") == []
+    again = world.begin()
+    assert (again.person, again.task) == (False, task)
+
+
+def attach(call: Call, name: str) -> None:
+    """Let the owner take a conversation over."""
+    session = call.tx.session(name)
+    assert session is not None
+    call.put_session(session, name, sessions.Attached(), by="owner")
+
+
+def test_a_stalled_run_that_is_begun_again_keeps_the_claim(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = world.begin()
+    world.do(lambda call: runs.ending(call, run, Ending("Stalled: its model does not answer", again=True)))
+    until = world.clock.now().wall + 5
+    ended = world.end(run, Crashed("The agent was ended by signal 15."), -15, until)
+    assert ended.outcome is Outcome.STOPPED
+    assert (world.status(task), world.task(task)["tries"]) == ("doing", [])
+    assert waits(world) == (State.IDLE, until)
 
 
 # Prompts
@@ -463,7 +638,7 @@ def test_rejected_work_goes_first_to_its_author(gated: World) -> None:
     urgent = gated.add("Urgent", priority=9)
     gated.ask("merge.reject", id=merge, reason="red")
     assert gated.begin("bob").task == urgent
-    assert gated.do(lambda call: runs.begin(call, "bob")) is None
+    assert gated.would_begin("bob") is None
     assert gated.begin().task == task
 
 
@@ -474,7 +649,7 @@ def test_rejected_work_of_a_paused_author_waits_for_it(gated: World) -> None:
     merge = rejected(gated)
     gated.ask("session.pause", name="ada")
     gated.ask("merge.reject", id=merge, reason="red")
-    assert gated.do(lambda call: runs.begin(call, "bob")) is None
+    assert gated.would_begin("bob") is None
     gated.ask("session.resume", name="ada")
     assert gated.begin().task == task
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,12 +12,14 @@ import msgspec
 
 from covey.app import runs
 from covey.app.app import VERBS, Answer, App, Principal
+from covey.app.budget import Day
 from covey.app.verbs import Call, fingerprint, read_body
 from covey.config import Config
 from covey.core import sessions
 from covey.core.expiry import Instant
 from covey.core.fold import State
 from covey.core.judge import Verdict
+from covey.core.pace import Wait
 from covey.core.runs import Run
 from covey.core.sessions import Kind
 from covey.runners.process import ProcessRunner
@@ -149,10 +152,21 @@ class World:
         self.ask("session.start", name=name)
         return name
 
+    @property
+    def day(self) -> Day:
+        """Return the day, as the person in charge has it."""
+        now = datetime.fromtimestamp(self.clock.now().wall).astimezone()
+        ends = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        return Day(now.date().isoformat(), ends.timestamp())
+
+    def would_begin(self, name: str = "ada") -> Run | Wait | None:
+        """Let a session begin a run if it may, and return the run, or what it waits for."""
+        return self.do(lambda call: runs.begin(call, name, self.day))
+
     def begin(self, name: str = "ada") -> Run:
         """Let a session begin a run on the next task that suits it."""
-        run = self.do(lambda call: runs.begin(call, name))
-        assert run is not None, f"nothing waits for {name}"
+        run = self.would_begin(name)
+        assert isinstance(run, Run), f"nothing waits for {name}: {run}"
         return run
 
     def work(self, run: Run) -> runs.Work:
@@ -167,9 +181,9 @@ class World:
         assert run is not None
         return run
 
-    def end(self, run: Run, verdict: Verdict, code: int | None = 0) -> Run:
+    def end(self, run: Run, verdict: Verdict, code: int | None = 0, until: float | None = None) -> Run:
         """Let a run end with this verdict, and return it as it is then."""
-        self.do(lambda call: runs.judged(call, self.run(run.id), verdict, code))
+        self.do(lambda call: runs.judged(call, self.run(run.id), verdict, code, until))
         return self.run(run.id)
 
     def look(self) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from covey.core import runs, sessions
-from covey.core.dispatch import Step, next_step, why_end
+from covey.core.dispatch import MOST_OUTPUT, Step, next_step, why_end
 from covey.core.launches import Observation
 from covey.core.runs import Ending, Run
 from covey.core.sessions import Goal, Kind, Session
@@ -83,6 +83,34 @@ def test_a_run_must_stop(goal: Goal, theirs: bool, at_work: float, why: Ending |
     assert why_end(session, RUN, theirs=theirs, at_work=at_work, limit=60.0) == why
 
 
+@pytest.mark.parametrize(
+    ("attached", "person", "why"),
+    [
+        (None, False, None),
+        ("owner", False, Ending("owner takes the conversation over.", again=True)),
+        ("owner", True, None),
+        (None, True, Ending("The conversation was given back.", again=True)),
+    ],
+)
+def test_a_conversation_changes_hands_by_a_new_run(attached: str | None, person: bool, why: Ending | None) -> None:
+    session = Session(name="ada", kind=Kind.RUN, goal=Goal.WORKING, attached=attached)
+    assert why_end(session, replace(RUN, person=person), theirs=True, at_work=0.0, limit=60.0) == why
+
+
+def test_the_run_of_a_person_has_no_end_but_its_own() -> None:
+    session = Session(name="ada", kind=Kind.RUN, goal=Goal.WORKING, attached="owner")
+    run = replace(RUN, person=True)
+    assert why_end(session, run, theirs=True, at_work=1e9, limit=60.0, printed=2 * MOST_OUTPUT) is None
+    assert why_end(session, run, theirs=False, at_work=0.0, limit=60.0) is not None
+
+
+def test_a_run_that_prints_without_end_must_stop() -> None:
+    session = Session(name="ada", kind=Kind.RUN, goal=Goal.WORKING)
+    assert why_end(session, RUN, theirs=True, at_work=0.0, limit=60.0, printed=MOST_OUTPUT) is None
+    ending = why_end(session, RUN, theirs=True, at_work=0.0, limit=60.0, printed=MOST_OUTPUT + 1)
+    assert ending == Ending("The run printed more than 256 MiB.", fault=True)
+
+
 class Simulated(RuleBasedStateMachine):
     """A session and its program in a world where anything happens; covey takes the steps that the rules say."""
 
@@ -140,6 +168,21 @@ class Simulated(RuleBasedStateMachine):
     def run_takes_too_long(self) -> None:
         self.too_long = self.run is not None and self.program.alive and not self.program.held
 
+    @rule()
+    def person_attaches(self) -> None:
+        try:
+            event = sessions.attach(self.session)
+        except CoveyError:
+            return
+        if event is not None:
+            self.session = sessions.apply(self.session, event, 1.0)
+
+    @rule()
+    def person_gives_back(self) -> None:
+        event = sessions.give_back(self.session)
+        if event is not None:
+            self.session = sessions.apply(self.session, event, 1.0)
+
     # What covey does
 
     @rule()
@@ -182,11 +225,12 @@ class Simulated(RuleBasedStateMachine):
 
     def begin(self) -> None:
         assert self.run is None, "a session has one run at a time"
-        if not self.holds and self.waiting:
+        attached = self.session.attached is not None
+        if not self.holds and self.waiting and not attached:
             self.waiting, self.holds = self.waiting - 1, True
         if self.holds:
             self.begun += 1
-            self.run = replace(RUN, id=f"run-{self.begun}")
+            self.run = replace(RUN, id=f"run-{self.begun}", person=attached)
             self.program, self.too_long = Observation(known=False, alive=False), False
 
     def let_go(self) -> None:
@@ -207,7 +251,11 @@ class Simulated(RuleBasedStateMachine):
                 self.program = Observation(known=True, alive=False, code=-15)
             case Step.JUDGE:
                 assert not self.program.alive, "nothing alive is ever judged"
-                if self.program.code == 0 and self.run.ending is None:
+                if self.run.person:
+                    self.person_gives_back()
+                elif self.run.again:
+                    pass
+                elif self.program.code == 0 and self.run.ending is None:
                     self.holds = False  # handed in
                 elif self.program.code is not None or self.run.ending is not None:
                     self.let_go()
@@ -226,9 +274,11 @@ class Simulated(RuleBasedStateMachine):
         elif still:
             assert self.run is None or not self.program.alive or self.program.held
         elif self.run is None:
-            assert not self.waiting, "nothing waits that could be done"
+            assert not self.holds, "what it holds is worked on"
+            assert not self.waiting or self.session.attached, "nothing waits that could be done"
         else:
             assert self.program.alive and not self.program.held
+            assert self.run.person is (self.session.attached is not None), "who shall have the conversation has it"
 
     @invariant()
     def no_run_is_started_twice(self) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.judge import CACHES, TAIL, Again, Evidence, HandIn, is_cache, judge
+from covey.core.judge import CACHES, TAIL, Again, Crashed, Evidence, HandIn, PutOff, is_cache, judge
+from covey.core.signals import Trouble
 from covey.core.tasks import Kind
 
 HEAD, OLD = "a" * 40, "b" * 40
@@ -36,9 +38,12 @@ def test_complete_work_is_handed_in(evidence: dict[str, Any], verdict: HandIn) -
     ("evidence", "said"),
     [
         (GOOD | {"stopped": "It took too long."}, "It took too long."),
-        (GOOD | {"failed": "no credit"}, "The agent gave up: no credit"),
-        (GOOD | {"code": None}, "The run was lost: nobody saw it end."),
-        (GOOD | {"code": -9}, "The agent was ended by signal 9."),
+        (GOOD | {"failed": "no idea"}, "The agent gave up: no idea"),
+        (GOOD | {"failed": "no idea", "code": -15}, "The agent gave up: no idea"),
+        (GOOD | {"failed": "no idea", "trouble": Trouble.OTHER}, "The agent gave up: no idea"),
+        (GOOD | {"failed": "all is spent", "trouble": Trouble.BUDGET}, "The agent gave up: all is spent"),
+        (GOOD | {"stopped": "It took too long.", "failed": "429", "trouble": Trouble.LIMIT}, "It took too long."),
+        (GOOD | {"stopped": "It took too long.", "code": -15}, "It took too long."),
         (GOOD | {"code": 3}, "The agent ended with exit code 3."),
         (GOOD | {"dirty": ("a", "b")}, "The run left changes that it did not commit: a, b."),
         (
@@ -57,6 +62,59 @@ def test_anything_else_is_tried_again_with_what_went_wrong(evidence: dict[str, A
     assert judge(Evidence(**evidence)) == Again(said)
 
 
+SPEAKS: dict[str, Any] = GOOD | {"speaks": True, "result": "It works"}
+
+
+@pytest.mark.parametrize("code", [0, 1, 143, -2, -15, None])
+def test_who_has_said_the_last_word_is_judged_by_the_work_and_not_by_the_end(code: int | None) -> None:
+    assert judge(Evidence(**SPEAKS | {"code": code})) == HandIn(HEAD, "It works")
+    assert judge(Evidence(**SPEAKS | {"code": code, "ahead": False})) == Again("The run ended without a commit.")
+    assert isinstance(judge(Evidence(**SPEAKS | {"code": code, "dirty": ("a",)})), Again)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [
+        (GOOD | {"code": None}, "The run was lost: nobody saw it end."),
+        (GOOD | {"code": -9}, "The agent was ended by signal 9."),
+        (REPORT | {"code": -11}, "The agent was ended by signal 11."),
+        # Claude Code that is sent SIGINT ends with 0 and says nothing.
+        (SPEAKS | {"result": None}, "The agent ended without a word of its own, with exit code 0."),
+        (SPEAKS | {"result": None, "code": 143}, "The agent ended without a word of its own, with exit code 143."),
+        (SPEAKS | {"result": None, "code": -15}, "The agent was ended by signal 15."),
+    ],
+)
+def test_a_program_that_did_not_end_by_itself_crashed_whatever_it_left(evidence: dict[str, Any], said: str) -> None:
+    assert judge(Evidence(**evidence)) == Crashed(said)
+
+
+ELSEWHERE = {
+    Trouble.LIMIT: True,
+    Trouble.OVERLOAD: True,
+    Trouble.CONNECTION: True,
+    Trouble.KEY: True,
+    Trouble.CREDIT: True,
+    Trouble.CORRUPT: True,
+    Trouble.CONTEXT: False,
+    Trouble.BUDGET: False,
+    Trouble.OTHER: False,
+}
+"""Every trouble, and whether it is no fault of the task."""
+
+
+@pytest.mark.parametrize("trouble", Trouble)
+@pytest.mark.parametrize("code", [0, 1, -15, None])
+def test_every_trouble_is_either_put_off_or_a_try(trouble: Trouble, code: int | None) -> None:
+    verdict = judge(
+        Evidence(**SPEAKS | {"result": None, "failed": "no", "trouble": trouble, "until": 9.0, "code": code})
+    )
+    fresh = trouble in (Trouble.CORRUPT, Trouble.CONTEXT)
+    if ELSEWHERE[trouble]:
+        assert verdict == PutOff("no", trouble, 9.0, fresh)
+    else:
+        assert verdict == Again("The agent gave up: no", fresh)
+
+
 def test_the_story_names_what_was_rescued_and_the_end_of_the_output() -> None:
     verdict = judge(Evidence(**GOOD | {"code": 1, "rescued": "refs/covey/rescue/ada/1", "tail": "\nboom\n"}))
     assert verdict == Again(
@@ -72,6 +130,9 @@ evidences = st.builds(
     code=st.none() | st.integers(-2, 2),
     stopped=st.none() | st.just("stopped"),
     failed=st.none() | st.just("failed"),
+    trouble=st.none() | st.sampled_from(Trouble),
+    until=st.none() | st.just(9.0),
+    speaks=st.booleans(),
     result=st.none() | st.sampled_from(["", " ", "result"]),
     ahead=st.booleans(),
     head=st.none() | st.sampled_from([HEAD, OLD]),
@@ -85,15 +146,22 @@ evidences = st.builds(
 @given(evidences)
 def test_only_a_run_that_ended_well_and_left_everything_committed_is_handed_in(evidence: Evidence) -> None:
     verdict = judge(evidence)
-    if isinstance(verdict, Again):
+    if not isinstance(verdict, HandIn):
         assert verdict.what and len(verdict.what) < TAIL + 500
         return
-    assert evidence.code == 0 and evidence.stopped is None and evidence.failed is None
+    assert evidence.stopped is None and evidence.failed is None
+    assert evidence.result is not None if evidence.speaks else evidence.code == 0
     if evidence.kind is Kind.REPORT:
         assert verdict.result and verdict.result.strip()
     else:
         assert evidence.ahead and not evidence.dirty
         assert evidence.head is None or evidence.head != evidence.rejected
+
+
+@given(evidences)
+def test_what_covey_ended_is_never_put_off_or_taken_for_a_crash(evidence: Evidence) -> None:
+    verdict = judge(replace(evidence, stopped="It took too long."))
+    assert isinstance(verdict, Again) and verdict.what.startswith("It took too long.")
 
 
 @pytest.mark.parametrize("name", sorted(CACHES))

@@ -16,10 +16,10 @@ from covey.app.verbs import Call, read_body
 from covey.config import Config
 from covey.core import fold, sessions, spending
 from covey.core.expiry import Instant
-from covey.core.judge import Again, HandIn, Verdict
+from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
 from covey.core.runs import Ending, Run
 from covey.core.sessions import COVEY, Goal
-from covey.core.signals import Asks, Wants
+from covey.core.signals import Asks, Trouble, Wants
 from covey.errors import CoveyError
 from covey.store import rows
 from covey.store.sqlite import SqliteStore
@@ -244,14 +244,17 @@ def _end(call: Call, luck: random.Random) -> None:
         runs.ending(call, run, Ending("It was stopped.", again=luck.random() < 0.5, fault=luck.random() < 0.5))
     now = call.tx.run(run.id)
     assert now is not None
-    verdict: Verdict = _some(luck, HandIn(COMMIT, "It works"), HandIn(COMMIT, LONG), Again("No commit"))
+    verdict: Verdict = _some(
+        luck, HandIn(COMMIT, "It works"), HandIn(COMMIT, LONG), Again("No commit"), Crashed("Signal 11"),
+        PutOff("429", Trouble.LIMIT), PutOff("A broken block", Trouble.CORRUPT, fresh=True),
+    )  # fmt: skip
     how = luck.randint(0, 9)
     if how == 0:
         runs.lost(call, now, "The machine fell over", None)
     elif how == 1:
         runs.unstartable(call, now, "There is no such program")
     else:
-        runs.judged(call, now, verdict, 0)
+        runs.judged(call, now, verdict, 0, _some(luck, None, call.tx.now + 5))
 
 
 def _spend(call: Call, luck: random.Random) -> None:

@@ -289,6 +289,8 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
     now = call.tx.run(run.id)
     if task is None or now is None or now.outcome is not None:
         return
+    if isinstance(verdict, Again | PutOff) and verdict.fresh:
+        now = forget_conversation(call, now)
     stopped = run.ending is not None and not run.fault
     if isinstance(verdict, HandIn) and task.open_children:
         verdict = Again(f"{task.id} has children that are not done: its commits stay on {branch_of(task.id)}.")
@@ -318,7 +320,7 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
     else:
         what = redact(run.ending or "" if isinstance(verdict, HandIn) else verdict.what)
         outcome = Outcome.CRASHED if isinstance(verdict, Crashed) else Outcome.FAILED
-        _end(call, run, runs.Ended(outcome=outcome, code=code, what=what))
+        _end(call, run, runs.Ended(outcome=outcome, code=code, what=what), until=until)
         back = change(call, task, tasks.Released(run.session, what), COVEY)
         if isinstance(verdict, Crashed):
             _block_crashing(call, back, what)
@@ -336,18 +338,15 @@ def _give_back(call: Call, name: str) -> None:
 
 def _put_off(call: Call, run: Run, verdict: PutOff, code: int | None, until: float | None) -> None:
     """End a run for a trouble that is not its task's; its session keeps the task and goes on later."""
-    if verdict.fresh:
-        forget_conversation(call, run)
     _end(call, run, runs.Ended(outcome=Outcome.PUT_OFF, code=code, what=verdict.what))
     state = STATES.get(verdict.trouble, State.LIMITED)
     show(call, run.session, state, verdict.what, until)
 
 
-def forget_conversation(call: Call, run: Run) -> None:
+def forget_conversation(call: Call, run: Run) -> Run:
     """Note that the conversation of a run is past use: the next one begins anew."""
-    now = call.tx.run(run.id)
-    if now is not None and now.conversation:
-        put_run(call, now, runs.Talking(""), COVEY)
+    # Also of a run that never named it: it may have taken up the one of an earlier run.
+    return run if run.conversation == "" else put_run(call, run, runs.Talking(""), COVEY)
 
 
 def _crashes_on(call: Call, run: Run) -> bool:
@@ -356,7 +355,9 @@ def _crashes_on(call: Call, run: Run) -> bool:
     earlier = call.tx.last_runs("task", run.task, watch.crashes)
     since = call.tx.now - watch.crash_minutes * 60
     crashed = (Outcome.CRASHED, Outcome.LOST)
-    bad = [one for one in earlier if one.id != run.id and one.outcome in crashed and (one.ended or 0.0) >= since]
+    # A crash keeps the claim: one under an earlier claim was before a person, or a try, gave the task a new chance.
+    mine = [one for one in earlier if one.id != run.id and one.fence == run.fence]
+    bad = [one for one in mine if one.outcome in crashed and (one.ended or 0.0) >= since]
     return len(bad) + 1 >= watch.crashes
 
 

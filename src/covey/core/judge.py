@@ -59,6 +59,10 @@ class Again:
     """The run brought nothing that can be handed in; this went wrong."""
 
     what: str
+    gave_up: bool = False
+    """Its agent said so itself: that may be a fault of the agent, and the next task would meet it too."""
+    fresh: bool = False
+    """The conversation cannot be taken up again."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def judge(evidence: Evidence) -> Verdict:
         return Crashed(_story(crash, evidence))
     wrong = _wrong(evidence)
     if wrong is not None:
-        return Again(_story(wrong, evidence))
+        return Again(_story(wrong, evidence), evidence.failed is not None and evidence.trouble in BROKEN)
     if evidence.kind is Kind.REPORT:
         return HandIn(None, evidence.result)  # its commits land nowhere, and nobody shall think so
     return HandIn(evidence.head, evidence.result)
