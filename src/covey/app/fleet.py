@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from covey.app import shapes
+from covey.app import shapes, transcripts
 from covey.app.changes import change
 from covey.app.costs import spent_by
 from covey.app.leases import end
@@ -16,8 +16,7 @@ from covey.core.merges import State as MergeState
 from covey.core.sessions import Goal, Kind
 from covey.core.spending import Used
 from covey.core.tasks import Status
-from covey.core.texts import redact
-from covey.errors import Refused, Unavailable
+from covey.errors import CoveyError, Refused, Unavailable
 from covey.store import rows
 
 MOST_NAMES = 10_000
@@ -36,13 +35,13 @@ def start(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
     """Let a session work the board until it is stopped."""
     call.house.refresh()
     call.house.broken_gate = False
-    return _aim(call, name, sessions.start)
+    return aim(call, name, sessions.start)
 
 
 @verb("session.stop", "POST /api/sessions/{name}/stop", shapes.Nothing, SessionFull, owner=True)
 def stop(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
     """Stop a session: its program ends, its work is kept, its task goes back to the board."""
-    stopped = _aim(call, name, sessions.stop)
+    stopped = aim(call, name, sessions.stop)
     _leave_line(call, name)
     return stopped
 
@@ -50,13 +49,13 @@ def stop(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
 @verb("session.pause", "POST /api/sessions/{name}/pause", shapes.Nothing, SessionFull, owner=True)
 def pause(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
     """Let a session stand still with its task, until it is resumed."""
-    return _aim(call, name, sessions.pause)
+    return aim(call, name, sessions.pause)
 
 
 @verb("session.resume", "POST /api/sessions/{name}/resume", shapes.Nothing, SessionFull, owner=True)
 def resume(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
     """Let a session that stands still go on."""
-    return _aim(call, name, sessions.resume)
+    return aim(call, name, sessions.resume)
 
 
 @verb("session.restart", "POST /api/sessions/{name}/restart", shapes.Nothing, SessionFull, owner=True)
@@ -67,7 +66,7 @@ def restart(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
     for run in call.tx.open_runs(name):
         if run.ending is None:
             put_run(call, run, runs.Ending("It was restarted by a person.", again=True), call.actor(None))
-    return _aim(call, name, sessions.start)
+    return aim(call, name, sessions.start)
 
 
 @verb("session.remove", "POST /api/sessions/{name}/remove", shapes.RemoveSession, SessionFull, owner=True)
@@ -109,59 +108,58 @@ def let_go(call: Call, name: str) -> None:
         change(call, task, tasks.Released(name), sessions.COVEY)
 
 
-@verb("session.send", "POST /api/sessions/{name}/send", shapes.SendText, RunRow, owner=True)
-def send(call: Call, asked: shapes.SendText, name: str) -> RunRow:
-    """Type a text to the program of a session, as an answer to its question."""
-    session = find(call, name)
-    run = next(iter(call.tx.open_runs(name)), None)
-    if run is None or call.house.runner is None:
-        raise Refused(f"{session.name} has no run to type to.", hint="covey session list shows who is at work.")
-    call.house.runner.type(run.id, asked.text)
-    call.tx.wrote = True  # with the same key it is typed no second time
-    return RunRow.of(run, spent_by(call, "run", [run.id]).get(run.id, Used()))
-
-
 @verb("session.logs", "GET /api/sessions/{name}/logs", shapes.ReadLogs, Logs)
 def logs(call: Call, asked: shapes.ReadLogs, name: str) -> Logs:
-    """Read what a run of a session printed, from a byte on."""
+    """Read what a run of a session printed, from a byte on, as a transcript where its agent's stream is one."""
     if call.tx.session(name) is None:
         raise missing("session", name)
     run = _run_of(call, name, asked.run)
     runner = call.house.runner
     if runner is None:
         raise Unavailable("Nothing can be read of runs here.")
-    seen = runner.look(run)
+    seen = runner.look(run.id)
+    if not seen.size and not seen.alive and call.house.runs is not None:
+        part = transcripts.kept(call.house.runs / run.id, asked.since)
+        if part is not None and asked.raw:
+            raise Refused(f"What {run.id} printed has had its time.", hint="Its transcript is kept: leave out --raw.")
+        if part is not None:
+            return Logs(run.id, part[0], part[1], alive=False, transcript=True)
     since = asked.since if asked.since >= 0 else max(seen.size + asked.since, 0)
-    data, following = runner.output(run, since)
-    if seen.alive or following < seen.size:
-        data, following = _whole(data, following)
-    return Logs(run, redact(data.decode(errors="replace")), following, seen.alive)
+
+    def output(since: int) -> tuple[bytes, int]:
+        return runner.output(run.id, since)
+
+    reader = None if asked.raw else _reader(call, run)
+    if reader is None:
+        text, following = transcripts.raw(output, since, seen.size, alive=seen.alive)
+    else:
+        text, following = transcripts.readable(output, reader, since, seen.size, alive=seen.alive)
+    return Logs(run.id, text, following, seen.alive, reader is not None)
 
 
-def _whole(data: bytes, following: int) -> tuple[bytes, int]:
-    """Return output without the beginning of a character at its end."""
-    for cut in range(1, min(4, len(data) + 1)):
-        if data[-cut] & 0xC0 == 0xC0:
-            return (data[:-cut], following - cut) if cut < _length(data[-cut]) else (data, following)
-        if data[-cut] < 0x80:
-            break
-    return data, following
+def _reader(call: Call, run: runs.Run) -> transcripts.Reader | None:
+    """Return what understands the output of a run, None if its agent is not known any more or prints plain lines."""
+    from covey.agents import registry  # few commands read what an agent said, and all of them start with this module
+
+    if run.runner != runs.PROCESS:
+        return None
+    try:
+        agent = registry.find(run.agent, call.house.config.declared())
+    except CoveyError:
+        return None
+    return agent.read if agent.traits.speaks else None
 
 
-def _length(first: int) -> int:
-    return 4 if first >= 0xF0 else 3 if first >= 0xE0 else 2
-
-
-def _run_of(call: Call, name: str, run_id: str | None) -> str:
+def _run_of(call: Call, name: str, run_id: str | None) -> runs.Run:
     if run_id is None:
         last = next(iter(call.tx.last_runs("session", name, 1)), None)
         if last is None:
             raise Refused(f"{name} has not run yet.", hint=f"covey session start {name} lets it work.")
-        return last.id
+        return last
     run = call.tx.run(run_id)
     if run is None or run.session != name:
         raise missing("run", run_id)
-    return run_id
+    return run
 
 
 @verb("run.list", "GET /api/runs", shapes.ListRuns, list[RunRow])
@@ -313,7 +311,7 @@ def put_run(call: Call, run: runs.Run, event: runs.Event, actor: str) -> runs.Ru
     return after
 
 
-def _aim(call: Call, name: str, rule: Callable[[sessions.Session], sessions.Event | None]) -> SessionFull:
+def aim(call: Call, name: str, rule: Callable[[sessions.Session], sessions.Event | None]) -> SessionFull:
     """Set what a session shall do; the loops bring it about."""
     session = find(call, name)
     event = rule(session)

@@ -196,10 +196,14 @@ class SendText(Asked, frozen=True, kw_only=True):
 
 
 class ReadLogs(Asked, frozen=True, kw_only=True):
-    """Which run (default: the last), from which byte on; a negative `since` counts from the end."""
+    """Which run (default: the last), from which byte on; a negative `since` counts from the end.
+
+    Without `raw`, what an agent says in a structured stream is answered as a transcript of whole lines.
+    """
 
     run: Annotated[str, _form(r"(run|gate)-[0-9]+", "must be the id of a run, such as run-12")] | None = None
     since: Annotated[int, Meta(ge=-(2**53), le=2**53)] = 0
+    raw: bool = False
 
 
 class ListRuns(Asked, frozen=True, kw_only=True):
@@ -539,12 +543,16 @@ class SpentToday(Struct, frozen=True, kw_only=True):
 
 
 class Logs(Struct, frozen=True):
-    """A part of what a run printed, where the next part begins, and whether it may still print more."""
+    """A part of what a run printed, where the next part begins, and whether it may still print more.
+
+    It is as it was printed, or a `transcript`; secrets are taken out of both.
+    """
 
     run: str
     text: str
     next: int
     alive: bool
+    transcript: bool
 
 
 class FleetRow(Struct, frozen=True):
@@ -734,3 +742,43 @@ class Problem(Struct, frozen=True):
 
     error: str
     hint: str
+
+
+class ClueRow(Struct, frozen=True):
+    """One piece of evidence: where it comes from, what it says, and how many seconds old it is."""
+
+    source: str
+    text: str
+    age: float
+
+
+class Moment(Struct, frozen=True):
+    """A state in which a session was, since when, and for what evidence."""
+
+    at: float
+    state: str
+    evidence: str
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    """What the watchdog thinks of a session: its state, the rule that decided, the evidence, and what came before."""
+
+    session: str
+    state: sessions.State
+    evidence: str | None
+    since: float
+    until: float | None
+    rule: str | None
+    action: str | None
+    clues: list[ClueRow]
+    run: str | None
+    task: str | None
+    history: list[Moment]
+
+
+class TerminalRow(Struct, frozen=True):
+    """The run that has a terminal, whether a person has taken it over, and the command that shows it."""
+
+    run: str | None
+    person: bool
+    command: list[str]

@@ -37,6 +37,7 @@ class Alone:
             self._app = App(
                 self._store, settings, SystemClock(), self._project.name, daemon=False, secret=secret, runner=runner
             )
+            self._app.house.runs = self._project.state / "runs"
         except BaseException:
             self.close()
             raise

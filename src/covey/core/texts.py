@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 _BAD_IN_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _BAD_IN_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _REMOVED = "[secret removed]"
-_SHAPES = (
+_SHAPES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("sk-",), r"sk-(?<![A-Za-z0-9]sk-)(?:ant-[\w-]{16,}|(?:proj-)?[A-Za-z0-9_-]{24,})"),
     (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{30,}"),
     (("github_pat_",), r"github_pat_\w{40,}"),
@@ -52,7 +52,7 @@ _WORD = r"(?=[^\s\"'\\]*[0-9])[A-Za-z0-9_+/=.~:%@!#*-]{8,}+(?![(\[\]{])"
 _QUOTED = r"(?=[^\s\"'\\]*[0-9])[^\s\"'\\<>(){}\[\]$]{8,}+(?=\\*[\"'])"
 _IS = r"\\*[\"']?(?:: ?str)? ?[:=] ?\\*[\"']"
 """What stands between a name and its value in quotes: in code, in JSON, and in JSON inside of JSON."""
-_NAMED = (
+_NAMED: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("earer ",), "earer +", r"(?=[\w.~+/-]*[0-9])[\w.~+/-]{16,}+=*"),
     (("asic ",), r"uthorization\\*[\"']? ?[:=] ?\\*[\"']?[Bb]asic +", r"[A-Za-z0-9+/]{8,}+=*"),
     (

@@ -1,0 +1,177 @@
+"""What runs printed, as people read it: redacted, as a transcript where the agent's stream has a structure."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from covey.core.signals import Signal
+from covey.core.texts import redact
+from covey.core.transcripts import Transcript
+from covey.errors import Unavailable
+
+KEPT = "transcript.gz"
+"""The redacted transcript of a run that has ended, beside what is left of its output."""
+PART = 256 * 1024
+"""Bytes of a transcript that are answered at once."""
+LINE = 8 * 1024 * 1024
+"""Bytes of a line beyond which nobody reads it."""
+BACK = 64 * 1024
+NEAR = 16 * 1024
+"""Bytes before a place that are looked at, so that no secret is shown from its middle on."""
+KEY_LINES = 200
+"""Lines that a private key may have."""
+
+Output = Callable[[int], tuple[bytes, int]]
+"""Returns a part of what was printed from an offset on, and where the next part begins."""
+Reader = Callable[[str], list[Signal]]
+
+
+def raw(output: Output, since: int, size: int, *, alive: bool) -> tuple[str, int]:
+    """Return what was printed from a byte on, and where the next part begins; a secret is not shown in halves."""
+    data, following = output(since)
+    if following < size and b"\n" in data:
+        following -= len(data) - data.rfind(b"\n") - 1
+        data = data[: data.rfind(b"\n") + 1]
+    elif alive or following < size:
+        data, following = _whole(data, following)
+    head = _between(output, max(0, since - NEAR), since) if data else b""
+    shown, full = (redact(part.decode(errors="replace")) for part in (head, head + data))
+    return full[_same(shown, full) :], following
+
+
+def _same(one: str, other: str) -> int:
+    """Return how many characters two texts have in common at their beginning."""
+    if other.startswith(one):
+        return len(one)
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(other))
+
+
+def _between(output: Output, start: int, end: int) -> bytes:
+    """Return what was printed between two places."""
+    found = b""
+    while start < end:
+        data, start = output(start)
+        if not data:
+            break
+        found += data
+    return found[: len(found) - max(start - end, 0)]
+
+
+def _whole(data: bytes, following: int) -> tuple[bytes, int]:
+    """Return output without the beginning of a character at its end."""
+    for cut in range(1, min(4, len(data) + 1)):
+        if data[-cut] & 0xC0 == 0xC0:
+            return (data[:-cut], following - cut) if cut < _length(data[-cut]) else (data, following)
+        if data[-cut] < 0x80:
+            break
+    return data, following
+
+
+def _length(first: int) -> int:
+    return 4 if first >= 0xF0 else 3 if first >= 0xE0 else 2
+
+
+def readable(output: Output, reader: Reader, since: int, size: int, *, alive: bool) -> tuple[str, int]:
+    """Return the transcript of the lines from that on in which a byte is, and where the next line begins.
+
+    A line that has not ended waits for its end as long as the run lives.
+    """
+    if since >= size:
+        return "", since
+    start = _line_at(output, since)
+    data, following = _lines(output, since if start is None else start)
+    if start is None:  # a line that is too long for anybody
+        skipped = data.find(b"\n") + 1
+        return "", following - len(data) + (skipped or len(data))
+    if alive or following < size:
+        end = data.rfind(b"\n") + 1
+        if not end and len(data) > LINE:
+            return f"! a line of more than {LINE // 1024 // 1024} MiB\n", following
+        following -= len(data) - end
+        data = data[:end]
+    lines = told(Transcript(), reader, data)
+    return redact("".join(f"{line}\n" for line in lines)), following
+
+
+def told(transcript: Transcript, reader: Reader, data: bytes) -> list[str]:
+    """Return the lines of a transcript that whole lines of output are worth."""
+    read = (reader(line.decode(errors="replace")) for line in data.split(b"\n") if line)
+    return [line for signals in read for line in transcript.take(signals)]
+
+
+def _line_at(output: Output, since: int) -> int | None:
+    """Return where the line begins in which a byte is, None if that is too far away."""
+    end = since
+    while end and since - end < LINE:
+        start = max(0, end - BACK)
+        found = _between(output, start, end).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return None if end else 0
+
+
+def _lines(output: Output, start: int) -> tuple[bytes, int]:
+    """Return output from a place on with the end of a line in it, unless there is none or it is too far away."""
+    parts: list[bytes] = []
+    following = start
+    while following - start <= LINE:
+        data, following = output(following)
+        parts.append(data)
+        if not data or b"\n" in data:
+            break
+    return b"".join(parts), following
+
+
+def whole(output: Output, reader: Reader | None) -> Iterator[str]:
+    """Yield all lines of the transcript of a run that has ended, redacted; without a reader, what it printed."""
+    transcript, rest, at = Transcript(), b"", 0
+    while True:
+        data, at = output(at)
+        *lines, rest = (rest + data).split(b"\n")
+        if len(rest) > LINE:
+            rest = b"! a line that was too long"
+        if reader is None and data:
+            rest = b"\n".join([*_open_key(lines), rest])
+        part = b"\n".join(lines if data else [*lines, rest])
+        text = "\n".join(told(transcript, reader, part)) if reader else part.decode(errors="replace")
+        if text:
+            yield from redact(text).split("\n")
+        if not data:
+            return
+
+
+def _open_key(lines: list[bytes]) -> list[bytes]:
+    """Take the lines of a private key that has not ended out, and return them: it is redacted whole or not at all."""
+    for i in range(len(lines) - 1, max(len(lines) - KEY_LINES, 0) - 1, -1):
+        if b"-----END " in lines[i]:
+            break
+        if b"PRIVATE KEY-----" in lines[i]:
+            key = lines[i:]
+            del lines[i:]
+            return key
+    return []
+
+
+def kept(folder: Path, since: int) -> tuple[str, int] | None:
+    """Return a part of the transcript that was kept of a run, from a byte on, None if none was kept."""
+    path = folder / KEPT
+    try:
+        with open(path, "rb") as packed:
+            packed.seek(-4, os.SEEK_END)
+            size = int.from_bytes(packed.read(4), "little")
+        start = since if since >= 0 else max(size + since, 0)
+        with gzip.open(path) as file:
+            file.seek(start)
+            data = file.read(PART)
+    except FileNotFoundError:
+        return None
+    except (OSError, EOFError, zlib.error) as error:
+        raise Unavailable(f"The transcript in {path.parent.name} cannot be read: {error}.") from None
+    end = data.rfind(b"\n") + 1 or len(data)
+    first = data.find(b"\n", 0, end) + 1 if since < 0 and start > 0 else 0
+    return data[first if first < end else 0 : end].decode(errors="replace"), start + end

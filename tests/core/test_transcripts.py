@@ -1,0 +1,92 @@
+"""Transcripts: every signal has its line or is of use to covey alone, and nothing is said twice."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from covey.core.signals import (
+    Asks,
+    Called,
+    Calls,
+    Compacts,
+    Context,
+    Conversation,
+    Failed,
+    Limited,
+    Result,
+    Said,
+    Signal,
+    Spent,
+    Total,
+    Trouble,
+    Usage,
+    Waits,
+    Wants,
+    Works,
+)
+from covey.core.transcripts import Transcript
+
+
+@pytest.mark.parametrize(
+    ("signal", "lines"),
+    [
+        (Said("I look at it.\n\nThen I mend it.\n"), ["- I look at it.", "", "  Then I mend it."]),
+        (Calls("1", "shell", "make test\nmake lint"), ["> shell: make test…"]),
+        (Calls("1", "Read", "a" * 400), ["> Read: " + "a" * 300 + "…"]),
+        (Calls("1", "TodoWrite", ""), ["> TodoWrite"]),
+        (Called("1"), []),
+        (Called("1", failed=True), ["! failed: a tool"]),
+        (Asks("Which port?", choices=("80", "8080")), ["? Which port?", "  choices: 80, 8080"]),
+        (Asks("May it?", wants=Wants.PERMISSION, tool="shell", about="rm -r x"), ["? May it?", "  shell: rm -r x"]),
+        (Asks("It wants to run: ls", wants=Wants.PERMISSION, tool="shell", about="ls"), ["? It wants to run: ls"]),
+        (
+            Limited(Trouble.LIMIT, "429", until=1_800_000_000.0, again_in=4.6),
+            ["! put off (limit): 429, until 2027-01-15 08:00 UTC; it tries again in 5 s"],
+        ),
+        (Limited(Trouble.OVERLOAD, "529", until=1e300), ["! put off (overload): 529"]),
+        (Failed("No key", Trouble.KEY), ["! gave up (key): No key"]),
+        (Failed("Gone", until=float("nan")), ["! gave up (other): Gone"]),
+        (Compacts(), ["~ makes its conversation shorter"]),
+        (Compacts(on=False), ["~ made its conversation shorter"]),
+        (Result("It works."), ["= It works."]),
+        (Result(" "), ["= done"]),
+    ],
+)
+def test_what_an_agent_does_has_its_line(signal: Signal, lines: list[str]) -> None:
+    assert Transcript().take([signal]) == lines
+
+
+@pytest.mark.parametrize(
+    "signal", [Works(), Waits(), Conversation("c"), Spent("1", Usage(1)), Total(Usage(1)), Context(1, 2)]
+)
+def test_what_is_of_use_to_covey_alone_has_none(signal: Signal) -> None:
+    assert Transcript().take([signal]) == []
+
+
+def test_a_tool_that_is_said_and_used_stands_there_once() -> None:
+    signals: list[Signal] = [Said("I write."), Said("Write: hello.txt"), Calls("1", "Write", "hello.txt #2829e05c94")]
+    assert Transcript().take(signals) == ["- I write.", "> Write: hello.txt"]
+
+
+def test_a_use_that_failed_is_named() -> None:
+    transcript = Transcript()
+    transcript.take([Calls("1", "shell", "make"), Calls("2", "shell", "ls")])
+    assert transcript.take([Called("2"), Called("1", failed=True)]) == ["! failed: shell: make"]
+    assert transcript.take([Called("1", failed=True)]) == ["! failed: a tool"]
+
+
+def test_a_result_that_was_said_before_is_not_said_again() -> None:
+    transcript = Transcript()
+    transcript.take([Said("All is well.\n")])
+    assert transcript.take([Result("All is well.")]) == ["= done, as it said"]
+    assert transcript.take([Result("Something else.")]) == ["= Something else."]
+
+
+@given(st.lists(st.one_of(st.builds(Said, st.text()), st.builds(Result, st.text()), st.builds(Failed, st.text()))))
+def test_no_line_has_a_line_break_in_it_and_every_first_line_has_its_mark(signals: list[Signal]) -> None:
+    for signal in signals:
+        first, *rest = Transcript().take([signal])
+        assert first[:1] in "-=!" and all(line == "" or line.startswith("  ") for line in rest)
+        assert all("\n" not in line for line in (first, *rest))
