@@ -21,6 +21,24 @@ IDENTITY = {
 }
 
 
+def assignment(**more: Any) -> Assignment:
+    """Return a piece of work in no real place."""
+    fields: dict[str, Any] = {
+        "run": "R-1",
+        "session": "ada",
+        "task": "T-1",
+        "title": "Add a roof",
+        "worktree": "/home/ada/shed.worktrees/ada",
+        "prompt": "Add a roof.",
+        "prompt_file": "/home/ada/runs/R-1/prompt.md",
+        "body_file": "/home/ada/runs/R-1/body",
+        "folder": "/home/ada/runs/R-1",
+        "git": "/home/ada/shed/.git",
+        "env": {"HOME": "/home/ada", "PATH": "/usr/bin"},
+    }
+    return Assignment(**{**fields, **more})
+
+
 @dataclass(frozen=True)
 class Done:
     """What came of a program: what it let us know, and what it wrote."""

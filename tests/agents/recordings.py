@@ -34,6 +34,12 @@ def put_off(signals: list[Signal]) -> list[Limited]:
     return [signal for signal in signals if isinstance(signal, Limited)]
 
 
+def can_be_stored(signals: list[Signal]) -> bool:
+    """Say whether all texts can be written to a database and to a terminal."""
+    texts = [value for signal in signals for value in vars(signal).values() if isinstance(value, str)]
+    return all(text.encode() is not None and "\0" not in text and "\x1b" not in text for text in texts)
+
+
 def lines(agent: str) -> st.SearchStrategy[str]:
     """Return lines that look like an agent's: recorded ones, cut, and with anything at all in any place."""
     real = sorted({line for path in (FOLDER / agent).iterdir() for line in path.read_text().splitlines()})

@@ -1,0 +1,17 @@
+"""Which commands an agent may run by itself at the level `edits`, for programs that compare commands by their words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+READING = ("ls", "cat", "head", "tail", "wc", "grep", "rg", "pwd", "cd", "echo", "diff", "which", "true", "stat")
+"""What only reads, and stands in a pipe or before `&&` in what agents write all day."""
+OURS = ("git", "covey")
+_CHAINED = re.compile(r"&&|\|\||[;|\n]")
+
+
+def allowed(commands: Iterable[str]) -> tuple[str, ...]:
+    """Return the beginnings of all commands that are allowed, each single: programs take chains of them apart."""
+    parts = (" ".join(part.split()) for command in commands for part in _CHAINED.split(command.replace("\0", "")))
+    return tuple(dict.fromkeys([*OURS, *READING, *(part for part in parts if part)]))

@@ -1,0 +1,200 @@
+"""Gemini CLI: `gemini --output-format stream-json`, one prompt for one task.
+
+What the levels come to, with Gemini CLI 0.61:
+- ask: it reads with its own tools. It cannot ask while nobody is there: what writes, and every command, is refused, and
+  it is told so.
+- edits: it edits files in the worktree, and runs commands that begin as allowed ones do; of a chain each one must.
+  All else is refused, and it is told so. It has no sandbox: what an allowed command does is not looked at.
+- full: nothing is refused.
+
+It gives each command settings of git that come after ours and turn hooks off. `GIT_CONFIG_PARAMETERS` comes after
+those, so ours are said there once more.
+"""
+
+from __future__ import annotations
+
+import json
+import os.path
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from covey.agents import streams
+from covey.agents.agent import Assignment, Terminal, Traits
+from covey.agents.commands import allowed
+from covey.agents.troubles import of_status, trouble
+from covey.core.launches import Launch
+from covey.core.permits import SHELL, Level
+from covey.core.questions import Reply
+from covey.core.signals import (
+    Asks,
+    Called,
+    Calls,
+    Conversation,
+    Failed,
+    Limited,
+    Result,
+    Signal,
+    Total,
+    Trouble,
+    Usage,
+    Waits,
+)
+
+TRAITS = Traits(speaks=True, resumes=True, env=("GEMINI_*", "GOOGLE_*"), gap=0.5, memory=400 * 1024 * 1024)
+MODES = {Level.ASK: "default", Level.EDITS: "auto_edit", Level.FULL: "yolo"}
+POLICY = "gemini-policy.toml"
+
+_ATTEMPT = re.compile(r"\AAttempt \d+ failed(?: with status (\d{3}))?")
+_RESUME = re.compile(r"\AError resuming session: ")
+_NO_KEY = re.compile(r"set an Auth method|must specify the GEMINI_API_KEY|GEMINI_API_KEY environment")
+_TOOLS = {"run_shell_command": SHELL, "write_file": "edit", "replace": "edit"}
+_ABOUT = ("command", "file_path", "path", "dir_path", "pattern", "query", "prompt", "url")
+_OUTSIDE = r">\s*(?!/dev/null|/tmp/)(?:/|~|\.\.|\$)"
+"""A redirection that leaves the worktree: at `auto_edit` redirections are let pass unseen."""
+
+
+@dataclass(frozen=True)
+class Gemini:
+    """Google's Gemini CLI, headless."""
+
+    name: str = "gemini"
+    traits: Traits = TRAITS
+    terminal: Terminal | None = None
+
+    def launch(self, work: Assignment) -> Launch:
+        """Return `gemini`, which reads the prompt from its standard input.
+
+        What it says on standard error is not kept apart: only there it says that it tries again, which goes on for
+        minutes. It writes whole lines from one thread, so that they do not get into each other.
+        """
+        conversation = streams.name(work.conversation)
+        argv = [streams.word(work.program) or "gemini", "--output-format", "stream-json"]
+        argv += ["--approval-mode", MODES[work.permissions]]
+        argv += ["--model", streams.word(work.model)] if work.model else []
+        argv += ["--resume", conversation] if conversation else []
+        files: dict[str, str] = {}
+        if work.permissions is Level.EDITS and os.path.isabs(work.folder):
+            path = os.path.join(streams.word(work.folder), POLICY)
+            files[path] = _policy(work)
+            argv += ["--policy", path]
+        argv += [streams.word(word) for word in work.arguments]
+        env = {**_said_last(work.env), **work.env}
+        # Without it a folder that nobody has opened with it before counts as foreign, where it edits nothing.
+        env.setdefault("GEMINI_CLI_TRUST_WORKSPACE", "true")
+        return Launch(argv=tuple(argv), cwd=work.worktree, env=env, stdin=work.prompt, files=files)
+
+    def read(self, line: str) -> list[Signal]:
+        """Return what one event of stream-json lets us know, or a complaint between them."""
+        event = streams.record(line)
+        if event is None:
+            return _plain(line)
+        match event.get("type"):
+            case "init":
+                session = streams.name(streams.text(event, "session_id"))
+                return [Conversation(session)] if session else []
+            case "message" if event.get("role") == "user":
+                return [Waits()]
+            case "message":
+                return [*streams.said(streams.text(event, "content"))]
+            case "tool_use":
+                return [_calls(event)]
+            case "tool_result":
+                return [Called(streams.text(event, "tool_id"), event.get("status") != "success"), Waits()]
+            case "error":
+                return [*streams.said(streams.text(event, "message"))]
+            case "result":
+                return [*_totals(streams.inner(event, "stats", "models")), _ended(event)]
+        return []
+
+    def say(self, text: str) -> str | None:
+        """Return nothing: it does not listen while it works."""
+        return None
+
+    def answer(self, asks: Asks, reply: Reply) -> str | None:
+        """Return nothing: it never asks."""
+        return None
+
+
+def _policy(work: Assignment) -> str:
+    """Return which commands pass, and that none writes elsewhere by a redirection."""
+    return f"""\
+[[rule]]
+toolName = "run_shell_command"
+commandPrefix = {json.dumps(allowed(work.commands), ensure_ascii=False)}
+decision = "allow"
+priority = 900
+
+[[rule]]
+toolName = "run_shell_command"
+argsPattern = '{_OUTSIDE}'
+decision = "deny"
+priority = 950
+denyMessage = "Write inside the worktree only."
+"""
+
+
+def _said_last(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of git that an environment has, in the variable that git reads last."""
+    count = env.get("GIT_CONFIG_COUNT", "")
+    pairs = [
+        (env.get(f"GIT_CONFIG_KEY_{number}"), env.get(f"GIT_CONFIG_VALUE_{number}"))
+        for number in range(min(int(count), 1000) if count.isascii() and count.isdigit() else 0)
+    ]
+    quoted = [f"{_quoted(key)}={_quoted(value)}" for key, value in pairs if key is not None and value is not None]
+    return {"GIT_CONFIG_PARAMETERS": " ".join(quoted)} if quoted else {}
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''").replace("!", "'\\!'") + "'"
+
+
+def _plain(line: str) -> list[Signal]:
+    """Return what a complaint on standard error lets us know; most of them are noise."""
+    words = streams.brief(line)
+    attempt = _ATTEMPT.match(words)
+    if attempt is not None:
+        kind = of_status(int(attempt[1])) if attempt[1] else None
+        return [Limited(kind or trouble(words), words)]
+    if _RESUME.match(words):
+        return [Failed(words, Trouble.CORRUPT)]
+    return [Failed(words, Trouble.KEY)] if _NO_KEY.search(words) else []
+
+
+def _calls(event: Mapping[str, Any]) -> Calls:
+    tool, given = streams.text(event, "tool_name"), streams.inner(event, "parameters")
+    named = next((given[key] for key in _ABOUT if isinstance(given.get(key), str)), given)
+    # Two edits of one file are not the same call, so what is written counts.
+    whole = given if _TOOLS.get(tool) == "edit" else named
+    return Calls(streams.text(event, "tool_id"), _TOOLS.get(tool, tool), streams.about(whole))
+
+
+def _totals(models: Mapping[str, Any]) -> list[Signal]:
+    """Return what each model cost since the program was started; thoughts are in the total only."""
+    found: list[Signal] = []
+    for model in models:
+        stats = streams.inner(models, model)
+        asked, cached = streams.count(stats, "input_tokens"), streams.count(stats, "cached")
+        answered = max(streams.count(stats, "output_tokens"), streams.count(stats, "total_tokens") - asked)
+        usage = Usage(max(0, asked - cached), answered, cached)
+        if usage.tokens:
+            found.append(Total(usage, streams.shown(model) or None))
+    return found
+
+
+def _ended(event: Mapping[str, Any]) -> Result | Failed:
+    """Return how it ended; it has no words for a success: what it said last stands."""
+    if event.get("status") == "success":
+        return Result("")
+    message = streams.text(streams.inner(event, "error"), "message") or "Gemini says that it failed, and not why."
+    return Failed(streams.brief(message), _trouble(message))
+
+
+def _trouble(message: str) -> Trouble:
+    """Return what a complaint means; a quota of Google's is one of requests, and comes back."""
+    return Trouble.LIMIT if "RESOURCE_EXHAUSTED" in message or re.search(r"\b429\b", message) else trouble(message)
+
+
+agent = Gemini()
+"""Joins by entry point, like anyone's."""
