@@ -22,7 +22,7 @@ from covey.cli.command import Command, Parser, whole_number
 from covey.cli.daemon import ensure_up, errand, stop_daemon
 from covey.cli.progress import Story
 from covey.cli.report import Report
-from covey.config import Config
+from covey.config import AgentSettings, Config
 from covey.errors import CoveyError, Invalid, Refused, Unavailable
 from covey.git.fitness import unfit
 from covey.git.project import Project
@@ -118,18 +118,19 @@ def _check(project: Project, settings: Config, asked: str | None) -> None:
         hint = "Commit something there, or name your branch as main under [project] in covey.toml."
         raise Refused(f"There is no branch {main} with a commit yet.", hint=hint)
     name = asked or settings.default_agent()
-    agent = registry.find(name, {each: one.command for each, one in settings.agents.items()})
+    agent = registry.find(name, settings.declared())
     where = str(project.root)
-    own = settings.agents.get(name)
-    if own is not None:
+    own = settings.agents.get(name) or AgentSettings()
+    if own.command:
         check(name, own.command)
     work = Assignment(
         run="run-0", session="worker-1", task="T-1", title="", worktree=where, prompt="", prompt_file="", body_file="",
-        env=agent_env(own.env if own else ()),
+        env=agent_env((*agent.traits.env, *own.env)), program=own.program, folder=where,
     )  # fmt: skip
     problem = registry.executable(agent.launch(work))
     if problem is not None:
-        raise Invalid(f"The agent {name} cannot be started: {problem}.", hint="covey.toml names its command.")
+        hint = "covey.toml names its command." if own.command else f"Install {name}, or choose another with --agent."
+        raise Invalid(f"The agent {name} cannot be started: {problem}.", hint=hint)
 
 
 def _room(client: Client, settings: Config, wanted: int) -> int:

@@ -494,6 +494,13 @@ class Fleet:
                 message = f"{run.session} cannot go on with {run.task}: {verdict.what}"
                 alert(call, f"agent_{verdict.trouble}", message[: life.EVIDENCE], run.session, run.task)
             return until or wall + self.starts.failed(run.session, config)
+        if isinstance(verdict, Again) and verdict.gave_up:
+            if self.starts.gave_up(run.agent, run.task, verdict.what, at) and self.starts.is_news(
+                run.agent, "gives up"
+            ):
+                message = f"{run.agent} gives up one task after another, and is stopped for a while: {verdict.what}"
+                alert(call, "agent_gives_up", message[: life.EVIDENCE], run.session, run.task)
+            return wall + self.starts.failed(run.session, config)
         if isinstance(verdict, Crashed):
             return wall + self.starts.failed(run.session, config)
         if isinstance(verdict, HandIn):

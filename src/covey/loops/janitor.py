@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from covey.app.app import App
 from covey.app.pulses import NOTED_EVERY
+from covey.loops.transcripts import clear_outputs
 from covey.store.audit import prune
 from covey.store.tx import Tx
 
@@ -52,8 +54,16 @@ class Janitor:
             self._pruned = now
             while await self._write_long(self._prune):
                 log.info("long texts were removed")
+            await asyncio.to_thread(self._clear)
 
     def _prune(self, tx: Tx) -> bool:
         """Remove some of the long texts whose time is over, and say whether there were any."""
         keep = self._app.house.config.log
         return prune(tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes) is not None
+
+    def _clear(self) -> None:
+        """Remove what runs printed long ago, or too much of it; their transcripts stay."""
+        house = self._app.house
+        if house.runs is not None:
+            keep, now = house.config.log, house.pulses.watch.last.wall
+            clear_outputs(house.runs, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes, now=now)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -314,10 +313,10 @@ class Merger:
         if not files:
             return False
         sight = await self.desk.beside(lambda: look_at(self.desk.project, self._config(), files))
-        soon = time.monotonic() < self._tried + TRY_EVERY
+        soon = self.desk.awake() < self._tried + TRY_EVERY
         if soon and sight == self._sight:
             return True
-        self._sight, self._tried = sight, time.monotonic()
+        self._sight, self._tried = sight, self.desk.awake()
         return False
 
     # One merge
@@ -473,7 +472,7 @@ class Merger:
     async def _wait_for_gate(self, why: str, config: Config) -> None:
         """Let the whole queue wait until the settings name a gate that can be run, and tell the person once."""
         told = self._broken is not None and self._broken[0] == config.merge.check
-        self._broken = (config.merge.check, time.monotonic() + BROKEN_FOR)
+        self._broken = (config.merge.check, self.desk.awake() + BROKEN_FOR)
         self.desk.app.house.broken_gate = True
 
         def write(call: Call) -> None:
@@ -491,7 +490,7 @@ class Merger:
     async def _is_waiting_for_gate(self, open_merges: list[Merge], config: Config) -> bool:
         """Say whether the gate is broken as far as we know; what was handed in meanwhile waits too."""
         house, broken = self.desk.app.house, self._broken
-        if broken is None or broken[0] != config.merge.check or time.monotonic() > broken[1]:
+        if broken is None or broken[0] != config.merge.check or self.desk.awake() > broken[1]:
             house.broken_gate = False
         if not house.broken_gate:
             return False
@@ -513,12 +512,12 @@ class Merger:
 
         Standing still does not count.
         """
-        spent, last = 0.0, time.monotonic()
+        spent, last = 0.0, self.desk.awake()
         while True:
             seen = await self.desk.near(lambda: self.desk.runner.look(gate))
             if not seen.alive:
                 return seen, False
-            now = time.monotonic()
+            now = self.desk.awake()
             spent, last = spent + (0.0 if seen.held else now - last), now
             wanted = merge is None or await self.desk.read(lambda call: _is_tested(call, merge))
             if spent > limit or not wanted or seen.size > MOST_OUTPUT:

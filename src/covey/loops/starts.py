@@ -16,6 +16,8 @@ MIB = 1024 * 1024
 YOUNG = 15.0
 """Seconds in which a run that started has not taken all of its memory."""
 LOOK_EVERY = 1.0
+TOO_MANY = 4
+"""Tasks that an agent gives up one after another until the fault must be its own."""
 
 
 @dataclass
@@ -29,6 +31,8 @@ class Starts:
     """The most memory that a run of each agent was seen with."""
     failures: dict[str, int] = field(default_factory=dict)
     """How often each session failed in a row."""
+    given_up: dict[str, set[str]] = field(default_factory=dict)
+    """The tasks that each agent gave up since it last went well."""
     told: set[tuple[str, str]] = field(default_factory=set)
     """Of which troubles of which agents a person knows already."""
     _free: tuple[float, int | None] = (-1e9, None)
@@ -76,9 +80,20 @@ class Starts:
         count = self.failures[session] = self.failures.get(session, 0) + 1
         return pace.backoff(count, config.watch.backoff, config.watch.backoff_most, self.chance())
 
+    def gave_up(self, agent: str, task: str, what: str, at: float) -> bool:
+        """Note that an agent gave a task up; true if it does so with one task after another, and so is stopped."""
+        tasks = self.given_up.setdefault(agent, set())
+        tasks.add(task)
+        if len(tasks) < TOO_MANY:
+            return False
+        self.paces[agent] = pace.refused(self.paces.get(agent, Pace()), at, 1, Trouble.KEY, what)
+        tasks.clear()
+        return True
+
     def went_well(self, session: str, agent: str) -> None:
         """Forget the failures of a session, and that a person knows of troubles of its agent."""
         self.failures.pop(session, None)
+        self.given_up.pop(agent, None)
         self.told = {each for each in self.told if each[0] != agent}
 
     def is_news(self, agent: str, trouble: str) -> bool:
