@@ -10,7 +10,8 @@ from typing import Any
 from covey.agents import claude_messages, claude_questions, streams
 from covey.agents.agent import Assignment, Terminal, Traits
 from covey.agents.claude_launch import permissions, program
-from covey.agents.claude_messages import KINDS, blocks, model_of, trouble_of, until_of
+from covey.agents.claude_messages import KINDS, blocks, totals, trouble_of, until_of
+from covey.agents.claude_terminal import ClaudeTerminal
 from covey.agents.streams import amount, count, inner, record, text
 from covey.core.launches import Launch
 from covey.core.questions import Reply
@@ -22,13 +23,12 @@ from covey.core.signals import (
     Limited,
     Result,
     Signal,
-    Total,
     Trouble,
-    Usage,
     Waits,
     Works,
 )
 
+TERMINAL = ClaudeTerminal()
 USED_UP = "usage_limit_reached"
 """What it calls an error that lasts until a time that it names."""
 
@@ -71,7 +71,7 @@ class Claude:
 
     name: str = "claude"
     traits: Traits = TRAITS
-    terminal: Terminal | None = None
+    terminal: Terminal | None = TERMINAL
 
     def launch(self, work: Assignment) -> Launch:
         """Return its command line; the prompt is the first line that it reads."""
@@ -191,43 +191,17 @@ def _result(told: Mapping[str, Any]) -> list[Signal]:
     if told.get("parent_tool_use_id"):
         return []
     what = streams.brief(text(told, "result") or _errors(told))
+    spent = totals(inner(told, "modelUsage"), amount(told, "total_cost_usd"))
     is_well = told.get("is_error") is False and told.get("subtype") == "success"
     if is_well and told.get("terminal_reason") in (None, "completed"):
-        return [*_totals(told), Result(what or "It said nothing.")]
+        return [*spent, Result(what or "It said nothing.")]
     if text(told, "api_error") == USED_UP:
-        return _totals(told)  # its message said so, with the time
+        return spent  # its message said so, with the time
     reason = text(told, "terminal_reason") or text(told, "subtype") or "an error"
     trouble = trouble_of(told, what)
-    return [*_totals(told), Failed(what or f"It ended with {reason}.", trouble, until_of({}, what))]
+    return [*spent, Failed(what or f"It ended with {reason}.", trouble, until_of({}, what))]
 
 
 def _errors(told: Mapping[str, Any]) -> str:
     errors = told.get("errors")
     return " ".join(error for error in errors if isinstance(error, str)) if isinstance(errors, list) else ""
-
-
-def _totals(told: Mapping[str, Any]) -> list[Signal]:
-    """Return what each model cost since the conversation began; together they are its own sum."""
-    usages: dict[str | None, Usage] = {}
-    costs: dict[str | None, float] = {}
-    for name, used in inner(told, "modelUsage").items():
-        if isinstance(used, dict):
-            model = model_of(name)
-            usages[model] = usages.get(model, Usage()) + _usage(used)
-            costs[model] = costs.get(model, 0.0) + (amount(used, "costUSD") or 0.0)
-    if not usages:
-        return []
-    rest = (amount(told, "total_cost_usd") or 0.0) - sum(costs.values())
-    if rest > 0:  # what it counts of no model, searches for example
-        costs[max(costs, key=lambda model: costs[model])] += rest
-    return [Total(usages[model], model, round(costs[model], 9), whole=True) for model in usages]
-
-
-def _usage(used: Mapping[str, Any]) -> Usage:
-    """Return the tokens of a model as the program counts them."""
-    return Usage(
-        count(used, "inputTokens"),
-        count(used, "outputTokens"),
-        count(used, "cacheReadInputTokens"),
-        count(used, "cacheCreationInputTokens"),
-    )

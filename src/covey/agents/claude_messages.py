@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from covey.agents import streams
-from covey.agents.streams import count, inner, text
+from covey.agents.streams import amount, count, inner, text
 from covey.core.permits import SHELL
-from covey.core.signals import Called, Calls, Context, Signal, Spent, Trouble, Usage
+from covey.core.signals import Called, Calls, Context, Signal, Spent, Total, Trouble, Usage
 
 SYNTHETIC = "<synthetic>"
 """The model of messages that the program writes itself."""
@@ -107,6 +107,23 @@ def usage_of(told: Mapping[str, Any]) -> Usage:
     )
 
 
+def totals(by_model: Mapping[str, Any], cost: float | None) -> list[Signal]:
+    """Return what each model cost since the conversation began; together they are the program's own sum."""
+    usages: dict[str | None, Usage] = {}
+    costs: dict[str | None, float] = {}
+    for name, used in by_model.items():
+        if isinstance(used, dict):
+            model = model_of(name)
+            usages[model] = usages.get(model, Usage()) + _counted(used)
+            costs[model] = costs.get(model, 0.0) + (amount(used, "costUSD") or 0.0)
+    if not usages:
+        return []
+    rest = (cost or 0.0) - sum(costs.values())
+    if rest > 0:  # what it counts of no model
+        costs[max(costs, key=lambda model: costs[model])] += rest
+    return [Total(usages[model], model, round(costs[model], 9), whole=True) for model in usages]
+
+
 def model_of(name: str) -> str | None:
     """Return a model by the name that its messages have: without the size of its window and a cloud's own additions."""
     found = _FULL_NAME.search(name.partition("[")[0])
@@ -136,6 +153,16 @@ def until_of(told: Mapping[str, Any], what: str = "") -> float | None:
     """Return when a limit ends, if that is named as a time that means the same everywhere."""
     found = _EPOCH.search(what)
     return float(count(told, "resetsAt") or (found[1] if found else 0)) or None
+
+
+def _counted(used: Mapping[str, Any]) -> Usage:
+    """Return the tokens of a model as the program counts them."""
+    return Usage(
+        count(used, "inputTokens"),
+        count(used, "outputTokens"),
+        count(used, "cacheReadInputTokens"),
+        count(used, "cacheCreationInputTokens"),
+    )
 
 
 def _by_kind(told: Mapping[str, Any]) -> Trouble | None:
