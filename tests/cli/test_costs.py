@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -14,27 +15,32 @@ from covey.cli.report import Report
 from covey.cli.show import amount, money
 from covey.config import Config
 from covey.core import runs
+from covey.core.launches import Launch
 from covey.core.runs import Run
 from covey.core.signals import Usage
 from covey.core.spending import Used
 from covey.git.project import find
+from covey.runners.process import ProcessRunner
 from covey.store import rows
 from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
 from tests.app.world import ManualClock
 from tests.cli.shell import Shell
+from tests.serving import wait_until
 
 TODAY = costs.day_of(time.time())
 OPUS, LOCAL = "claude-opus-5-5", "local/llama"
 
 
-def spend(shell: Shell, session: str, task: str, used: dict[str, Used], day: str = TODAY) -> Run:
+def spend(
+    shell: Shell, session: str, task: str, used: dict[str, Used], day: str = TODAY, *, agent: str = "claude"
+) -> Run:
     """Let a run of a session spend something on a task."""
     store = SqliteStore(find(Path(shell.folder)).database)
     app = App(store, Config(), ManualClock(), "shop", daemon=True)
 
     def write(tx: Tx) -> Run:
-        event = runs.Begun(session=session, task=task, fence=1, agent="claude")
+        event = runs.Begun(session=session, task=task, fence=1, agent=agent)
         run = runs.first(f"run-{tx.next_seq}", tx.next_seq, event, tx.now)
         tx.insert(rows.RUNS, run)
         tx.append(session, run.id, event, run)
@@ -114,3 +120,34 @@ def test_the_report_of_a_run_names_the_cost_of_each_task_and_in_all(shell: Shell
     assert text[-2] == "2 tasks: 2 todo, in 1 min, $0.75 for 6,300 tokens plus 7 without a price."
     assert text[-1] == f'plus 7 tokens without a price: set [prices."{LOCAL}"] in covey.toml'
     assert '"cost":0.75,"tokens":6307,"unpriced":7' in Report(tasks, {}).as_json("batch", 1, 61)
+
+
+# What a session's runs said
+
+
+def run_of(shell: Shell, agent: str, *argv: str) -> Run:
+    """Let a run of ada end that printed what a program prints."""
+    run = spend(shell, "ada", "T-1", {OPUS: Used(Usage(3000, 150), 0.5)}, agent=agent)
+    runner = ProcessRunner(find(Path(shell.folder)).state / "runs")
+    runner.start(run.id, Launch(argv=argv, cwd="/", env={"PATH": os.environ["PATH"]}))
+    wait_until(lambda: not runner.look(run.id).alive, "the end of the program")
+    return run
+
+
+def test_the_runs_of_a_session_are_listed_and_read_one_by_one(shell: Shell) -> None:
+    shell.ok("session", "new", "ada")
+    shell.ok("task", "add", "Mend it")
+    assert shell.ok("session", "logs", "ada", "--runs") == "ada has not run yet.\n"
+    recorded = Path(__file__).parents[1] / "agents" / "claude" / "permission.jsonl"
+    first = run_of(shell, "claude", "/bin/cat", str(recorded))
+    second = run_of(shell, "scripted", "/bin/echo", "plain words")
+    lines = shell.ok("session", "logs", "ada", "--runs").splitlines()
+    assert [line.split()[0] for line in lines] == [second.id, first.id]
+    assert all("at work" in line and "T-1" in line and "$0.50 for 3,150 tokens" in line for line in lines)
+    assert shell.ok("session", "logs", "ada") == "plain words\n"
+    told = shell.ok("session", "logs", "ada", "--run", first.id)
+    assert told.startswith("- I will write the file.\n> Write: hello.txt\n")
+    assert told == shell.ok("session", "logs", "ada", "--run", first.id, "--follow")
+    assert shell.ok("session", "logs", "ada", "--run", first.id, "--raw").startswith("{")
+    assert shell.ok("session", "logs", "ada", "--run", first.id, "--tail", "10").startswith("= ")
+    assert shell.verb("session.logs", "session", "logs", "ada")["transcript"] is False

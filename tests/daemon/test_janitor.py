@@ -13,6 +13,7 @@ from covey.app.app import VERBS, App, Principal
 from covey.app.verbs import fingerprint, read_body
 from covey.git.project import Project
 from covey.loops.janitor import Janitor
+from covey.loops.transcripts import keep_transcript
 from covey.web.server import Web
 from tests.app.world import ManualClock
 from tests.serving import check_database, in_process, make_repository
@@ -57,3 +58,24 @@ def test_answers_are_forgotten_after_a_day_and_long_texts_when_their_time_is_ove
     assert before == [1, 1]
     assert after == [0, 0]
     check_database(project)
+
+
+async def live_with_output(project: Project, runs: Path) -> None:
+    """Let a day pass over what runs printed, of which nothing shall be kept."""
+    clock = ManualClock()
+    async with in_process(project, config.Config(log=config.Log(keep_megabytes=0.0)), clock) as (app, web):
+        app.house.runs = runs
+        janitor = Janitor(app, web.read, web.write, partial(web.write, long=True))
+        await janitor.tick()
+        clock.run(25 * 3600)
+        await janitor.tick()
+
+
+def test_what_runs_printed_goes_when_its_time_is_over_if_a_transcript_is_kept(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for name in ("run-1", "run-2"):
+        (runs / name).mkdir(parents=True)
+        (runs / name / "output").write_bytes(b"printed")
+    keep_transcript(runs / "run-1", ["printed"])
+    asyncio.run(live_with_output(make_repository(tmp_path / "repo"), runs))
+    assert [(runs / name / "output").exists() for name in ("run-1", "run-2")] == [False, True]
