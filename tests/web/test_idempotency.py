@@ -236,8 +236,6 @@ def asked(owner: Client, session: str) -> str:
 
 @recipe("question.ask")
 def _(owner: Client, session: str) -> Wish:
-    for each in owner.get("/api/questions?state=open"):  # only so many may be open at once
-        owner.post(f"/api/questions/{each['id']}/answer", {"decision": "deny"})
     own = {"session": session, "text": fresh("what")}
     return Wish("POST", "/api/questions", own, ("/api/questions", own | {"choices": ["this"]}))
 

@@ -96,12 +96,12 @@ def untold(call: Call) -> list[Question]:
     return [each for each in call.tx.untold_questions() if not is_from_shell(each) or _is_late(call, each)]
 
 
-def told(call: Call, question: Question) -> Question:
+def told(call: Call, question: Question, by: str = COVEY) -> Question:
     """Note that whoever asked knows the answer; a second time changes nothing."""
     now = call.tx.question(question.id)
     if now is None or now.told or questions.reply_of(now) is None:
         return now or question
-    return put(call, now, questions.Told(), COVEY)
+    return put(call, now, questions.Told(), by)
 
 
 def open_of(call: Call, run_id: str) -> list[Question]:
@@ -175,7 +175,8 @@ def told_to_person(question: Question) -> str:
     """Return what a person is told of a question, and how to answer it."""
     if question.wants is Wants.PERMISSION:
         how = f"covey answer {question.id} --allow, --always or --deny"
-        return f"{question.session} wants to {_what(question)} ({how})"
+        wants = "wants to" if question.about else "asks for a permission:"
+        return f"{question.session} {wants} {_what(question)} ({how})"
     return f"{question.session} asks: {_what(question)} (covey answer {question.id} TEXT)"
 
 
@@ -252,12 +253,12 @@ def ask_person(call: Call, asked: shapes.AskQuestion) -> QuestionRow:
 @verb("question.take", "POST /api/questions/{id}/take", shapes.As, QuestionRow)
 def take(call: Call, asked: shapes.As, id: str) -> QuestionRow:
     """Take the answer to one's own question: nobody else needs to pass it on any more."""
-    question = _find(call, id)
-    if call.actor(asked.session) not in (question.session, OWNER):
+    question, who = _find(call, id), call.actor(asked.session)
+    if who not in (question.session, OWNER):
         raise Denied(f"{id} was asked by {question.session}.")
     if questions.reply_of(question) is None:
         raise Refused(f"{id} has no answer yet: it is {question.state}.", hint=f"covey answer {id} gives one.")
-    return QuestionRow.of(told(call, question))
+    return QuestionRow.of(told(call, question, who))
 
 
 @verb("question.answer", "POST /api/questions/{id}/answer", shapes.AnswerQuestion, QuestionRow, owner=True)

@@ -126,7 +126,7 @@ _TELL: dict[str, Any] = {
     "question.answered": _answered,
     "question.expired": "nobody answered {it} in time, so it was denied",
     "question.withdrawn": lambda data: f"{{it}} needs no answer any more{_because(data, 'why')}",
-    "question.told": "the answer to {it} was passed on",
+    "question.told": "the answer to {it} has arrived",
     "permit.granted": lambda data: (
         f"{{who}} allowed {_safe(data['tool'])}{_because(data, 'about')} for this repository ({{it}})"
     ),
