@@ -13,6 +13,8 @@ from covey.core.heard import Call
 from covey.core.sessions import State
 from covey.core.signals import Limited, Trouble
 
+TEXT = 500
+"""Characters of one piece of evidence."""
 FULL = 0.92
 """How full a context is when it should be made shorter."""
 
@@ -125,7 +127,7 @@ def _held(signs: Signs, patience: Patience) -> Verdict | None:
 def _asks(signs: Signs, patience: Patience) -> Verdict | None:
     if signs.asks is None:
         return None
-    clue = _clue(signs, "stream", f"it asks: {signs.asks}", signs.asked)
+    clue = _clue(signs, "stream", signs.asks, signs.asked)
     return Verdict(state=State.NEEDS_YOU, rule="it waits for a person's word", clues=(clue,))
 
 
@@ -212,7 +214,7 @@ def _latest(signs: Signs) -> Clue:
 
 
 def _clue(signs: Signs, source: str, text: str, since: float | None) -> Clue:
-    return Clue(source, text, max(signs.at - (signs.started if since is None else since), 0.0))
+    return Clue(source, " ".join(text.split())[:TEXT], max(signs.at - (signs.started if since is None else since), 0.0))
 
 
 def age(seconds: float) -> str:

@@ -113,6 +113,10 @@ class Attendant:
 
     # Attending
 
+    def is_due(self, watched: Watched, seen: Observation) -> bool:
+        """Say whether a run has to be looked after now."""
+        return seen.size > watched.tail.read or self.desk.awake() - watched.judged >= JUDGE_EVERY
+
     async def attend(
         self,
         run: Run,
@@ -124,7 +128,8 @@ class Attendant:
     ) -> None:
         """Do what a run that is alive needs now; `decided`: its questions of which it has not been told."""
         heard, at = watched.heard, self.desk.awake()
-        if seen.size > watched.tail.read or (agent is not None and is_terminal(run, agent)):
+        drawn = agent is not None and is_terminal(run, agent)
+        if drawn or seen.size > watched.tail.read:
             await self.desk.near(lambda: self.listen(run, watched, agent, seen.size))
             await self._pass_on(run, watched, agent)
         if agent is not None and is_terminal(run, agent) and not run.person:

@@ -225,7 +225,8 @@ class Fleet:
             case Step.START:
                 return None if self.hold else self._start(run)
             case Step.READ:
-                return self._attend(view, session, run, seen)
+                due = self.attendant.is_due(self._watch(run), seen) or run.id in view.decided
+                return self._attend(view, session, run, seen) if due else None
             case Step.HOLD | Step.GO_ON:
                 return self._hold(run, on=step is Step.HOLD)
             case Step.END:
@@ -259,14 +260,15 @@ class Fleet:
         """Remember why a session waits, and let people see it if it takes long."""
         since = self._waits.setdefault(session.name, (wait, at))[1]
         self._waits[session.name] = (wait, since)
-        if not wait.news or session.state is State.LIMITED or at - since < SHOWN_AFTER:
+        if not wait.news or session.state in (State.LIMITED, State.STALLED) or at - since < SHOWN_AFTER:
             return None
         until = None if wait.until is None else self.desk.wall() + wait.until - at
         return self._show_wait(session, wait, until)
 
     async def _show_wait(self, session: Session, wait: Wait, until: float | None) -> None:
         def write(call: Call) -> None:
-            if life.waits(call, session.name, wait, until) and self.starts.is_news(session.agent or "", wait.why):
+            known = self.starts.knows(session.agent or "")  # of the trouble behind it
+            if life.waits(call, session.name, wait, until) and not known and self.starts.is_news("", wait.why):
                 alert(call, "waits", f"{session.name} waits: {wait.why}", session.name, None)
 
         await self.desk.write(write)

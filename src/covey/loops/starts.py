@@ -103,6 +103,10 @@ class Starts:
         self.told.add((agent, trouble))
         return True
 
+    def knows(self, agent: str) -> bool:
+        """Say whether a person knows of a trouble of an agent."""
+        return any(each[0] == agent for each in self.told)
+
     def _memory(self, at: float) -> int | None:
         if at - self._free[0] >= LOOK_EVERY:
             self._free = (at, self.free_memory())
