@@ -11,6 +11,10 @@ from covey.cli.show import first_line, paint, plain
 PAGE = 1000
 
 
+PASSING = ("agent_limit", "agent_overload", "agent_connection", "waits")
+"""Alerts of troubles that pass by themselves."""
+
+
 class Story:
     """Reads the log from where it began, and prints a line for what matters to its tasks."""
 
@@ -59,7 +63,7 @@ class Story:
         if kind == "run.begun":
             self._runs[subject] = data["task"]
         if kind == "alert.raised" and data["type"] != "task_blocked":
-            return f"{paint('needs-you', 9)} {plain(data['message'])}"
+            return f"{paint('limited' if data['type'] in PASSING else 'needs-you', 9)} {plain(data['message'])}"
         task = self._merges.get(subject) or self._runs.get(subject) or subject
         if task not in self.ids:
             return None
@@ -73,8 +77,10 @@ class Story:
         match kind:
             case "task.claimed":
                 return "doing", f"{data['session']}: {first_line(self._titles.get(task, ''), 70)}"
-            case "run.ended" if data["outcome"] in ("failed", "lost"):
+            case "run.ended" if data["outcome"] in ("failed", "lost", "crashed"):
                 return "rejected" if data["outcome"] == "failed" else "stalled", first_line(data.get("what") or "")
+            case "run.ended" if data["outcome"] == "put-off":
+                return "limited", first_line(data.get("what") or "")
             case "task.handed_in":
                 where = {"review": "waits for your review", "done": "is done"}.get(data["to"], "is handed in")
                 return {"merging": "merging"}.get(data["to"], data["to"]), f"{where}{_at(data)}"

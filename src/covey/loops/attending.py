@@ -108,8 +108,10 @@ class Attendant:
     def _find_journal(self, run: Run, watched: Watched) -> None:
         if watched.journal is None:
             note = self.desk.project.state / "runs" / run.id / JOURNAL
-            found = sorted(glob.glob(note.read_text(encoding="utf-8"))) if note.exists() else []
-            watched.journal = found[-1] if found else None
+            old, _, pattern = note.read_text(encoding="utf-8").partition("\n") if note.exists() else ("0", "", "")
+            found = sorted(glob.glob(pattern)) if pattern else []
+            if found:
+                watched.journal, watched.tail.read = found[-1], int(old)
 
     # Attending
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 from collections.abc import Iterable
@@ -26,7 +27,7 @@ ALLOWED = (
 """Variables of ours that every agent gets."""
 ALLOWED_STARTS = ("LC_", "XDG_")
 JOURNAL = "journal"
-"""The file of a run that says where its program writes the conversation."""
+"""The file of a run that says how much of its conversation is older, and where its program writes it."""
 NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Python trusts bytecode whose source has the same size and second: in a worktree that changes many times a second, a
 test would run what is no longer there."""
@@ -118,8 +119,10 @@ def _made(agent: Agent, work: Assignment, folder: Path, *, in_terminal: bool) ->
     if agent.terminal is None:
         return replace(agent.launch(work), terminal=True)
     journal = agent.terminal.journal(work)
-    if journal is not None:
-        _write(folder / JOURNAL, journal)
+    if journal is not None and not (folder / JOURNAL).exists():
+        # What a conversation that is taken up again said before was heard before.
+        old = sum(os.path.getsize(path) for path in glob.glob(journal)) if work.conversation else 0
+        _write(folder / JOURNAL, f"{old}\n{journal}")
     return agent.terminal.launch(work)
 
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from covey.app.transcripts import KEPT
+from covey.agents.agent import Agent
+from covey.app.transcripts import KEPT, whole
+from covey.core.runs import PROCESS, Run
+from covey.runners.runner import Runner
 
 OUTPUT = "output"
+
+
+def transcript_of(runner: Runner, run: Run, agent: Agent | None) -> Iterator[str]:
+    """Yield the lines of a run's transcript, redacted; of an agent without a structured stream what it printed."""
+    speaks = agent is not None and agent.traits.speaks and run.runner == PROCESS
+    return whole(lambda since: runner.output(run.id, since), agent.read if speaks and agent is not None else None)
 
 
 def keep_transcript(folder: Path, lines: Iterable[str]) -> None:
