@@ -16,7 +16,7 @@ ALWAYS = sys.maxsize
 
 @dataclass(frozen=True)
 class Write:
-    """Make a new file with the agent's own tool for it; most agents write over a file only after they read it."""
+    """Write a file with the agent's own tool for it; aider, which has none, only makes new ones."""
 
     path: str
     content: str

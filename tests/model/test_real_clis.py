@@ -240,6 +240,18 @@ def test_codex_goes_on_where_it_was_when_it_is_resumed(world: World, repository:
     assert [turn.step for turn in world.model.turns("twice")] == [0, 1, 2]
 
 
+def test_codex_goes_on_after_compaction_at_the_step_it_was_at(world: World, repository: Path) -> None:
+    full = Usage(input=350_000, output=50)
+    early, late = Write("early.txt", "early\n"), Write("late.txt", "late\n")
+    steps = [Step(do=(Shell("true"),)), Step(do=(early,), usage=full), Step(do=(late,)), Step(text="Both.")]
+    run = run_agent("codex", world.model.add("long", steps), repository, world.environment)
+    assert run.returncode == 0 and "Both." in run.stdout, run
+    assert [(r.kind, r.step) for r in world.model.requests] == [
+        *(("turn", 0), ("turn", 1), ("compaction", 2)),
+        *(("turn", 2), ("turn", 3)),
+    ]
+
+
 def test_codex_tries_again_after_failures(world: World, repository: Path) -> None:
     troubles = (Fail(status=500, times=1), Cut(after=2, times=1))
     prompt = world.model.add("rough", [Step(text="Made it.", troubles=troubles)])
