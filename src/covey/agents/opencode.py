@@ -1,0 +1,187 @@
+"""opencode: `opencode run --format json`, one prompt for one task.
+
+What the levels come to, with opencode 1.18:
+- ask: it reads. It cannot ask while nobody is there: what writes, and every command, is refused, and it is told so.
+- edits: it edits files in the worktree, and runs commands that begin as allowed ones do; of a chain each one must, and
+  none may redirect its output to an absolute path. All else is refused, and it is told so. It has no sandbox: what an
+  allowed command does is not looked at.
+- full: nothing is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from covey.agents import providers, streams
+from covey.agents.agent import Assignment, Terminal, Traits
+from covey.agents.commands import allowed
+from covey.agents.troubles import of_status, trouble
+from covey.core.launches import Launch
+from covey.core.permits import SHELL, Level
+from covey.core.questions import Reply
+from covey.core.signals import (
+    Asks,
+    Called,
+    Calls,
+    Compacts,
+    Conversation,
+    Failed,
+    Limited,
+    Result,
+    Signal,
+    Spent,
+    Trouble,
+    Usage,
+    Waits,
+)
+
+TRAITS = Traits(
+    speaks=True,
+    resumes=True,
+    priced=True,
+    env=("OPENCODE_*", *providers.KEYS),
+    gap=1.0,
+    memory=500 * 1024 * 1024,
+)
+CONTENT = "OPENCODE_CONFIG_CONTENT"
+"""Settings that are added to those of the user, and come after them."""
+
+_LOGGED = re.compile(r'\btimestamp=\S+ .*?\bmessage="stream error" .*?\berror\.error="(.*)"', re.DOTALL)
+_GONE = re.compile(r"\AError:\s*Session not found")
+_TOOLS = {"bash": SHELL, "write": "edit", "edit": "edit", "patch": "edit", "multiedit": "edit", "apply_patch": "edit"}
+_ABOUT = ("command", "filePath", "path", "pattern", "query", "url", "prompt", "description")
+_GOES_ON = ("tool-calls", "unknown")
+"""Why a step ends after which another follows."""
+
+
+@dataclass(frozen=True)
+class Opencode:
+    """opencode, headless."""
+
+    name: str = "opencode"
+    traits: Traits = TRAITS
+    terminal: Terminal | None = None
+
+    def launch(self, work: Assignment) -> Launch:
+        """Return `opencode run`, which reads the prompt from its standard input.
+
+        What it says on standard error is not kept apart: only its log says that it tries again, which goes on without
+        end.
+        """
+        conversation = streams.name(work.conversation)
+        argv = [streams.word(work.program) or "opencode", "run", "--format", "json"]
+        argv += ["--print-logs", "--log-level", "ERROR"]
+        argv += ["--model", streams.word(work.model)] if work.model else []
+        argv += ["--session", conversation] if conversation else []
+        argv += [streams.word(word) for word in work.arguments]
+        env = {**work.env, CONTENT: _content(work)}
+        env.setdefault("OPENCODE_DISABLE_AUTOUPDATE", "1")  # or the program changes under others that run
+        return Launch(argv=tuple(argv), cwd=work.worktree, env=env, stdin=work.prompt)
+
+    def read(self, line: str) -> list[Signal]:
+        """Return what one event lets us know, or a line of the log between them."""
+        event = streams.record(line)
+        if event is None:
+            return _plain(line)
+        part = streams.inner(event, "part")
+        match event.get("type"):
+            case "step_start":
+                session = streams.name(streams.text(event, "sessionID"))
+                return [*([Conversation(session)] if session else []), Waits()]
+            case "text":
+                return [] if part.get("synthetic") else [*streams.said(streams.text(part, "text"))]
+            case "tool_use":
+                return _called(part)
+            case "step_finish":
+                return [_spent(part), _after(streams.text(part, "reason"))]
+            case "error":
+                return [_failed(streams.inner(event, "error"))]
+        return []
+
+    def say(self, text: str) -> str | None:
+        """Return nothing: it does not listen while it works."""
+        return None
+
+    def answer(self, asks: Asks, reply: Reply) -> str | None:
+        """Return nothing: it never asks."""
+        return None
+
+
+def _content(work: Assignment) -> str:
+    """Return the settings of the user that stand in the same variable, with what the level allows."""
+    own = streams.record(work.env.get(CONTENT, "")) or {}
+    return json.dumps({**own, "permission": {**streams.inner(own, "permission"), **_permissions(work)}})
+
+
+def _permissions(work: Assignment) -> dict[str, Any]:
+    """Return the rights of a level; of the patterns for commands the last that fits counts."""
+    if work.permissions is Level.FULL:
+        return dict.fromkeys(("*", "edit", "bash", "webfetch", "external_directory", "doom_loop"), "allow")
+    # `question` would wait for a person.
+    closed = {"external_directory": "deny", "doom_loop": "deny", "question": "deny"}
+    if work.permissions is Level.ASK:
+        return {"edit": "deny", "bash": {"*": "deny"}, "webfetch": "deny", **closed}
+    bash = {"*": "deny"}
+    begins = allowed(work.commands)
+    bash |= {pattern: "allow" for begin in begins for pattern in (begin, f"{begin} *")}
+    bash["*>*/*"] = "deny"
+    bash |= {f"{begin} *2>/dev/null*": "allow" for begin in begins}
+    bash |= dict.fromkeys(("*> /*", "*> ~*", "*> ..*", "*> $*"), "deny")
+    return {"edit": "allow", "bash": bash, "webfetch": "allow", **closed}
+
+
+def _plain(line: str) -> list[Signal]:
+    words = streams.shown(line[: 4 * streams.SHOWN])
+    logged = _LOGGED.search(words)
+    if logged is not None:
+        return [Limited(trouble(logged[1]), streams.brief(logged[1]) or "The stream failed.")]
+    return [Failed(words, Trouble.CORRUPT)] if _GONE.match(words) else []
+
+
+def _called(part: Mapping[str, Any]) -> list[Signal]:
+    """Return a use of a tool, of which it only lets us know when it has ended."""
+    call, tool, state = streams.text(part, "callID"), streams.text(part, "tool"), streams.inner(part, "state")
+    given = streams.inner(state, "input")
+    named = next((given[key] for key in _ABOUT if isinstance(given.get(key), str)), given)
+    kind = _TOOLS.get(tool, tool)
+    code = streams.inner(state, "metadata").get("exit")
+    failed = state.get("status") != "completed" or code not in (0, None)
+    # Two edits of one file are not the same call, so what is written counts.
+    return [Calls(call, kind, streams.about(given if kind == "edit" else named)), Called(call, failed), Waits()]
+
+
+def _spent(part: Mapping[str, Any]) -> Spent:
+    """Return what one step cost; where it does not know a price it says nothing, which is not a price."""
+    tokens = streams.inner(part, "tokens")
+    cache = streams.inner(tokens, "cache")
+    output = streams.count(tokens, "output") + streams.count(tokens, "reasoning")
+    usage = Usage(streams.count(tokens, "input"), output, streams.count(cache, "read"), streams.count(cache, "write"))
+    return Spent(streams.text(part, "id"), usage, cost=streams.amount(part, "cost") or None)
+
+
+def _after(reason: str) -> Signal:
+    """Return what follows a step; its last has no words of its own: what it said last stands."""
+    if reason == "stop":
+        return Result("")
+    return (
+        Waits() if reason in _GOES_ON else Failed(f"opencode ended a step early: {streams.brief(reason) or 'error'}.")
+    )
+
+
+def _failed(error: Mapping[str, Any]) -> Signal:
+    name, data = streams.text(error, "name"), streams.inner(error, "data")
+    if name == "ContextOverflowError":
+        return Compacts()  # and goes on
+    message = streams.text(data, "message") or name or "opencode says that it failed, and not why."
+    kind = trouble(f"{name} {message}")
+    if kind in (Trouble.OTHER, Trouble.CONNECTION, Trouble.KEY):
+        kind = of_status(streams.count(data, "statusCode")) or kind
+    return Failed(streams.brief(message), Trouble.KEY if name == "ProviderAuthError" else kind)
+
+
+agent = Opencode()
+"""Joins by entry point, like anyone's."""
