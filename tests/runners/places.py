@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from covey.core.launches import Launch, Observation
 from covey.runners.process import ProcessRunner
 from covey.runners.runner import Runner
+from covey.runners.tmux import TmuxRunner, socket_of
 from tests.serving import wait_until
 
-RUNNERS: dict[str, Callable[[Path], Runner]] = {"process": ProcessRunner}
+RUNNERS: dict[str, Callable[[Path], Runner]] = {"process": ProcessRunner, "tmux": TmuxRunner}
 """A runner joins the contract by a line here."""
 
 PATH = os.environ["PATH"]
@@ -29,6 +33,13 @@ def python(script: str, **more: object) -> Launch:
     return program(sys.executable, "-I", "-S", "-c", script, **more)
 
 
+def plainly(launch: Launch) -> Launch:
+    """Return the launch of the same program in a terminal that changes nothing of what the program says."""
+    if not launch.argv or not shutil.which(launch.argv[0]):
+        return launch
+    return replace(launch, argv=("/bin/sh", "-c", 'stty -onlcr <&1; exec env -u PWD "$@"', "sh", *launch.argv))
+
+
 def program(*argv: str, **more: object) -> Launch:
     """Return the launch of a program."""
     return Launch(argv=argv, **{"cwd": "/", "env": {"PATH": PATH}} | more)  # type: ignore[arg-type]
@@ -40,6 +51,8 @@ class Place:
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind = kind
         self.folder = folder
+        self.adds = {"TERM": "screen-256color"} if kind == "tmux" else {}
+        """What a program finds in its environment since it runs here."""
         self.runner = self.another()
 
     def another(self) -> Runner:
@@ -47,7 +60,9 @@ class Place:
         return RUNNERS[self.kind](self.folder)
 
     def start(self, run_id: str, launch: Launch) -> None:
-        """Start a run."""
+        """Start a run, drawing on a terminal where there is one, unless lines are typed to it."""
+        if self.kind == "tmux" and not launch.typed:
+            launch = plainly(replace(launch, terminal=True, stdin=launch.stdin or ""))
         self.runner.start(run_id, launch)
 
     def ended(self, run_id: str) -> Observation:
@@ -77,6 +92,11 @@ class Place:
         """Stop every run, and make sure that nothing is left."""
         for run in self.folder.iterdir() if self.folder.exists() else ():
             self.runner.stop(run.name)
+        if isinstance(self.runner, TmuxRunner):
+            self.runner.close()
+            server = ["tmux", "-S", str(socket_of(self.folder)), "kill-server"]
+            subprocess.run(server, check=False, stderr=subprocess.DEVNULL)
+            socket_of(self.folder).unlink(missing_ok=True)
         left = {pid: command(pid) for pid in self.processes()}
         assert not any(left.values()), left
 

@@ -6,16 +6,16 @@ import signal
 import sys
 from pathlib import Path
 
-from tests.runners.places import RUNNERS, shell
+from tests.runners.places import Place, shell
 
 
 def main(kind: str, folder: str, script: str, *runs: str) -> None:
     """Start the runs when told to."""
-    runner = RUNNERS[kind](Path(folder))
+    place = Place(kind, Path(folder))
     print("ready", flush=True)
     sys.stdin.readline()
     for run_id in runs:
-        runner.start(run_id, shell(script))
+        place.start(run_id, shell(script))
     print("started", flush=True)
     signal.pause()
 

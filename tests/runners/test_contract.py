@@ -135,7 +135,8 @@ def test_the_environment_is_what_the_launch_says_and_the_mark_of_the_run(place: 
     place.ended("run-1")
     environment, cwd = json.loads(place.text("run-1"))
     environment.pop("LC_CTYPE", None)  # Python's own.
-    assert environment == given | {"COVEY_RUN": "run-1", "COVEY_RUN_FOLDER": f"{place.folder.resolve()}/run-1"}
+    mark = {"COVEY_RUN": "run-1", "COVEY_RUN_FOLDER": f"{place.folder.resolve()}/run-1"}
+    assert environment == given | mark | place.adds
     assert cwd == str(tmp_path.resolve())
 
 
@@ -247,7 +248,8 @@ exit 4
     seen, text = place.runner.look("run-1"), place.text("run-1")
     assert not place.processes("run-1")
     assert seen.code == 4
-    assert text.endswith("last words\n")
+    if place.kind != "tmux":  # A terminal hangs up when its program ends, and shows no words of others.
+        assert text.endswith("last words\n")
     assert seen.size == len(text)
 
 
@@ -312,7 +314,7 @@ def has_started(process: subprocess.Popen[str]) -> None:
 
 def start_all(place: Place, script: str, runs: list[str]) -> None:
     for run in runs:
-        place.another().start(run, shell(script))
+        Place(place.kind, place.folder).start(run, shell(script))
 
 
 def test_eight_processes_and_eight_threads_that_start_a_run_at_once_start_it_once(place: Place, tmp_path: Path) -> None:

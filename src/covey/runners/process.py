@@ -14,7 +14,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from covey.core.launches import Activity, Launch, Observation
@@ -38,7 +38,7 @@ SWEEP_PATIENCE = 2.0
 TYPE_PATIENCE = 2.0
 PAGE = os.sysconf("SC_PAGESIZE")
 
-KEPT = frozenset({"output", "errors", "rc", "failure", "started", "lock", "lost"})
+KEPT = frozenset({"output", "errors", "rc", "failure", "started", "lock", "lost", "transcript.gz"})
 """What is left of a run that has ended; the rest was only needed while it lived."""
 STOPPED = "stopped"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -56,15 +56,19 @@ class ProcessRunner:
 
     def start(self, run_id: str, launch: Launch) -> None:
         """Start a run, and return when its program runs or could not be; one that was started already is left alone."""
-        run = self._run(run_id)
         if launch.terminal:
             raise Invalid("A plain process has no terminal to draw on.", hint="Let the session run in tmux.")
+        self.begin(run_id, launch, _call_wrapper)
+
+    def begin(self, run_id: str, launch: Launch, call: Callable[[str, bytes], str]) -> None:
+        """Start a run by a wrapper that is called somehow: it gets the run's folder and a letter, and answers."""
+        run = self.folder_of(run_id)
         letter = _letter(launch)
         if _started(run) is not None:
             return
         try:
             os.makedirs(run, mode=0o700, exist_ok=True)
-            answer = _call_wrapper(run, letter)
+            answer = call(run, letter)
         except (OSError, subprocess.TimeoutExpired) as error:
             answer = str(error)
         if answer == "done" or _started(run) is not None:
@@ -76,7 +80,7 @@ class ProcessRunner:
 
     def look(self, run_id: str) -> Observation:
         """Return what can be seen of a run now; one whose wrapper was killed is swept up first."""
-        run = self._run(run_id)
+        run = self.folder_of(run_id)
         code = _read(f"{run}/rc", 0, 32)
         if code or _exists(f"{run}/lost"):
             return _ended(run, code)
@@ -94,17 +98,17 @@ class ProcessRunner:
         """Return a part of its output from an offset on, and where the next part begins."""
         if since < 0:
             raise Invalid("Output begins at 0.", hint="Go on from the offset that came with the last part.")
-        data = _read(f"{self._run(run_id)}/output", since, OUTPUT_BYTES)
+        data = _read(f"{self.folder_of(run_id)}/output", since, OUTPUT_BYTES)
         return data, since + len(data)
 
     def errors(self, run_id: str) -> bytes:
         """Return the end of what it said on standard error, if that is kept apart."""
-        path = f"{self._run(run_id)}/errors"
+        path = f"{self.folder_of(run_id)}/errors"
         return _read(path, max(0, _length(path) - ERRORS_BYTES), ERRORS_BYTES)
 
     def type(self, run_id: str, text: str) -> None:
         """Let a line arrive at the run's input, whole or not at all; refuse if the run takes none, now or ever."""
-        run = self._run(run_id)
+        run = self.folder_of(run_id)
         data = text.encode(errors="surrogateescape") + b"\n"
         if len(data) > TYPED_BYTES:
             raise TooLarge(f"At most {TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
@@ -124,7 +128,7 @@ class ProcessRunner:
 
     def finish(self, run_id: str) -> None:
         """Let what was typed be the last: nothing can be typed any more, and the program reads the end of file."""
-        run = self._run(run_id)
+        run = self.folder_of(run_id)
         with _wrapper_of(run) as wrapper:
             if wrapper is None or not _exists(f"{run}/input"):
                 return
@@ -136,7 +140,7 @@ class ProcessRunner:
 
     def activity(self, run_id: str, *, memory: bool = False) -> Activity | None:
         """Return what the processes of a run do, None if it is not alive; their memory is only taken if asked for."""
-        run = self._run(run_id)
+        run = self.folder_of(run_id)
         wrapper = _holder(run)
         if wrapper is None or wrapper <= 0 or _exists(f"{run}/rc"):  # What is noted as ended, has.
             self._meter.forget(run)
@@ -145,7 +149,7 @@ class ProcessRunner:
 
     def stop(self, run_id: str) -> None:
         """End a run with all that it started; one that never started never will."""
-        run = self._run(run_id)
+        run = self.folder_of(run_id)
         _prevent(run, run_id)
         for number in (signal.SIGTERM, signal.SIGKILL):
             with _wrapper_of(run) as wrapper:
@@ -160,7 +164,7 @@ class ProcessRunner:
 
     def hold(self, run_id: str, *, on: bool) -> None:
         """Let a run and all that it started stand still, or go on; already so, or gone, is fine."""
-        run = self._run(run_id)
+        run = self.folder_of(run_id)
         with _wrapper_of(run) as wrapper:
             if wrapper is None or _exists(f"{run}/held") == on:
                 return
@@ -174,7 +178,7 @@ class ProcessRunner:
 
     def forget(self, run_id: str) -> None:
         """Remove what is only needed while a run lives, and keep its output; one that lives is not forgotten."""
-        run = self._run(run_id)
+        run = self.folder_of(run_id)
         if self.look(run_id).alive:
             raise Refused(f"Run {run_id} still lives.", hint="Stop it first.")
         for name in os.listdir(run) if os.path.isdir(run) else ():
@@ -183,7 +187,8 @@ class ProcessRunner:
             with contextlib.suppress(OSError):
                 os.unlink(f"{run}/{name}")
 
-    def _run(self, run_id: str) -> str:
+    def folder_of(self, run_id: str) -> str:
+        """Return the folder of a run, whether it is there or not."""
         if not RUN_ID.fullmatch(run_id):
             raise Invalid(f"{run_id!r} is no id of a run.", hint="Letters, digits, dots, dashes and underscores.")
         return f"{self._folder}/{run_id}"
@@ -213,20 +218,26 @@ def _letter(launch: Launch) -> bytes:
     return marshal.dumps((argv, cwd, env, stdin, launch.typed, launch.apart))
 
 
+def wrapper_command(run: str, *more: str) -> list[str]:
+    """Return the command that holds a run."""
+    return [sys.executable, "-I", "-S", "-X", "utf8", WRAPPER, run, *more]
+
+
+def wrapper_environment() -> dict[str, str]:
+    """Return the environment of a wrapper: Python may need the first, and a run inside of a run has the outer mark."""
+    names = ("LD_LIBRARY_PATH", "COVEY_RUN", "COVEY_RUN_FOLDER")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
 def _call_wrapper(run: str, letter: bytes) -> str:
     """Start a wrapper and return its answer; it comes when the program runs. Nothing of it stays our child."""
-    command = [sys.executable, "-I", "-S", "-X", "utf8", WRAPPER, run]
-    # Python may need the first; a run inside of a run carries the mark of the outer one.
-    env = {
-        name: os.environ[name] for name in ("LD_LIBRARY_PATH", "COVEY_RUN", "COVEY_RUN_FOLDER") if name in os.environ
-    }
     with subprocess.Popen(
-        command,
+        wrapper_command(run),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd="/",
-        env=env,
+        env=wrapper_environment(),
         start_new_session=True,
     ) as process:
         try:

@@ -1,18 +1,25 @@
 """The program that holds one run: it outlives whoever asked for the run, and ends after everything of the run has.
 
 It is started by its path, with `python -I -S`, and imports little and nothing of covey, so that it starts in a few
-milliseconds. It takes the launch from standard input and answers on standard output; see `process.py`, its only caller.
+milliseconds. It takes the launch from standard input and answers on standard output; see `process.py`, which calls it.
+
+For a run in a terminal it is what lives in the pane (see `tmux.py`): it takes the launch from a socket instead, and
+gives the program a terminal of its own. All that the program draws goes through here, so the log is whole when the run
+ends, and a key that a person types can signal only the program.
 """
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes
 import fcntl
 import marshal
 import os
+import select
 import signal
 import sys
+import termios
 import time
 
 TYPE_CHECKING = False
@@ -24,14 +31,18 @@ STOPPED_GRACE = 5.0
 """Seconds that a run has to end after it was told to."""
 LEFT_GRACE = 2.0
 """Seconds that what a program left behind has to end after the program did."""
+DRAWN_GRACE = 2.0
+"""Seconds that a terminal has to show the last that was drawn."""
 WAIT_FOR_OTHER = 10.0
 """Seconds that another wrapper of the same run has to say that it began."""
 
 FINISH = signal.SIGURG
 """Close the input. A wrapper that does not know this one yet is not killed by it."""
 HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, FINISH)
+HEARD_IN_A_TERMINAL = (*HEARD, signal.SIGHUP, signal.SIGWINCH)
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 INPUT_BYTES = 1 << 20
+RELAY_BYTES = 1 << 16
 NOT_STARTED = 127
 
 Launch = tuple[list[bytes], bytes, dict[bytes, bytes], bytes | None, bool, bool]
@@ -40,17 +51,19 @@ Launch = tuple[list[bytes], bytes, dict[bytes, bytes], bytes | None, bool, bool]
 libc = ctypes.CDLL(None)
 
 
-def main(folder: str) -> None:
+def main(folder: str, door: str = "") -> None:
     """Hold the run of a folder: begin it if nobody ever did, and stay until nothing of it is left."""
+    screen = go_to(door) if door else None
     launch: Launch = marshal.loads(read_all(0))
-    if os.fork():
+    if screen is None and os.fork():
         os._exit(0)  # Our parent waits for this process, and init for the one that stays.
-    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)  # Before the lock: whoever finds its holder may signal at once.
+    # Before the lock: whoever finds its holder may signal at once.
+    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD if screen is None else HEARD_IN_A_TERMINAL)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     os.chdir(folder)
     try:
-        run = None if not take_lock() else begin(folder, launch)
+        run = None if not take_lock() else begin(folder, launch, screen)
     except OSError as error:
         answer(f"failed {error.strerror}")
         return
@@ -58,6 +71,19 @@ def main(folder: str) -> None:
     if run is not None:
         run.hold()
         run.finish()
+
+
+def go_to(door: str) -> int:
+    """Talk to whoever waits at a socket from now on, and return the terminal that we were started in."""
+    from _socket import AF_UNIX, SOCK_STREAM, socket  # Not `socket`, for the sake of milliseconds.
+
+    screen = os.dup(0)
+    talk = socket(AF_UNIX, SOCK_STREAM)
+    talk.connect(door)
+    for file in (0, 1):
+        os.dup2(talk.fileno(), file)
+    talk.close()
+    return screen
 
 
 def take_lock() -> bool:
@@ -78,22 +104,36 @@ def take_lock() -> bool:
         time.sleep(0.002)
 
 
-def begin(folder: str, launch: Launch) -> Run | None:
+def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
     """Start the program, unless the run was stopped meanwhile; the run then counts as started, even if that fails."""
     argv, cwd, env, stdin, typed, apart = launch
     env[b"COVEY_RUN"] = os.path.basename(folder).encode(errors="surrogateescape")
     env[b"COVEY_RUN_FOLDER"] = folder.encode(errors="surrogateescape")
     output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     errors = os.open("errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if apart else output
-    source, kept = open_typed(stdin or b"") if typed else (open_given(stdin), None)
+    terminal = None if screen is None else Terminal(screen, output)
+    drawn = output if terminal is None else terminal.theirs
+    kept: int | None = None
+    if terminal is not None and (typed or stdin is None):
+        source = os.dup(terminal.theirs)
+        terminal.typed = stdin or b""
+        terminal.listens = True
+    elif typed:
+        source, kept = open_typed(stdin or b"")
+    else:
+        source = open_given(stdin)
+    if terminal is not None:
+        terminal.note()
     if not note_start():
         return None
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    pid, problem = spawn(argv, cwd, env, (source, output, errors))
+    pid, problem = spawn(argv, cwd, env, (source, drawn, errors if apart else drawn), terminal)
     os.close(source)
     if problem:
         write_if_possible("failure", problem)
-    return Run(pid, outputs=(output, errors), kept=kept)
+    if terminal is not None:
+        terminal.begin()
+    return Run(pid, (output, errors), kept, terminal)
 
 
 def note_start() -> bool:
@@ -130,7 +170,9 @@ def open_typed(text: bytes) -> tuple[int, int]:
     return source, kept
 
 
-def spawn(argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], files: tuple[int, ...]) -> tuple[int, bytes]:
+def spawn(
+    argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], files: tuple[int, ...], terminal: Terminal | None
+) -> tuple[int, bytes]:
     """Start the program, and return its pid and why it could not be executed, if so."""
     heard, told = os.pipe()
     wrapper = os.getpid()
@@ -139,7 +181,7 @@ def spawn(argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], files: tuple[i
     except OSError as error:
         return 0, f"No process could be started: {error.strerror}.".encode()
     if pid == 0:
-        become(argv, cwd, env, files, wrapper, told)
+        become(argv, cwd, env, files, wrapper, told, terminal)
     os.close(told)
     problem = read_all(heard)
     os.close(heard)
@@ -147,7 +189,13 @@ def spawn(argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], files: tuple[i
 
 
 def become(
-    argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], files: tuple[int, ...], wrapper: int, told: int
+    argv: list[bytes],
+    cwd: bytes,
+    env: dict[bytes, bytes],
+    files: tuple[int, ...],
+    wrapper: int,
+    told: int,
+    terminal: Terminal | None,
 ) -> NoReturn:
     """Become the program, in a session of its own, and die with the wrapper."""
     problem = cwd
@@ -160,6 +208,8 @@ def become(
             if signal.getsignal(number) is signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        if terminal is not None:
+            fcntl.ioctl(terminal.theirs, termios.TIOCSCTTY, 0)
         for target, file in enumerate(files):
             os.dup2(file, target)
         os.chdir(cwd)
@@ -192,11 +242,14 @@ def execute(argv: list[bytes], env: dict[bytes, bytes]) -> NoReturn:
 class Run:
     """The program and everything that it started, all of it below this process."""
 
-    def __init__(self, pid: int, outputs: tuple[int, int], kept: int | None) -> None:
+    def __init__(self, pid: int, outputs: tuple[int, int], kept: int | None, terminal: Terminal | None) -> None:
         self.pid = pid
         self.code: int | None = None if pid else NOT_STARTED
         self._outputs = outputs
         self._kept = kept
+        self._terminal = terminal
+        self._lost = False
+        self._heard = HEARD if terminal is None else HEARD_IN_A_TERMINAL
         self._deadline: float | None = None
         self._kills = 0
 
@@ -214,14 +267,23 @@ class Run:
                 go_on()
             elif heard == FINISH:
                 self._close_input()
+            elif heard and self._terminal is not None:
+                self._terminal.fit()
+                if self._terminal.closed and self._deadline is None:
+                    self._lost = True
+                    self._end(STOPPED_GRACE)
 
     def finish(self) -> None:
         """Say how the run ended, after its last output is on the disk."""
         remove("held")
         self._close_input()
+        if self._terminal is not None:
+            self._terminal.end()
         for file in self._outputs:
             with contextlib.suppress(OSError):
                 os.fsync(file)
+        if self._lost:
+            return  # Its terminal was taken away, so the program did not end as it would have.
         write_if_possible("rc", b"%d\n" % (self.code or 0))  # Without it, the run is seen to have ended by the lock.
 
     def _reap(self) -> bool:
@@ -251,15 +313,139 @@ class Run:
     def _listen(self) -> int:
         """Wait for a signal; once the grace is over, kill, again and again, and wait a moment."""
         if self._deadline is None:
-            return signal.sigwaitinfo(HEARD).si_signo
+            return signal.sigwaitinfo(self._heard).si_signo
         patience = self._deadline - time.monotonic()
         if patience <= 0:
             tell_all(signal.SIGKILL)
             kill_children()
             self._kills += 1
             patience = min(0.005 * self._kills, 1.0)
-        heard = signal.sigtimedwait(HEARD, patience)
+        heard = signal.sigtimedwait(self._heard, patience)
         return 0 if heard is None else heard.si_signo
+
+
+class Terminal:
+    """The terminal of the program: between it and the one that we were started in, so that nothing passes unlogged."""
+
+    def __init__(self, screen: int, log: int) -> None:
+        self.closed = False
+        """The outer terminal is gone: nobody can see the program any more."""
+        self.listens = False
+        """What is typed here reaches the program."""
+        self.typed = b""
+        self._screen = screen
+        self._log = log
+        self._drawn = b""
+        self._ours, self.theirs = os.openpty()
+        self._over = _thread.allocate_lock()
+        self._over.acquire()
+        termios.tcsetattr(self.theirs, termios.TCSANOW, termios.tcgetattr(screen))
+        make_raw(screen)
+        self.fit()
+        for file in (self._screen, self._ours):
+            os.set_blocking(file, False)
+
+    def note(self) -> None:
+        """Note on the disk in which pane the run lives, for whoever wants to type or to look."""
+        write_whole("terminal", b"%s %d\n" % (os.environb.get(b"TMUX_PANE", b"%"), self.listens))
+
+    def begin(self) -> None:
+        """Carry what is drawn and what is typed, beside what else this process does."""
+        _thread.start_new_thread(self._carry, ())
+
+    def fit(self) -> None:
+        """Make it as large as the outer one."""
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(self._ours, termios.TIOCSWINSZ, fcntl.ioctl(self._screen, termios.TIOCGWINSZ, bytes(8)))
+
+    def end(self) -> None:
+        """Return when all that was drawn is in the log; nobody is left who could draw."""
+        os.close(self.theirs)  # Open until now: a program may let go of its terminal and open it again.
+        self._over.acquire(timeout=2 * DRAWN_GRACE)
+
+    def _carry(self) -> None:
+        try:
+            while not self._carry_some():
+                pass
+            deadline = time.monotonic() + DRAWN_GRACE
+            while self._drawn and not self.closed and (patience := deadline - time.monotonic()) > 0:
+                self._wait(patience)
+                self._show()
+        finally:
+            self._over.release()
+
+    def _carry_some(self) -> bool:
+        """Carry what there is, or wait for more; return whether the last is in the log."""
+        ready = self._wait(None)
+        if ready.get(self._screen, 0) & (select.POLLHUP | select.POLLERR):
+            self._close()
+        self._show()
+        if ready.get(self._screen, 0) & select.POLLIN:
+            self.typed += read_some(self._screen) or b""
+        self._type()
+        # Who stops drawing for good leaves a rest, which is logged even if the screen cannot keep up.
+        if not ready.get(self._ours, 0) & (select.POLLIN | select.POLLHUP):
+            return False
+        drawn = read_some(self._ours)
+        if drawn is None:
+            return True
+        with contextlib.suppress(OSError):  # A full disk: the program goes on, and can be seen.
+            write_all(self._log, drawn)
+        self._drawn += b"" if self.closed else drawn
+        return False
+
+    def _wait(self, patience: float | None) -> dict[int, int]:
+        """Wait until something can be done: who has not taken what came before gets no more."""
+        poll = select.poll()
+        poll.register(
+            self._ours,
+            (select.POLLIN if len(self._drawn) < RELAY_BYTES else 0) | (select.POLLOUT if self.typed else 0),
+        )
+        if not self.closed:
+            poll.register(
+                self._screen,
+                (select.POLLIN if len(self.typed) < RELAY_BYTES else 0) | (select.POLLOUT if self._drawn else 0),
+            )
+        return dict(poll.poll(None if patience is None else patience * 1000))
+
+    def _show(self) -> None:
+        try:
+            self._drawn = self._drawn[os.write(self._screen, self._drawn) :] if self._drawn else b""
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._close()
+
+    def _type(self) -> None:
+        try:
+            self.typed = self.typed[os.write(self._ours, self.typed) :] if self.typed else b""
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.typed = b""
+
+    def _close(self) -> None:
+        """Note that the outer terminal is gone, and let the run end."""
+        self.closed, self._drawn = True, b""
+        os.kill(os.getpid(), signal.SIGHUP)
+
+
+def make_raw(terminal: int) -> None:
+    """Let a terminal hand on every byte as it is."""
+    attributes = termios.tcgetattr(terminal)
+    attributes[:4] = 0, 0, attributes[2] & ~termios.PARENB | termios.CS8, 0
+    attributes[6][termios.VMIN], attributes[6][termios.VTIME] = 1, 0
+    termios.tcsetattr(terminal, termios.TCSANOW, attributes)
+
+
+def read_some(terminal: int) -> bytes | None:
+    """Return what can be read now, None if nothing ever will be."""
+    try:
+        return os.read(terminal, RELAY_BYTES) or None
+    except BlockingIOError:
+        return b""
+    except OSError:
+        return None
 
 
 def stand_still() -> None:
@@ -416,4 +602,4 @@ def remove(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,0 +1,496 @@
+"""Runs in terminals that a person can see and use: panes of a tmux server of our own."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import socket
+import stat
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from covey.core.launches import Activity, Launch, Observation, Screen
+from covey.errors import Invalid, Refused, TooLarge, ToolFailed, Unavailable
+from covey.runners.control import Answer, Connection, Control
+from covey.runners.process import START_PATIENCE, TYPED_BYTES, ProcessRunner, wrapper_command, wrapper_environment
+
+COLUMNS, ROWS = 200, 50
+TERM = "screen-256color"
+"""What a program finds in TERM; nearly every system knows it."""
+OLDEST = (3, 0)
+TOOL_PATIENCE = 10.0
+RETRY_PAUSE = 0.02
+HISTORY_LINES = 5_000
+
+SETTINGS = (
+    ("-gq", "history-limit", str(HISTORY_LINES)),
+    ("-gq", "default-terminal", TERM),
+    ("-gq", "default-shell", "/bin/sh"),
+    ("-gq", "update-environment", ""),
+    ("-gq", "remain-on-exit", "off"),
+    ("-gq", "detach-on-destroy", "on"),
+    ("-gq", "status-left-length", "60"),
+    ("-gq", "status-left", " #{session_name} "),
+    ("-gq", "status-right", " C-b d leaves, and it goes on "),
+    ("-gq", "window-status-format", ""),
+    ("-gq", "window-status-current-format", ""),
+    ("-sq", "escape-time", "10"),
+    ("-sq", "exit-empty", "on"),
+)
+"""How our server is set, whatever the user's own configuration says."""
+
+HUB = "+covey"
+"""How the sessions of our own connections are called; no run is called so."""
+LOOK = "\t".join(
+    f"#{{{name}}}"
+    for name in (
+        "session_name",
+        "pane_id",
+        "window_activity",
+        "history_size",
+        "pane_width",
+        "pane_height",
+        "cursor_x",
+        "cursor_y",
+        "pane_title",
+    )
+)
+KEY = re.compile(
+    r"(?:[CMS]-){0,3}(?:[A-Za-z0-9/?.,:+=_@-]|Enter|Escape|Tab|BTab|Space|BSpace|Up|Down|Left|Right|Home|End"
+    r"|PageUp|PageDown|PPage|NPage|IC|DC|F[1-9]|F1[0-2])"
+)
+UNTYPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What must not be typed: a text could end the paste with it, and go on as keys."""
+
+
+@dataclass(frozen=True)
+class Pane:
+    """A run's pane, as the server describes it."""
+
+    id: str
+    activity: int
+    """The second in which something last came out of it."""
+    place: tuple[str, ...]
+    """What else can tell that its screen changed."""
+    height: int
+    column: int
+    row: int
+    title: str
+
+
+class TmuxRunner:
+    """Runs with and without a terminal in a folder; whoever opens the same folder later finds them all again."""
+
+    def __init__(
+        self,
+        folder: Path,
+        socket: Path | None = None,
+        *,
+        columns: int = COLUMNS,
+        rows: int = ROWS,
+        program: str = "tmux",
+    ) -> None:
+        self._processes = ProcessRunner(folder)
+        self._folder = os.path.realpath(folder)
+        self._socket = str(socket or socket_of(folder))
+        self._program = program
+        self._size = columns, rows
+        self._control = Control(self._connect)
+        self._screens: dict[str, tuple[Pane, int, Screen]] = {}
+        self._looking = threading.Lock()
+        self._version: tuple[int, int] | None = None
+
+    # What every runner does
+
+    def start(self, run_id: str, launch: Launch) -> None:
+        """Start a run, in a pane of its own if it wants a terminal; one that was started already is left alone."""
+        if not launch.terminal:
+            self._processes.start(run_id, launch)
+            return
+        env = {name: value for name, value in launch.env.items() if name not in ("TMUX", "TMUX_PANE", "TMUX_TMPDIR")}
+        adapted = replace(launch, env=env | {"TERM": TERM})
+        self._processes.begin(run_id, adapted, lambda run, letter: self._call_wrapper(run, letter, launch.cwd))
+
+    def look(self, run_id: str) -> Observation:
+        """Return what can be seen of a run now; one whose terminal was taken away has ended, and nobody knows how."""
+        return self._processes.look(run_id)
+
+    def output(self, run_id: str, since: int) -> tuple[bytes, int]:
+        """Return a part of its output from an offset on, in a terminal all that it drew, and where the next begins."""
+        return self._processes.output(run_id, since)
+
+    def errors(self, run_id: str) -> bytes:
+        """Return the end of what it said on standard error, if that is kept apart."""
+        return self._processes.errors(run_id)
+
+    def activity(self, run_id: str, *, memory: bool = False) -> Activity | None:
+        """Return what the processes of a run do, None if it is not alive; their memory is only taken if asked for."""
+        return self._processes.activity(run_id, memory=memory)
+
+    def type(self, run_id: str, text: str) -> None:
+        """Let a line arrive at the run's input: pasted and entered where it has a terminal, whatever that shows."""
+        if not self._has_terminal(run_id):
+            self._processes.type(run_id, text)
+            return
+        self.paste(run_id, text)
+        self.press(run_id, "Enter")
+
+    def finish(self, run_id: str) -> None:
+        """Let the run's input end; in a terminal by the key for it, which a program may take for something else."""
+        if not self._has_terminal(run_id):
+            self._processes.finish(run_id)
+            return
+        with contextlib.suppress(Refused):
+            self.press(run_id, "C-d")
+
+    def stop(self, run_id: str) -> None:
+        """End a run with all that it started; one that never started never will."""
+        self._processes.stop(run_id)
+
+    def hold(self, run_id: str, *, on: bool) -> None:
+        """Let a run and all that it started stand still, or go on; already so, or gone, is fine."""
+        self._processes.hold(run_id, on=on)
+
+    def forget(self, run_id: str) -> None:
+        """Remove what is only needed while a run lives, and keep its output; one that lives is not forgotten."""
+        had_terminal = self._has_terminal(run_id)
+        self._processes.forget(run_id)
+        if had_terminal and self._server_lives():
+            self._tmux("kill-session", "-t", f"={_session(run_id)}")  # A person may have opened windows beside it.
+
+    # What only a terminal has
+
+    def screen(self, run_id: str) -> Screen | None:
+        """Return what the terminal of a run shows now, None if it has none or is gone."""
+        return self.screens().get(run_id) if self.look(run_id).alive else None
+
+    def screens(self) -> dict[str, Screen]:
+        """Return what all terminals show now; only those that changed since the last look are read."""
+        with self._looking:
+            if not self._server_lives():
+                self._screens.clear()
+                return {}
+            panes = self._panes()
+            now = int(time.time())  # Taken before: what comes out from here on is seen by the next look.
+            changed = [run for run, pane in panes.items() if self._may_differ(run, pane)]
+            for run, screen in self._capture({run: panes[run] for run in changed}).items():
+                self._screens[run] = panes[run], now, screen
+            for run in self._screens.keys() - panes.keys():
+                del self._screens[run]
+            return {run: screen for run, (_, _, screen) in self._screens.items()}
+
+    def paste(self, run_id: str, text: str) -> None:
+        """Let a text arrive at a run's terminal as one paste, without what could act as a key; Enter is not pressed."""
+        pane = self._listening(run_id)
+        data = UNTYPED.sub("", text.replace("\r\n", "\n")).encode(errors="surrogateescape")
+        if len(data) > TYPED_BYTES:
+            raise TooLarge(f"At most {TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
+        if not data:
+            return
+        name = f"covey-{secrets.token_hex(8)}"
+        words = ["load-buffer", "-b", name, "-", ";", "paste-buffer", "-p", "-r", "-d", "-b", name, "-t", pane]
+        ended = self._tmux(*words, given=data)
+        if ended.returncode:
+            self._tmux("delete-buffer", "-b", name)
+            raise self._refusal(run_id, ended)
+
+    def press(self, run_id: str, key: str) -> None:
+        """Press one key in a run's terminal, by its name: Enter, Escape, C-c, Up, y."""
+        if not KEY.fullmatch(key):
+            raise Invalid(f"{key!r} is no key.", hint="Enter, Escape, Tab, Up, C-c, F1, or one letter.")
+        pane = self._listening(run_id)
+        (mode,) = self._control.ask(f"display-message -p -t {pane} '#{{pane_in_mode}}'")
+        if mode.good and mode.lines[:1] == ["1"]:  # A person scrolls back: the key would go there.
+            self._control.ask(f"send-keys -t {pane} -X cancel")
+        (pressed,) = self._control.ask(f"send-keys -t {pane} '{key}'", again=False)
+        if not pressed.good:
+            raise _no_terminal(run_id)
+
+    def resize(self, run_id: str, columns: int, rows: int) -> None:
+        """Make the terminal of a run larger or smaller; nothing else ever does."""
+        if not (20 <= columns <= 1000 and 5 <= rows <= 1000):
+            raise Invalid("A terminal has 20 to 1000 columns and 5 to 1000 rows.", hint="80x24, for example.")
+        (resized,) = self._control.ask(f"resize-window -t {self._pane(run_id)} -x {columns} -y {rows}")
+        if not resized.good:
+            raise _no_terminal(run_id)
+
+    def attach_command(self, run_id: str, *, read_only: bool = False) -> list[str]:
+        """Return the command that shows a run in a person's terminal, from inside of another tmux too."""
+        self._pane(run_id)
+        words = ["env", "-u", "TMUX", *self._command(), "attach-session", "-t", f"={_session(run_id)}"]
+        return [*words, "-r"] if read_only else words
+
+    def close(self) -> None:
+        """Let go of the server; it lives on as long as a run is in it."""
+        self._control.close()
+
+    # Starting
+
+    def _call_wrapper(self, run: str, letter: bytes, cwd: str) -> str:
+        """Start a wrapper in a new pane, hand it a letter at a door that only we know, and return its answer."""
+        self._check()
+        _make_private(os.path.dirname(self._socket))
+        door = f"{os.path.dirname(self._socket)}/{secrets.token_hex(8)}.door"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+            listening.bind(door)
+            try:
+                listening.listen(1)
+                problem = self._open_pane(run, wrapper_command(run, door), cwd)
+                return problem or self._hand_over(run, listening, letter)
+            finally:
+                os.unlink(door)
+
+    def _open_pane(self, run: str, command: list[str], cwd: str) -> str:
+        """Make a session that runs a command, and return why that failed; nothing, if it did not."""
+        name, (columns, rows) = _session(os.path.basename(run)), map(str, self._size)
+        words = [word for setting in SETTINGS for word in ("set-option", *setting, ";")]
+        words += ["new-session", "-d", "-s", name, "-x", columns, "-y", rows]
+        words += ["-c", _literal(cwd.replace("#", "##")), "--", *map(_literal, command), ";"]
+        words += ["resize-window", "-t", f"={name}:", "-x", columns, "-y", rows]  # From now on, only we resize it.
+        deadline = time.monotonic() + START_PATIENCE
+        while True:
+            ended = self._tmux(*words)
+            if ended.returncode == 0 or os.path.lexists(f"{run}/started"):
+                return ""
+            if time.monotonic() > deadline:
+                return f"failed {ended.stderr.decode(errors='replace').strip() or 'tmux failed'}"
+            time.sleep(RETRY_PAUSE)  # Somebody else is starting it, or the server was just about to end.
+
+    def _hand_over(self, run: str, listening: socket.socket, letter: bytes) -> str:
+        talk = self._visitor(run, listening)
+        if talk is None:
+            return ""
+        with talk:
+            talk.settimeout(START_PATIENCE)
+            talk.sendall(letter)
+            talk.shutdown(socket.SHUT_WR)
+            said = b""
+            while part := talk.recv(4096):
+                said += part
+            return said.decode(errors="replace")
+
+    def _visitor(self, run: str, listening: socket.socket) -> socket.socket | None:
+        """Wait for the wrapper at the door, as long as it can still come."""
+        deadline = time.monotonic() + START_PATIENCE
+        listening.settimeout(0.5)
+        while time.monotonic() < deadline:
+            with contextlib.suppress(TimeoutError):
+                return listening.accept()[0]
+            if self._tmux("has-session", "-t", f"={_session(os.path.basename(run))}").returncode:
+                break
+        return None
+
+    def _check(self) -> None:
+        """Refuse if there is no tmux, or one that is too old."""
+        if self._version is None:
+            self._version = version_of(self._program)
+
+    # Asking
+
+    def _command(self) -> list[str]:
+        return [self._program, "-u", "-S", self._socket, "-f", "/dev/null"]
+
+    def _connect(self) -> Connection:
+        """Return a connection with a session of its own, which ends with this process, so that it keeps no server."""
+        # Not by destroy-unattached: tmux 3.3 can crash when the client of such a session was killed before.
+        name = f"{HUB}-{os.getpid()}-{secrets.token_hex(4)}"
+        path = f"{os.path.dirname(self._socket)}/{secrets.token_hex(8)}.life"
+        os.mkfifo(path, 0o600)
+        lifeline = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        try:
+            waits = ["/bin/sh", "-c", 'exec <"$0"; rm -f "$0"; read end', path]
+            made = self._tmux("new-session", "-d", "-s", name, "-x", "80", "-y", "24", "--", *waits)
+            if made.returncode:
+                raise ConnectionError(made.stderr.decode(errors="replace").strip())
+            return Connection([*self._command(), "-C", "attach-session", "-t", f"={name}"], _environment(), lifeline)
+        except (OSError, Unavailable):
+            os.close(lifeline)
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            raise
+
+    def _tmux(self, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """Run tmux once, and return how that ended."""
+        try:
+            return subprocess.run(
+                [*self._command(), *words],
+                input=given,
+                capture_output=True,
+                check=False,
+                timeout=TOOL_PATIENCE,
+                cwd="/",
+                env=_environment(),
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable("tmux does not answer.", hint="Its server may hang; try it again.") from None
+        except OSError as error:
+            raise _missing(self._program, error) from None
+
+    def _server_lives(self) -> bool:
+        """Say whether there is a server, without starting one."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
+            asked.settimeout(TOOL_PATIENCE)
+            try:
+                asked.connect(self._socket)
+            except OSError:
+                return False
+        return True
+
+    def _has_terminal(self, run_id: str) -> bool:
+        return os.access(f"{self._processes.folder_of(run_id)}/terminal", os.F_OK)
+
+    def _pane(self, run_id: str) -> str:
+        """Return the pane of a run that lives in one."""
+        return self._terminal(run_id)[0]
+
+    def _listening(self, run_id: str) -> str:
+        """Return the pane of a run whose program reads what is typed there."""
+        pane, listens = self._terminal(run_id)
+        if listens != "1":
+            raise Refused(f"Run {run_id} takes no input.", hint="Its input was given when it was started.")
+        return pane
+
+    def _terminal(self, run_id: str) -> tuple[str, str]:
+        run = self._processes.folder_of(run_id)
+        try:
+            pane, listens = Path(run, "terminal").read_text().split()
+        except (FileNotFoundError, ValueError):
+            raise _no_terminal(run_id) from None
+        if not self._processes.look(run_id).alive or not self._server_lives():
+            raise _no_terminal(run_id)
+        return pane, listens
+
+    def _refusal(self, run_id: str, ended: subprocess.CompletedProcess[bytes]) -> Exception:
+        if not self._processes.look(run_id).alive:
+            return _no_terminal(run_id)
+        return ToolFailed(
+            f"tmux failed: {ended.stderr.decode(errors='replace').strip()}.", hint="Look at the run, and try again."
+        )
+
+    # Looking
+
+    def _panes(self) -> dict[str, Pane]:
+        """Return the panes of all runs: of each session the first, since others are a person's."""
+        (told,) = self._control.ask(f"list-panes -a -F '{LOOK}'")
+        found: dict[str, Pane] = {}
+        for line in told.lines:
+            session, pane, activity, *place, column, row, title = line.split("\t", 8)
+            run = _run_of(session)
+            if not self._is_drawing(run) or (run in found and int(found[run].id[1:]) < int(pane[1:])):
+                continue
+            found[run] = Pane(
+                pane, int(activity), (*place, column, row, title), int(place[2]), int(column), int(row), title
+            )
+        return found
+
+    def _is_drawing(self, run: str) -> bool:
+        """Say whether a session is a run of ours that has not ended, and not a connection's or a person's own."""
+        folder = f"{self._folder}/{run}"
+        return os.access(f"{folder}/terminal", os.F_OK) and not os.access(f"{folder}/rc", os.F_OK)
+
+    def _may_differ(self, run: str, pane: Pane) -> bool:
+        """Say whether a pane may show something else than when it was read: in the same second, nobody knows."""
+        if run not in self._screens:
+            return True
+        before, read_at, _ = self._screens[run]
+        return pane != before or pane.activity >= read_at
+
+    def _capture(self, panes: dict[str, Pane]) -> dict[str, Screen]:
+        """Read some screens, all at once."""
+        if not panes:
+            return {}
+        answers = self._control.ask(*(f"capture-pane -p -t {pane.id}" for pane in panes.values()))
+        found = {}
+        for (run, pane), answer in zip(panes.items(), answers, strict=True):
+            lines = self._lines(pane, answer)
+            if lines is not None:
+                found[run] = Screen(tuple(lines), pane.column, pane.row, pane.title)
+        return found
+
+    def _lines(self, pane: Pane, answer: Answer) -> list[str] | None:
+        """Return what a pane shows; an answer of another length is asked for again in a way that no text can spoil."""
+        if answer.good and len(answer.lines) == pane.height:
+            return answer.lines
+        ended = self._tmux("capture-pane", "-p", "-t", pane.id)
+        return None if ended.returncode else ended.stdout.decode(errors="replace").split("\n")[:-1]
+
+
+# The socket
+
+
+def socket_of(folder: Path) -> Path:
+    """Return where the server for a folder listens: always the same place, and short, as a socket's name must be."""
+    name = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16]
+    return Path(f"/tmp/covey-{os.getuid()}/{name}.sock")
+
+
+def _make_private(folder: str) -> None:
+    """Make a folder that is ours alone; refuse one that another user may have made."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    about = os.lstat(folder)
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
+        raise Unavailable(f"{folder} belongs to somebody else.", hint="Remove it, or ask who made it.")
+    if about.st_mode & 0o077:
+        os.chmod(folder, 0o700)
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of the server: what a person needs who opens a window in it, and no secrets."""
+    names = ("PATH", "HOME", "USER", "LOGNAME", "LANG")
+    return {name: os.environ[name] for name in names if name in os.environ} | wrapper_environment()
+
+
+# Names
+
+
+def _session(run_id: str) -> str:
+    return run_id.replace(".", "~")  # tmux has another use for dots.
+
+
+def _literal(word: str) -> str:
+    """Return a word as tmux takes it for one: at its end, a semicolon would begin the next command."""
+    return f"{word[:-1]}\\;" if word.endswith(";") else word
+
+
+def _run_of(session: str) -> str:
+    return session.replace("~", ".")
+
+
+# The program
+
+
+def version_of(program: str) -> tuple[int, int]:
+    """Return the version of tmux; refuse if there is none, or one that is too old."""
+    try:
+        told = subprocess.run([program, "-V"], capture_output=True, check=False, timeout=TOOL_PATIENCE, text=True)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _missing(program, error) from None
+    found = re.search(r"(\d+)\.(\d+)", told.stdout)
+    version = (int(found[1]), int(found[2])) if found else (999, 0)  # Built from its sources: "tmux master".
+    if version < OLDEST:
+        raise Unavailable(
+            f"{told.stdout.strip()} is too old.", hint=f"Install tmux {OLDEST[0]}.{OLDEST[1]} or a later one."
+        )
+    return version
+
+
+def _missing(program: str, error: Exception) -> Unavailable:
+    if shutil.which(program) is None:
+        return Unavailable(
+            "tmux is not installed.", hint="Install the package tmux, or let sessions run as plain processes."
+        )
+    return Unavailable(f"tmux could not be called: {error}.", hint="Look at the limits of the machine, and try again.")
+
+
+def _no_terminal(run_id: str) -> Refused:
+    return Refused(
+        f"Run {run_id} has no terminal now.", hint="Only a run that lives in tmux has one; look whether it does."
+    )
