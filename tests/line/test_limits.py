@@ -12,6 +12,8 @@ from tests.serving import wait_until
 ONCE = "[board]\ntries = 1\n"
 SOON = 0.02
 """Minutes."""
+QUICK = "[watch]\nbackoff = 0.05\n"
+"""Who failed tries again at once."""
 
 
 def test_a_gate_that_hangs_is_killed_with_all_that_it_started_and_rejects(made: Callable[..., Line]) -> None:
@@ -67,7 +69,7 @@ def test_what_an_agent_leaves_running_ends_with_it(made: Callable[..., Line]) ->
     ],
 )
 def test_what_is_not_done_is_not_handed_in(made: Callable[..., Line], body: str, story: str) -> None:
-    line = made(SCRIPTED, ONCE, GOOD)
+    line = made(SCRIPTED, ONCE, GOOD, QUICK)
     said = line.ends(1, "run", line.tasks({"title": "One", "body": body}))
     assert story in said
     (tried,) = line.json("task", "show", line.board()["One"]["id"])["tries"]
@@ -111,7 +113,7 @@ def test_a_typo_in_the_settings_is_refused_with_its_line(made: Callable[..., Lin
 def test_an_agent_that_vanishes_while_covey_works_is_told_of_and_tried_again(made: Callable[..., Line]) -> None:
     line = made()
     program = line.folder / "agent"
-    line.settings(f'[agents.mine]\ncommand = ["{program}", "{{task}}"]\n', GOOD)
+    line.settings(f'[agents.mine]\ncommand = ["{program}", "{{task}}"]\n', GOOD, QUICK)
     line.up()
     line.ok("task", "add", "One")
     line.ok("session", "new", "ada", "--agent", "mine")
