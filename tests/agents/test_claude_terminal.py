@@ -132,6 +132,15 @@ def test_an_open_dialog_is_read_for_a_person(width: str) -> None:
     assert terminal.asked(seen(f"idle-{width}")) == ""
 
 
+def test_a_dialog_that_ends_high_up_beside_a_panel_is_seen() -> None:
+    screen = seen("bash-200")
+    lines, edge = list(screen.lines), screen.lines[0].index("│")
+    lower = [" " * edge + "│"] * 16
+    raised = replace(screen, lines=(*lines[len(lower) : -1], *lower, lines[-1]))
+    assert terminal.see(raised) is Sight.ASKS
+    assert terminal.asked(raised) == terminal.asked(screen)
+
+
 @given(
     lines=st.lists(st.text(max_size=30) | st.sampled_from(["─" * 80, "❯ ", " ❯ 1. Yes", "Esc to cancel", "│ x"])),
     column=st.integers(-1, 300),
@@ -299,12 +308,13 @@ class Tmux:
 
         def is_gone() -> bool:
             nonlocal pressed
-            if question not in terminal.asked(self.look()):
-                return True
-            if time.monotonic() > pressed + 1:
+            screen = self.look()
+            asked = terminal.asked(screen)
+            if question in asked and time.monotonic() > pressed + 1:
                 self.run("send-keys", "Enter")
                 pressed = time.monotonic()
-            return False
+            is_drawn = asked or terminal.see(screen) in (Sight.BUSY, Sight.READY)
+            return bool(is_drawn) and question not in asked and pressed > 0
 
         wait_until(is_gone, f"the end of: {question}")
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from covey.agents import registry
 from covey.agents.agent import Agent, Assignment
 from covey.core import signals
+from covey.core.permits import Level
 from covey.core.signals import Asks, Result, Signal, Works
 from tests.agents.works import PATIENCE, Place
 
@@ -62,7 +63,12 @@ CASES = {
     "python": Case(registry.find("python", COMMANDS), PYTHON),
 }
 
-every_agent = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+AGENTS = {name: case.agent for name, case in CASES.items()} | {
+    name: registry.find(name, {}) for name in registry.names({})
+}
+
+every_agent = pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS.keys())
+every_agent_that_is_told_what_to_do = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 words = st.text(max_size=40) | st.sampled_from(
     ["", "{prompt}", "-x", "a\0b", "é" * 20, "{task}{run}", "$HOME", "\ud800"]
 )
@@ -78,6 +84,14 @@ assignments = st.builds(
     body_file=words,
     env=st.dictionaries(words, words, max_size=3),
     conversation=st.none() | words,
+    folder=words,
+    git=words,
+    program=words,
+    arguments=st.lists(words, max_size=2).map(tuple),
+    model=words,
+    permissions=st.sampled_from(Level),
+    commands=st.lists(words, max_size=3).map(tuple),
+    allowance=st.none() | st.floats(0, 1e6),
 )
 kinds = st.sampled_from(["ask", "result", "working", "failed", "conversation", "else", 1, None])
 anything = st.recursive(st.none() | st.integers() | words, lambda inner: st.lists(inner, max_size=3))
@@ -91,36 +105,38 @@ lines = st.text() | objects.map(json.dumps) | st.sampled_from([
 
 @every_agent
 @given(work=assignments)
-def test_a_launch_is_made_of_any_assignment_and_of_nothing_else(case: Case, work: Assignment) -> None:
-    launch = case.agent.launch(work)
-    assert launch == case.agent.launch(work)
-    assert launch.argv
-    assert all(type(word) is str and "\0" not in word for word in launch.argv)
-    assert all(len(word.encode("utf-8", "surrogatepass")) < 128 * 1024 for word in launch.argv)
-    assert launch.cwd == work.worktree
-    assert work.env.items() <= launch.env.items()
+def test_a_launch_is_made_of_any_assignment_and_of_nothing_else(agent: Agent, work: Assignment) -> None:
+    for way in (agent, agent.terminal) if agent.terminal else (agent,):
+        launch = way.launch(work)
+        assert launch == way.launch(work)
+        assert launch.argv
+        assert all(type(word) is str and "\0" not in word for word in launch.argv)
+        assert all(len(word.encode("utf-8", "surrogatepass")) < 128 * 1024 for word in launch.argv)
+        assert launch.cwd == work.worktree
+        assert work.env.items() <= launch.env.items()
+        assert launch.terminal == (way is agent.terminal)
 
 
 @every_agent
 @given(line=lines)
-def test_any_line_is_read(case: Case, line: str) -> None:
-    told = case.agent.read(line)
-    assert told == case.agent.read(line)
+def test_any_line_is_read(agent: Agent, line: str) -> None:
+    told = agent.read(line)
+    assert told == agent.read(line)
     assert all(isinstance(signal, signals.Signal) for signal in told)
     for signal in told:
-        for text in vars(signal).values():
+        for text in (value for value in vars(signal).values() if isinstance(value, str)):
             assert text.strip()
             assert text.encode()
             assert "\0" not in text and "\x1b" not in text
     assert sum(len(signal.text) for signal in told if isinstance(signal, signals.Said)) <= 4000
 
 
-@every_agent
+@every_agent_that_is_told_what_to_do
 def test_its_program_can_be_run(case: Case, place: Place) -> None:
     assert registry.executable(case.agent.launch(place.work(case.body))) is None
 
 
-@every_agent
+@every_agent_that_is_told_what_to_do
 def test_it_asks_hears_the_answer_and_commits(case: Case, place: Place) -> None:
     launch = case.agent.launch(place.work(case.body))
     assert launch.typed

@@ -32,34 +32,22 @@ TERMINAL = ClaudeTerminal()
 USED_UP = "usage_limit_reached"
 """What it calls an error that lasts until a time that it names."""
 
+VARIABLES = (
+    *("ANTHROPIC_*", "AWS_*", "AZURE_*", "GOOGLE_*", "GCLOUD_*", "CLOUDSDK_*", "CLOUD_ML_REGION", "VERTEX_*"),
+    *("CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_*", "CLAUDE_CODE_USE_*", "CLAUDE_CODE_SKIP_*", "CLAUDE_CODE_CLIENT_*"),
+    *("CLAUDE_CODE_API_*", "CLAUDE_CODE_MAX_*", "CLAUDE_CODE_DISABLE_*", "CLAUDE_CODE_EFFORT_LEVEL"),
+    *("CLAUDE_CODE_SUBAGENT_MODEL", "CLAUDE_CODE_ENABLE_*", "API_TIMEOUT_MS", "MAX_THINKING_TOKENS"),
+    *("BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_*", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "MAX_MCP_OUTPUT_TOKENS"),
+    *("DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_PROMPT_CACHING*", "NODE_EXTRA_CA_CERTS"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+)
+"""By name, since whoever starts covey from inside of Claude Code has more of them, which tell of that session."""
+
 TRAITS = Traits(
     speaks=True,
     resumes=True,
     priced=True,
-    env=(
-        "ANTHROPIC_*",
-        "CLAUDE_*",
-        "AWS_*",
-        "GOOGLE_*",
-        "GCLOUD_*",
-        "CLOUDSDK_*",
-        "CLOUD_ML_REGION",
-        "VERTEX_*",
-        "AZURE_*",
-        "API_TIMEOUT_MS",
-        "BASH_*",
-        "DISABLE_*",
-        "MAX_THINKING_TOKENS",
-        "MAX_MCP_OUTPUT_TOKENS",
-        "MCP_*",
-        "NODE_EXTRA_CA_CERTS",
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "NO_PROXY",
-        "http_proxy",
-        "https_proxy",
-        "no_proxy",
-    ),
+    env=VARIABLES,
     gap=0.3,
     memory=220 * 1024 * 1024,
 )

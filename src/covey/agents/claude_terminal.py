@@ -6,6 +6,7 @@ import glob
 import json
 import re
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -31,6 +32,8 @@ _SPINNER = re.compile(r"[·✢✳✶✻✽✺*] \S.*(?:…|Retrying in )")
 _BUSY_TITLE = re.compile(r"[◐◑◒◓\u2801-\u28ff]")
 _IDLE_TITLE = "✳"
 _PROMPT = re.compile(r"[❯>!]")
+_NARROW = 40
+"""Columns that a screen has left of a panel, at least."""
 _MARGIN = 2
 """Columns before what is written at the prompt."""
 _RESETS = re.compile(r"resets (?:([A-Z][a-z]{2}) (\d{1,2}), )?(\d{1,2})(?::(\d\d))?(am|pm) \(([\w/+-]+)\)")
@@ -55,7 +58,7 @@ class ClaudeTerminal:
 
     def see(self, screen: Screen) -> Sight:
         """Return what its screen says of it: a prompt between two lines, or a dialog in its place."""
-        shown = [line for line in screen.lines if line.strip()]
+        shown = [line for line in _without_panel(screen.lines) if line.strip()]
         prompt = _prompt(screen)
         if prompt is not None:
             if _is_busy(screen, *prompt):
@@ -80,11 +83,12 @@ class ClaudeTerminal:
         """Return the dialog that is open, with what can be chosen in it; nothing if there is none."""
         if self.see(screen) is not Sight.ASKS:
             return ""
-        end = max(number for number, line in enumerate(screen.lines) if _FOOT.search(line))
-        rules = [number for number, line in enumerate(screen.lines[:end]) if line.startswith("─" * 20)]
-        options = [number for number, line in enumerate(screen.lines[:end]) if _OPTION.match(line)]
+        lines = _without_panel(screen.lines)
+        end = max(number for number, line in enumerate(lines) if _FOOT.search(line))
+        rules = [number for number, line in enumerate(lines[:end]) if line.startswith("─" * 20)]
+        options = [number for number, line in enumerate(lines[:end]) if _OPTION.match(line)]
         before = [number for number in rules if not options or number < options[-1]]
-        dialog = _without_panel(screen.lines[(before[-1] + 1 if before else 0) : end])
+        dialog = lines[(before[-1] + 1 if before else 0) : end]
         return streams.brief("\n".join(line.strip() for line in dialog if not _DOTS.match(line)))
 
     def journal(self, work: Assignment) -> str | None:
@@ -143,10 +147,10 @@ def _is_busy(screen: Screen, above: int, below: int) -> bool:
 
 
 def _without_panel(lines: tuple[str, ...]) -> list[str]:
-    """Return lines without the panel that a wide screen may have at its right."""
-    edges = {line.find("│") for line in lines}
-    edge = edges.pop() if len(edges) == 1 else -1
-    return [line[:edge] if edge > 0 else line for line in lines]
+    """Return lines without the panel that a wide screen may have at its right: most lines have its edge."""
+    edges = Counter(line.find("│", _NARROW) for line in lines)
+    edge, count = max(edges.items(), key=lambda each: (each[0] > 0, each[1]), default=(-1, 0))
+    return [line[:edge] for line in lines] if edge > 0 and count * 2 > len(lines) else list(lines)
 
 
 # Its journal
