@@ -22,7 +22,7 @@ from covey.core.runs import Run
 from covey.core.signals import Said, Signal
 from covey.core.texts import redact
 from covey.errors import Refused, Unavailable
-from covey.loops.transcripts import clear_outputs, keep_transcript
+from covey.loops.transcripts import clear_outputs, keep_transcript, transcript_of
 from covey.store import rows
 from tests.app.world import World
 from tests.serving import wait_until
@@ -258,7 +258,7 @@ def test_the_kept_transcript_is_read_when_the_output_is_gone(world: World, tmp_p
     told = world.ask("session.logs", name="ada")["text"]
     agent = registry.find("claude", {})
     folder = tmp_path / "runs" / run.id
-    keep_transcript(folder, transcripts.whole(lambda since: world.runner.output(run.id, since), agent.read))
+    keep_transcript(folder, transcript_of(world.runner, run, agent))
     world.app.house.runs = tmp_path / "runs"
     assert clear_outputs(tmp_path / "runs", keep_days=0, keep_megabytes=0, now=2e9) == 1
     kept = world.ask("session.logs", name="ada", run=run.id)
