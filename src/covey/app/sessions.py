@@ -116,6 +116,7 @@ def full(call: Call, session: sessions.Session, used: Used | None = None) -> Ses
         run=next((run.id for run in call.tx.open_runs(session.name)), None) if session.kind is Kind.RUN else None,
         seen=pulse.seen if pulse else None,
         last_action=None if last is None else event_row(last),
+        memory=call.house.weight(session.name),
         **shapes.spent(used),
     )
 

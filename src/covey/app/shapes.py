@@ -459,13 +459,14 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 class SessionFull(SessionRow, frozen=True, kw_only=True):
     """A session with the tasks that it holds, its run, when it was last heard of, and what it did last.
 
-    `cost`, `tokens` and `unpriced` are today's.
+    `memory` is what its run took when it was last weighed, in bytes, 0 if nobody has; `cost`, `tokens` and `unpriced` are today's.
     """
 
     tasks: list[str]
     run: str | None
     seen: float | None
     last_action: EventRow | None
+    memory: int
     cost: float
     tokens: int
     unpriced: int
@@ -734,6 +735,8 @@ class ProjectStatus(Struct, frozen=True, kw_only=True):
     merges: int
     questions: int
     paused: bool
+    memory: int
+    """Bytes that all runs took when they were last weighed."""
     today: SpentToday
 
 

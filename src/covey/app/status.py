@@ -15,17 +15,19 @@ from covey.core.sessions import OWNER
 def status(call: Call, asked: shapes.Nothing) -> shapes.ProjectStatus:
     """Show the project at a glance: counts, sessions, leases, mail, today's cost and the end of the log."""
     tx = call.tx
+    everyone = list_sessions(call, asked)
     return shapes.ProjectStatus(
         version=__version__,
         project=call.house.project,
         log=tx.head.log,
         seq=tx.head.seq,
         counts=tx.counts(),
-        sessions=list_sessions(call, asked),
+        sessions=everyone,
         leases=int(tx.db.rows("SELECT count(*) FROM leases WHERE state = 'live'")[0][0]),
         unread=len(letters(call, call.who.session or OWNER, unread=True, limit=1000)),
         merges=tx.count_open_merges(),
         questions=tx.count_open_questions(),
         paused=tx.fleet().paused,
+        memory=sum(session.memory for session in everyone),
         today=today(call),
     )

@@ -44,6 +44,9 @@ def status(args: Namespace, client: Client) -> None:
     print(f"  {'  '.join(counts) or 'no tasks yet'}")
     for line in cost.today(value["today"]):
         print(f"  {line}")
+    if value["memory"]:
+        runs = sum(bool(each["run"]) for each in value["sessions"])
+        print(f"  {one(runs, 'run')} in {value['memory'] / 1024**2:,.0f} MiB of memory")
     if value["questions"]:
         print(f"  {inbox.waiting(value['questions'])}")
     if value["paused"]:

@@ -33,7 +33,7 @@ from covey.store import rows
 
 SAMPLE_EVERY = 2.0
 """Seconds between two looks at what the processes of a run do."""
-WEIGH_EVERY = 20.0
+WEIGH_EVERY = 10.0
 COUNT_EVERY = 30.0
 """Seconds between two times that spending is written down while a run works."""
 JUDGE_EVERY = 0.5
@@ -58,6 +58,7 @@ class Watched:
     worked: float | None = None
     sampled: float = -1e9
     weighed: float = -1e9
+    memory: int = 0
     judged: float = -1e9
     counted: float = -1e9
     verdict: Verdict | None = None
@@ -285,7 +286,7 @@ class Attendant:
             watched.worked = at
         watched.activity = activity
         if weigh:
-            watched.weighed = at
+            watched.weighed, watched.memory = at, activity.memory
             self.starts.weighed(run.agent, activity.memory)
 
     async def _judge(

@@ -111,6 +111,7 @@ class Fleet:
         self.starts = Starts(self.desk.free_memory, self.desk.chance)
         self.attendant = Attendant(self.desk, self.starts)
         self.desk.app.house.why = self.why
+        self.desk.app.house.weight = self.weight
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Look again soon, if these changes can matter to a session that covey runs."""
@@ -140,6 +141,10 @@ class Fleet:
         watched = next((each for run, each in self._watched.items() if self._owners.get(run) == name), None)
         wait = self._waits.get(name)
         return (None if watched is None else watched.verdict), (None if wait is None else wait[0])
+
+    def weight(self, name: str) -> int:
+        """Return the bytes of memory that a session's run took when it was last weighed."""
+        return sum(each.memory for run, each in self._watched.items() if self._owners.get(run) == name)
 
     async def stop(self) -> None:
         """Wait for what is under way; the runs themselves go on."""
