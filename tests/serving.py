@@ -34,9 +34,9 @@ Gone = (OSError, http.client.HTTPException)
 """What a client meets when its daemon is killed."""
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
+def wait_until(condition: Callable[[], bool], what: str, *, patience: float = PATIENCE) -> None:
     """Wait for a condition, and fail when it never comes true."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"waited in vain: {what}")

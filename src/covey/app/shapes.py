@@ -459,7 +459,7 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 class SessionFull(SessionRow, frozen=True, kw_only=True):
     """A session with the tasks that it holds, its run, when it was last heard of, and what it did last.
 
-    `memory`: bytes that its run took when it was last weighed, 0 if it never was; `cost`, `tokens`, `unpriced`: today's.
+    `memory`: bytes that its run took when last weighed, 0 if it never was; `cost`, `tokens`, `unpriced`: today's.
     """
 
     tasks: list[str]

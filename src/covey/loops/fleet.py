@@ -37,6 +37,7 @@ from covey.loops.attending import Attendant, Watched
 from covey.loops.desk import Desk
 from covey.loops.hearing import finish
 from covey.loops.starts import Starts
+from covey.loops.transcripts import keep_transcript, transcript_of
 from covey.store import rows
 from covey.store.rows import Change
 
@@ -572,10 +573,16 @@ class Fleet:
             note_rescue(call, run.session, rescued, run.task)
 
     def _tidy(self, run: Run) -> None:
-        """Free the branch of a run that has ended, and remove what was only needed while it lived."""
+        """Keep what a run that has ended said, free its branch, and remove what was only needed while it lived."""
         if self.desk.worktrees.path(run.session).exists():
             self.desk.worktrees.release(run.session)
         self.desk.runner.forget(run.id)
+        folder = self.desk.project.state / "runs" / run.id
+        try:
+            if folder.is_dir():
+                keep_transcript(folder, transcript_of(self.desk.runner, run, self._agent(run.agent)))
+        except OSError as error:  # its output is still there
+            log.warning("the transcript of %s could not be kept: %s", run.id, error)
 
     async def _remove(self, session: Session) -> None:
         """Put a session's work in safety, then end it and all that is left of it."""

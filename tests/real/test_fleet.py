@@ -1,0 +1,118 @@
+"""Real agents on the same line: every task claimed once, edited, committed on its own branch, landed, and paid for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.line.lines import Line
+from tests.model.environment import CODEX_MODEL, World, scripted_world
+from tests.model.script import Price, Script, Shell, Step, Write, committing
+from tests.real.projects import add, begin, real_line
+from tests.serving import wait_until
+
+SLOW = 240
+"""Seconds in which many real agents must have come to an end on a busy machine."""
+TWO = Price(input=2.0, output=10.0)
+PRICED = f'[prices."{CODEX_MODEL}"]\ninput = 2.0\noutput = 10.0\n'
+
+
+def events(line: Line, kind: str) -> list[dict[str, Any]]:
+    """Return all events of a kind, the oldest first."""
+    found: list[dict[str, Any]] = line.json("log", "--kind", kind, "--limit", "1000")
+    return found
+
+
+def all_done(line: Line) -> bool:
+    """Say whether every task has landed; one that is blocked never will."""
+    board = line.board()
+    blocked = [task for task in board.values() if task["status"] in ("blocked", "dropped")]
+    assert not blocked, blocked
+    return all(task["status"] == "done" for task in board.values())
+
+
+def test_eight_sessions_of_claude_and_codex_land_sixteen_tasks_and_the_costs_add_up(tmp_path: Path) -> None:
+    with scripted_world(tmp_path, prices={**_claude_prices(), CODEX_MODEL: TWO}) as world:
+        line = real_line(tmp_path, world, PRICED)
+        line.ok("up")
+        for number in range(16):
+            mark = world.model.add(f"task-{number}", committing(f"file-{number}.txt", f"{number}\n", f"Add {number}"))
+            add(line, f"Task {number}", f"Write file-{number}.txt. {mark}")
+        for number in range(8):
+            begin(line, f"worker-{number}", "claude" if number % 2 else "codex")
+        wait_until(lambda: all_done(line), "all tasks done", patience=SLOW)
+        claims = Counter(event["subject"] for event in events(line, "task.claimed"))
+        assert len(claims) == 16 and set(claims.values()) == {1}
+        assert Counter(event["data"]["outcome"] for event in events(line, "run.ended")) == {"handed-in": 16}
+        assert {event["data"]["agent"] for event in events(line, "run.begun")} == {"claude", "codex"}
+        branches = {event["data"]["branch"] for event in events(line, "merge.queued")}
+        assert branches == {f"covey/{task}" for task in claims}
+        landed = line.git("ls-tree", "--name-only", "main").split()
+        assert {f"file-{number}.txt" for number in range(16)} <= set(landed)
+        costs = line.json("cost", "--by", "model")
+        for row in costs["rows"]:
+            charged = world.model.charged(model=row["key"])
+            assert row["cost"] == pytest.approx(charged.cost)
+            assert (row["input"], row["output"]) == (charged.usage.input, charged.usage.output)
+        assert costs["total"]["cost"] == pytest.approx(world.model.charged().cost)
+        assert costs["total"]["unpriced"] == 0
+        by_task = line.json("cost", "--by", "task")
+        assert len(by_task["rows"]) == 16
+        assert sum(row["cost"] for row in by_task["rows"]) == pytest.approx(costs["total"]["cost"])
+        line.ok("log", "verify")
+        line.end()
+
+
+def _claude_prices() -> dict[str, Price]:
+    from tests.model.server import PRICES
+
+    return dict(PRICES)
+
+
+@pytest.mark.parametrize("agent", ["gemini", "opencode", "aider"])
+def test_the_other_agents_land_a_task_each(agent: str, tmp_path: Path) -> None:
+    with scripted_world(tmp_path) as world:
+        line = real_line(tmp_path, world, agent=agent)
+        mark = world.model.add("hello", committing("hello.txt", "hello\n", "Add hello"))
+        said = line.ok("run", "-n", "1", line.tasks({"title": "Greet", "body": f"Write hello.txt. {mark}"}))
+        assert "1 landed" in said
+        assert line.git("show", "main:hello.txt") == "hello"
+        assert line.json("cost", "--by", "agent")["total"]["tokens"] > 0
+        line.end()
+
+
+def test_twenty_sessions_of_claude_at_once_all_finish_with_paced_starts_and_known_memory(tmp_path: Path) -> None:
+    with scripted_world(tmp_path) as world:
+        line = real_line(tmp_path, world)
+        line.ok("up")
+        steps = (
+            Step(do=(Write("{name}", "x\n"),), hold="together"),
+            Step(do=(Shell("git add -A && git commit -q -m 'Add it'"),)),
+            Step(text="Done."),
+        )
+        for number in range(20):
+            first = Step(do=(Write(f"file-{number}.txt", "x\n"),), hold="together")
+            mark = world.model.add(f"task-{number}", Script((first, *steps[1:])))
+            add(line, f"Task {number}", f"Write file-{number}.txt. {mark}")
+        for number in range(20):
+            begin(line, f"worker-{number}")
+        wait_until(lambda: len(_waiting(world)) == 20, "twenty requests at once", patience=SLOW)
+        wait_until(lambda: all(each["memory"] for each in line.sessions().values()), "the weight of each", patience=SLOW)
+        status = line.json("status")
+        assert 20 * 30 * 1024**2 < status["memory"] < 20 * 1024**3
+        assert f"20 runs in {status['memory'] // 1024**2:,}"[:6] in line.ok("status")
+        world.model.open("together")
+        wait_until(lambda: all_done(line), "all tasks done", patience=SLOW)
+        starts = [event["time"] for event in events(line, "run.begun")]
+        assert len(starts) == 20
+        gaps = [later - earlier for earlier, later in zip(starts, starts[1:], strict=False)]
+        assert min(gaps) > 0.1, "starts are staggered"
+        line.end()
+
+
+def _waiting(world: World) -> set[str]:
+    """Return the scripts whose first turn was asked for."""
+    return {request.script for request in world.model.requests if request.script.startswith("task-")}
