@@ -1,0 +1,129 @@
+"""aider: `aider --message-file`, one message for one task; it edits and commits by itself, and speaks in plain lines.
+
+What the levels come to, with aider 0.86:
+- ask: it answers and changes nothing.
+- edits and full: it edits files in the worktree and commits them, under the session's name and with git's hooks. It
+  runs no commands at any level, so neither the gate nor `covey`: what it hands in is what it believes.
+
+It has no word for a success, and ends with 0 even when it has given up: only its complaints and its commits count.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from dataclasses import dataclass
+
+from covey.agents import providers, streams
+from covey.agents.agent import Assignment, Terminal, Traits
+from covey.agents.troubles import trouble
+from covey.core.launches import Launch
+from covey.core.permits import Level
+from covey.core.questions import Reply
+from covey.core.signals import Asks, Failed, Limited, Signal, Spent, Trouble, Usage, Waits
+
+TRAITS = Traits(priced=True, env=("AIDER_*", *providers.KEYS), gap=1.0, memory=300 * 1024 * 1024)
+QUIET = (
+    "--yes-always", "--no-pretty", "--no-stream", "--no-fancy-input", "--no-check-update", "--no-analytics",
+    "--no-show-release-notes", "--no-show-model-warnings", "--no-gitignore", "--no-detect-urls", "--disable-playwright",
+    "--no-suggest-shell-commands",
+)  # fmt: skip
+"""It asks nobody, phones nowhere that it need not, and writes to no file that is not part of the work."""
+PLAIN_COMMITS = (
+    "--no-attribute-author", "--no-attribute-committer", "--no-attribute-co-authored-by", "--git-commit-verify",
+)  # fmt: skip
+"""Commits are the session's, and git's hooks hold for them."""
+
+_ERROR = re.compile(r"\Alitellm\.(\w+)")
+_AGAIN = re.compile(r"\ARetrying in [0-9.]{1,10} seconds")
+_COMMENT = "The API provider"
+"""How a comment on a failure begins, between it and the word that it tries again."""
+_TOKENS = re.compile(r"\ATokens: .* received\b")
+_COUNT = re.compile(r"([0-9][0-9.,]{0,15})([kM]?) (sent|received|cache write|cache hit)")
+_COST = re.compile(r"Cost: \$([0-9]{1,9}(?:\.[0-9]{1,12})?) message")
+_SIZES = {"": 1, "k": 1000, "M": 1_000_000}
+_KINDS = {
+    "AuthenticationError": Trouble.KEY,
+    "PermissionDeniedError": Trouble.KEY,
+    "RateLimitError": Trouble.LIMIT,
+    "ContextWindowExceededError": Trouble.CONTEXT,
+    "InternalServerError": Trouble.OVERLOAD,
+    "ServiceUnavailableError": Trouble.OVERLOAD,
+    "BadGatewayError": Trouble.OVERLOAD,
+    "APIConnectionError": Trouble.CONNECTION,
+    "Timeout": Trouble.CONNECTION,
+    "BudgetExceededError": Trouble.CREDIT,
+}
+_REPEATED = (Trouble.LIMIT, Trouble.OVERLOAD, Trouble.CONNECTION)
+
+
+@dataclass(frozen=True)
+class Aider:
+    """aider, with one message."""
+
+    name: str = "aider"
+    traits: Traits = TRAITS
+    terminal: Terminal | None = None
+
+    def launch(self, work: Assignment) -> Launch:
+        """Return `aider`, which reads the prompt from its file and keeps its histories in the run's folder."""
+        argv = [streams.word(work.program) or "aider", "--message-file", streams.word(work.prompt_file)]
+        argv += [*QUIET, *PLAIN_COMMITS]
+        argv += ["--chat-mode", "ask", "--dry-run", "--no-auto-commits"] if work.permissions is Level.ASK else []
+        argv += ["--model", streams.word(work.model)] if work.model else []
+        if os.path.isabs(work.folder):
+            for history in ("chat", "input"):
+                argv += [f"--{history}-history-file", os.path.join(streams.word(work.folder), f"aider.{history}")]
+        argv += [streams.word(word) for word in work.arguments]
+        # It folds its lines to the width of a terminal, of which it has none.
+        return Launch(argv=tuple(argv), cwd=work.worktree, env={"COLUMNS": "1000", **work.env})
+
+    def read(self, line: str) -> list[Signal]:
+        """Return what one line lets us know; most are what it says."""
+        words = streams.brief(line)
+        error = _ERROR.match(words)
+        if error is not None:
+            return _failed(error[1], words)
+        if _AGAIN.match(words):
+            return [Waits()]
+        if words.startswith(_COMMENT):
+            return []
+        if _TOKENS.match(words):
+            return [_spent(words)]
+        return [*streams.said(words)]
+
+    def say(self, text: str) -> str | None:
+        """Return nothing: it does not listen while it works."""
+        return None
+
+    def answer(self, asks: Asks, reply: Reply) -> str | None:
+        """Return nothing: it never asks."""
+        return None
+
+
+def _failed(kind: str, words: str) -> list[Signal]:
+    """Return a failure; if it tries again the next line says so, and takes it back."""
+    told = trouble(words)
+    found = told if told in (Trouble.CREDIT, Trouble.CONTEXT, Trouble.CORRUPT) else _KINDS.get(kind, told)
+    failed = Failed(words, found)
+    return [failed, Limited(found, words)] if found in _REPEATED else [failed]
+
+
+def _spent(words: str) -> Spent:
+    """Return what one message cost, rounded as it is shown; the line is its name, as it has no other."""
+    counts = {what: float(number.replace(",", "") or 0) * _SIZES[size] for number, size, what in _counts(words)}
+    read, written = int(counts.get("cache hit", 0)), int(counts.get("cache write", 0))
+    fresh = max(0, int(counts.get("sent", 0)) - read - written)
+    cost = _COST.search(words)
+    return Spent(
+        words, Usage(fresh, int(counts.get("received", 0)), read, written), cost=float(cost[1]) if cost else None
+    )
+
+
+def _counts(words: str) -> list[tuple[str, str, str]]:
+    """Return the numbers of a line that are numbers."""
+    return [found for found in _COUNT.findall(words) if re.fullmatch(r"[0-9,]+(?:\.[0-9]+)?", found[0])]
+
+
+agent = Aider()
+"""Joins by entry point, like anyone's."""

@@ -1,0 +1,91 @@
+"""aider: what its lines mean, how it is started, and the real one at work in a worktree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from covey.agents.aider import agent
+from covey.core.permits import Level
+from covey.core.signals import Failed, Limited, Result, Said, Signal, Spent, Trouble, Usage, Waits
+from tests.agents import recordings
+from tests.agents.linked import assignment, linked
+from tests.agents.recordings import ends, heard
+from tests.model.environment import AIDER_MODEL
+from tests.model.script import Script, Step, Write
+from tests.model.server import ModelServer
+
+
+def test_it_says_what_it_does_and_what_a_message_cost_but_never_that_all_is_well() -> None:
+    signals = heard(agent, "work")
+    assert Said("I add a roof.") in signals and Said("Applied edit to roof.txt") in signals
+    assert not any(isinstance(signal, Result | Failed) for signal in signals)
+    (spent,) = (signal for signal in signals if isinstance(signal, Spent))
+    assert (spent.usage, spent.cost) == (Usage(1000, 50), 0.003)
+
+
+@pytest.mark.parametrize(
+    ("line", "usage", "cost"),
+    [
+        ("Tokens: 1,234 sent, 50 received.", Usage(1234, 50), None),
+        ("Tokens: 12k sent, 2.5k cache write, 8.0k cache hit, 1.0k received. Cost: $0.12 message, $1.30 session.",
+         Usage(1500, 1000, 8000, 2500), 0.12),
+        ("Tokens: 1.2M sent, 3 received.", Usage(1_200_000, 3), None),
+    ],
+)  # fmt: skip
+def test_tokens_are_read_as_they_are_shown(line: str, usage: Usage, cost: float | None) -> None:
+    assert agent.read(line) == [Spent(line, usage, cost=cost)]
+
+
+@pytest.mark.parametrize(("name", "trouble"), [("key", Trouble.KEY), ("context", Trouble.CONTEXT)])
+def test_a_failure_that_it_does_not_try_again_ends_it(name: str, trouble: Trouble) -> None:
+    (failed,) = ends(heard(agent, name))
+    assert isinstance(failed, Failed) and failed.trouble is trouble
+
+
+@pytest.mark.parametrize(("name", "trouble"), [("limit", Trouble.LIMIT), ("overload", Trouble.OVERLOAD)])
+def test_a_failure_is_taken_back_by_the_word_that_it_tries_again(name: str, trouble: Trouble) -> None:
+    signals = [signal for signal in heard(agent, name) if not isinstance(signal, Said)]
+    failed, limited = signals[:2]
+    assert isinstance(failed, Failed) and isinstance(limited, Limited)
+    assert failed.trouble is limited.trouble is trouble
+    assert signals == [failed, limited, Waits()] * 6
+
+
+@given(line=recordings.lines("aider"))
+def test_any_line_is_read_and_always_the_same(line: str) -> None:
+    signals = agent.read(line)
+    assert signals == agent.read(line)
+    assert all(isinstance(signal, Signal) for signal in signals)
+    assert recordings.can_be_stored(signals)
+
+
+def test_it_reads_the_prompt_from_its_file_and_leaves_its_histories_in_the_folder_of_the_run() -> None:
+    launch = agent.launch(assignment(model="a/b", arguments=("--cache-prompts",)))
+    assert launch.argv[:3] == ("aider", "--message-file", "/home/ada/runs/R-1/prompt.md")
+    assert launch.argv[launch.argv.index("--chat-history-file") + 1].startswith("/home/ada/runs/R-1/")
+    assert launch.argv[launch.argv.index("--model") + 1] == "a/b" and launch.argv[-1] == "--cache-prompts"
+    assert launch.stdin is None and not launch.apart
+
+
+@pytest.mark.parametrize("level", Level)
+def test_it_never_runs_a_command_and_changes_something_only_where_it_may(level: Level) -> None:
+    argv = agent.launch(assignment(permissions=level)).argv
+    assert "--no-suggest-shell-commands" in argv and "--git-commit-verify" in argv
+    assert ("--dry-run" in argv) == (level is Level.ASK)
+
+
+def test_the_real_one_edits_and_commits_under_the_name_of_its_session(tmp_path: Path) -> None:
+    with ModelServer() as model:
+        steps = (Step(text="I add a roof.", do=(Write("roof.txt", "red\n"),)),)
+        marker = model.add("roof", Script(steps, commit_message="Add a roof"))
+        place = linked(tmp_path, model.url("roof"))
+        work = place.work(agent, f"Add a roof. {marker}", model=AIDER_MODEL, arguments=("--edit-format", "diff"))
+        done = place.done(agent, work)
+        assert done.code == 0, done.complaints
+        assert place.git("log", "--format=%s by %an and %cn", "main..") == "Add a roof by ada and ada", done.output
+        assert place.git("show", "HEAD:roof.txt") == "red"
+        assert place.git("status", "--porcelain") in ("", "?? .aider.tags.cache.v4/")  # a cache of what the files name
+        assert ends(done.signals) == [] and any(isinstance(signal, Spent) for signal in done.signals)
