@@ -201,7 +201,7 @@ def _full(signs: Signs, patience: Patience) -> Verdict | None:
 
 def _quiet(signs: Signs) -> float:
     """Return for how many seconds there has been no sign of life of any kind."""
-    seen = [each for each in (signs.said, signs.printed, signs.worked) if each is not None]
+    seen = [each for each in (signs.said, signs.printed, signs.worked, signs.waits) if each is not None]
     return max(signs.at - max([signs.started, *seen]), 0.0)
 
 

@@ -1,0 +1,165 @@
+"""Budgets: what is set aside before a start keeps every limit, whatever the order of starts and spends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from covey.core.budgets import LEAST, SHARE, Books, Granted, Limits, Scope, Spent, grant, is_over
+
+amounts = st.just(0.0) | st.floats(0.1, 100.0)
+limits = st.builds(Limits, run=amounts, task=amounts, session=amounts, day=amounts)
+books = st.builds(Books, task=amounts, session=amounts, day=amounts, aside=amounts, usual=amounts)
+
+
+@pytest.mark.parametrize(
+    ("limits", "books", "answer"),
+    [
+        (Limits(), Books(task=9.0, day=99.0), Granted(None)),
+        (Limits(run=2.0), Books(task=9.0), Granted(2.0)),
+        (Limits(run=2.0, task=3.0), Books(task=2.0), Granted(1.0)),
+        (Limits(task=3.0), Books(task=1.0), Granted(2.0)),
+        (Limits(task=3.0), Books(task=3.0), Spent(Scope.TASK, 3.0, 0.0)),
+        (Limits(task=3.0), Books(task=2.875), Spent(Scope.TASK, 3.0, 0.125)),
+        (Limits(task=3.0), Books(task=4.0), Spent(Scope.TASK, 3.0, 0.0)),
+        (Limits(session=10.0), Books(session=9.75), Spent(Scope.SESSION, 10.0, 0.25)),
+        (Limits(run=2.0, day=10.0), Books(day=6.0, aside=2.0), Granted(2.0)),
+        (Limits(run=2.0, day=10.0), Books(day=6.0, aside=2.125), Spent(Scope.DAY, 10.0, 1.875, waits=True)),
+        (Limits(run=2.0, day=10.0), Books(day=9.0), Granted(1.0)),
+        (Limits(run=2.0, day=10.0), Books(day=9.75), Spent(Scope.DAY, 10.0, 0.25)),
+        (Limits(day=100.0), Books(), Granted(100.0 * SHARE)),
+        (Limits(day=100.0), Books(usual=3.0), Granted(6.0)),
+        (Limits(session=10.0, day=100.0), Books(session=9.0, usual=3.0), Granted(1.0)),
+    ],
+)
+def test_a_grant_is_what_every_limit_leaves(limits: Limits, books: Books, answer: Granted | Spent) -> None:
+    found = grant(limits, books)
+    if isinstance(answer, Granted) and answer.amount is not None:
+        assert isinstance(found, Granted) and found.amount == pytest.approx(answer.amount)
+    else:
+        assert found == answer
+
+
+@given(books)
+def test_without_a_limit_nobody_asks_what_a_run_spends(books: Books) -> None:
+    assert grant(Limits(), books) == Granted(None)
+
+
+@given(limits, books)
+def test_a_grant_is_worth_a_start_and_passes_no_limit(limits: Limits, books: Books) -> None:
+    found = grant(limits, books)
+    if isinstance(found, Granted):
+        if found.amount is None:
+            assert limits == Limits()
+            return
+        assert found.amount > 0
+        for limit, spent in ((limits.task, books.task), (limits.session, books.session)):
+            assert limit == 0 or spent + found.amount <= limit + 1e-9
+        assert limits.day == 0 or books.day + books.aside + found.amount <= limits.day + 1e-9
+    else:
+        assert found.left >= 0
+
+
+@given(limits, books)
+def test_a_run_waits_only_because_others_have_money_set_aside(limits: Limits, books: Books) -> None:
+    found = grant(limits, books)
+    if isinstance(found, Spent) and found.waits:
+        assert found.scope is Scope.DAY and books.aside > 0
+        alone = grant(limits, Books(task=books.task, session=books.session, day=books.day, usual=books.usual))
+        assert isinstance(alone, Granted), "it starts when they have given it back"
+    elif isinstance(found, Spent):
+        limit, spent = {
+            Scope.TASK: (limits.task, books.task),
+            Scope.SESSION: (limits.session, books.session),
+            Scope.DAY: (limits.day, books.day),
+        }[found.scope]
+        assert limit - spent < LEAST * limit, "it is really used up"
+
+
+@pytest.mark.parametrize(
+    ("granted", "spent", "next_call", "over"),
+    [
+        (None, 1e9, 1e9, False),
+        (1.0, 0.0, 0.0, False),
+        (1.0, 0.5, 0.5, False),
+        (1.0, 0.5, 0.51, True),
+        (1.0, 1.0, 0.0, False),
+        (1.0, 1.01, 0.0, True),
+    ],
+)
+def test_a_run_ends_before_the_call_that_would_be_too_much(
+    granted: float | None, spent: float, next_call: float, over: bool
+) -> None:
+    assert is_over(granted, spent, next_call) is over
+
+
+@dataclass
+class Open:
+    """A run at work, what it may spend and what it has spent."""
+
+    task: str
+    session: str
+    granted: float
+    spent: float = 0.0
+
+
+class Night(RuleBasedStateMachine):
+    """Sessions begin runs, spend what they were granted or less, and end, in any order; no limit is ever passed."""
+
+    @initialize(run=amounts, task=amounts, session=amounts, day=st.floats(1.0, 100.0))
+    def set_limits(self, run: float, task: float, session: float, day: float) -> None:
+        self.limits = Limits(run=run, task=task, session=session, day=day)
+        self.open: list[Open] = []
+        self.ended: list[Open] = []
+
+    @property
+    def all(self) -> list[Open]:
+        return [*self.open, *self.ended]
+
+    @rule(task=st.sampled_from("abcdef"), session=st.sampled_from("xyz"))
+    def begin(self, task: str, session: str) -> None:
+        if any(one.task == task or one.session == session for one in self.open):
+            return  # a session and a task have one run at a time
+        books = Books(
+            task=sum(one.spent for one in self.all if one.task == task),
+            session=sum(one.spent for one in self.all if one.session == session),
+            day=sum(one.spent for one in self.all),
+            aside=sum(one.granted - one.spent for one in self.open),
+            usual=max((one.spent for one in self.ended[-20:]), default=0.0),
+        )
+        found = grant(self.limits, books)
+        if isinstance(found, Granted):
+            assert found.amount is not None
+            self.open.append(Open(task, session, found.amount))
+        elif found.waits:
+            assert self.open, "who waits, waits for another"
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), part=st.floats(0.0, 1.0))
+    def spend(self, data: st.DataObject, part: float) -> None:
+        one = data.draw(st.sampled_from(range(len(self.open))))
+        self.open[one].spent += part * (self.open[one].granted - self.open[one].spent)
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        self.ended.append(self.open.pop(data.draw(st.sampled_from(range(len(self.open))))))
+
+    @invariant()
+    def no_limit_is_passed(self) -> None:
+        if not hasattr(self, "limits"):
+            return
+        assert sum(one.spent for one in self.all) <= self.limits.day + 1e-6
+        assert sum(one.spent for one in self.ended) + sum(one.granted for one in self.open) <= self.limits.day + 1e-6
+        for name, limit in (("task", self.limits.task), ("session", self.limits.session)):
+            for key in {getattr(one, name) for one in self.all}:
+                spent = sum(one.spent for one in self.all if getattr(one, name) == key)
+                assert limit == 0 or spent <= limit + 1e-6
+
+
+TestNight = Night.TestCase
+TestNight.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)

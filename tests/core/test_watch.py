@@ -1,0 +1,218 @@
+"""The watchdog: one verdict with its evidence, and nothing is ended for silence alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from covey.core import watch
+from covey.core.heard import Call
+from covey.core.sessions import State
+from covey.core.signals import Limited, Trouble
+from covey.core.watch import FULL, Action, Clue, Patience, Signs, Verdict, judge
+
+NOW = 10_000.0
+PATIENCE = Patience(stalled=300.0, request=900.0, repeats=5)
+FATAL = (Action.RESTART, Action.END)
+LIMIT = Limited(Trouble.LIMIT, "429: too many requests")
+QUIET = Signs(at=NOW, started=0.0, speaks=True, said=1_000.0, printed=1_000.0, worked=1_000.0)
+"""A run of an agent that speaks, of which nothing has been seen for hours."""
+
+
+def seconds(most: float = NOW) -> st.SearchStrategy[float]:
+    """Return times on the watcher's clock, often near the borders that matter."""
+    borders = [NOW - PATIENCE.stalled, NOW - PATIENCE.stalled + 0.5, NOW - PATIENCE.request, NOW - PATIENCE.request + 1]
+    return st.sampled_from([0.0, *borders, NOW]) | st.floats(0.0, most)
+
+
+maybe = st.none() | seconds()
+calls = st.lists(st.builds(Call, st.just("shell"), st.sampled_from(["make", "npm test"]), seconds()), max_size=3)
+any_signs = st.builds(
+    Signs,
+    at=st.just(NOW),
+    started=seconds(),
+    wall=st.just(2_000_000.0),
+    speaks=st.booleans(),
+    said=maybe,
+    printed=maybe,
+    worked=maybe,
+    processes=st.integers(0, 4),
+    connections=st.integers(0, 2),
+    waits=maybe,
+    calls=calls.map(tuple),
+    repeats=st.integers(0, 12),
+    repeated=st.just("shell make"),
+    asks=st.none() | st.just("Which colour?"),
+    asked=seconds(),
+    limited=st.none() | st.builds(Limited, st.just(Trouble.LIMIT), st.just("429"), st.none() | st.floats(0, 4_000_000)),
+    limited_at=seconds(),
+    compacts=maybe,
+    context=st.none() | st.floats(0.0, 1.1),
+    over=st.booleans(),
+    held=st.booleans(),
+    nudged=st.integers(0, 12),
+    squeezed=st.booleans(),
+)
+
+
+def repeats(signs: Signs) -> bool:
+    """Say whether a run does the same thing far too often, which is the only reason besides standing still."""
+    return signs.repeats >= 2 * PATIENCE.repeats
+
+
+# Nothing is ended for silence alone
+
+
+@given(any_signs)
+def test_what_showed_a_sign_of_life_lately_is_never_ended(signs: Signs) -> None:
+    seen = [each for each in (signs.said, signs.printed, signs.worked, signs.started) if each is not None]
+    assume(NOW - max(seen) < PATIENCE.stalled)
+    assert judge(signs, PATIENCE).action not in FATAL or repeats(signs)
+
+
+@given(any_signs)
+def test_what_runs_a_tool_is_never_ended(signs: Signs) -> None:
+    assume(signs.processes > 1 and (signs.calls or not signs.speaks))
+    assert judge(signs, PATIENCE).action not in FATAL or repeats(signs)
+
+
+@given(any_signs)
+def test_what_waits_for_its_model_is_not_ended_before_that_has_had_its_time(signs: Signs) -> None:
+    assume(signs.waits is not None and NOW - signs.waits < PATIENCE.request)
+    assert judge(signs, PATIENCE).action not in FATAL or repeats(signs)
+
+
+@given(any_signs)
+def test_what_waits_for_a_person_or_for_its_provider_or_has_ended_is_never_ended(signs: Signs) -> None:
+    assume(signs.held or signs.asks or signs.limited or (signs.over and not repeats(signs)))
+    assert judge(signs, PATIENCE).action not in FATAL
+
+
+@given(any_signs)
+def test_to_be_ended_for_silence_takes_all_the_signs_together(signs: Signs) -> None:
+    verdict = judge(signs, PATIENCE)
+    if verdict.action not in FATAL or repeats(signs):
+        return
+    seen = [each for each in (signs.said, signs.printed, signs.worked) if each is not None]
+    assert all(NOW - each >= PATIENCE.stalled for each in seen)
+    assert not (signs.processes > 1 and (signs.calls or not signs.speaks))
+    assert verdict.state is State.STALLED and verdict.alert, "and a person is told"
+
+
+# Verdicts
+
+
+@given(any_signs)
+def test_there_is_one_verdict_for_whatever_is_seen_and_always_the_same(signs: Signs) -> None:
+    verdict = judge(signs, PATIENCE)
+    assert verdict == judge(signs, PATIENCE)
+    assert verdict.rule and verdict.evidence and verdict.clues
+    assert all(clue.text and 0.0 <= clue.age <= NOW for clue in verdict.clues)
+    assert verdict.alert is (verdict.state is State.STALLED)
+    assert (verdict.action in FATAL) is (verdict.state is State.STALLED)
+    assert verdict.until is None or (verdict.state is State.LIMITED and verdict.until > signs.wall)
+
+
+@given(any_signs)
+def test_what_stands_still_waits_for_nobody_and_who_asks_waits_for_a_person(signs: Signs) -> None:
+    state = judge(signs, PATIENCE).state
+    if signs.held:
+        assert state is State.PAUSED
+    elif signs.asks is not None:
+        assert state is State.NEEDS_YOU
+    elif signs.limited is not None:
+        assert state is State.LIMITED
+    else:
+        assert state in (State.WORKING, State.COMPACTING, State.STALLED)
+
+
+EXAMPLES: list[tuple[str, Signs, State, Action, str]] = [
+    ("held", replace(QUIET, held=True, asks="Which?"), State.PAUSED, Action.NONE, "held (2.8 h ago)"),
+    ("asks", replace(QUIET, asks="Which?", asked=NOW - 30, limited=LIMIT), State.NEEDS_YOU, Action.NONE,
+     "Which? (30 s ago)"),
+    ("limited", replace(QUIET, limited=LIMIT, limited_at=NOW - 60), State.LIMITED, Action.NONE,
+     "429: too many requests (60 s ago)"),
+    ("compacts", replace(QUIET, said=NOW - 400, compacts=NOW - 400), State.COMPACTING, Action.NONE,
+     "it makes its conversation shorter (7 min ago)"),
+    ("repeats", replace(QUIET, said=NOW, repeats=5, repeated="shell make"), State.WORKING, Action.NUDGE,
+     "5 times in a row the same: shell make (0 s ago)"),
+    ("was nudged", replace(QUIET, said=NOW, repeats=7, nudged=5), State.WORKING, Action.NONE,
+     "it last said something (0 s ago)"),
+    ("repeats on", replace(QUIET, said=NOW, repeats=10, nudged=5, repeated="shell make"), State.STALLED, Action.END,
+     "10 times in a row the same: shell make (0 s ago)"),
+    ("a build", replace(QUIET, calls=(Call("shell", "make", NOW - 3000),), processes=3), State.WORKING, Action.NONE,
+     "its tool runs: shell make (50 min ago); it last said something (2.5 h ago)"),
+    ("a child", replace(QUIET, speaks=False, said=None, processes=2), State.WORKING, Action.NONE,
+     "2 processes of it live (2.8 h ago); it last printed something (2.5 h ago)"),
+    ("a request", replace(QUIET, said=NOW - 600, printed=None, worked=NOW - 600, waits=NOW - 600), State.WORKING,
+     Action.NONE,
+     "it waits for its model (10 min ago); it last said something (10 min ago);"
+     " no processor time was used (10 min ago)"),
+    ("no answer", replace(QUIET, waits=1_000.0), State.STALLED, Action.RESTART,
+     "its model does not answer (2.5 h ago); it last said something (2.5 h ago);"
+     " no processor time was used (2.5 h ago)"),
+    ("hangs", QUIET, State.STALLED, Action.END,
+     "it last said something (2.5 h ago); no processor time was used (2.5 h ago);"
+     " no request is under way and no tool runs (2.8 h ago)"),
+    ("is over", replace(QUIET, over=True), State.WORKING, Action.NONE, "it last said something (2.5 h ago)"),
+    ("full", replace(QUIET, said=NOW, context=FULL), State.WORKING, Action.COMPACT,
+     "its context is 92% full (0 s ago)"),
+    ("is squeezed", replace(QUIET, said=NOW, context=FULL, squeezed=True), State.WORKING, Action.NONE,
+     "it last said something (0 s ago)"),
+    ("just began", Signs(at=NOW, started=NOW - 5), State.WORKING, Action.NONE, "it was started (5 s ago)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("signs", "state", "action", "evidence"), [each[1:] for each in EXAMPLES], ids=[each[0] for each in EXAMPLES]
+)
+def test_each_rule_has_its_case(signs: Signs, state: State, action: Action, evidence: str) -> None:
+    verdict = judge(signs, PATIENCE)
+    assert (verdict.state, verdict.action, verdict.evidence) == (state, action, evidence)
+
+
+def test_the_reset_that_a_provider_named_is_told_until_it_is_over() -> None:
+    signs = replace(QUIET, limited=replace(LIMIT, until=5_000.0), wall=4_000.0)
+    assert judge(signs, PATIENCE).until == 5_000.0
+    assert judge(replace(signs, wall=5_000.0), PATIENCE).until is None
+
+
+def test_a_tool_whose_processes_are_all_gone_keeps_nobody_alive() -> None:
+    signs = replace(QUIET, calls=(Call("shell", "make", 1_000.0),), processes=1)
+    assert judge(signs, PATIENCE).action is Action.END
+
+
+def test_an_agent_that_says_nothing_structured_has_a_request_under_way_while_a_connection_is_open() -> None:
+    signs = replace(QUIET, speaks=False, printed=NOW - 600, worked=NOW - 600, said=None, connections=1)
+    assert judge(signs, PATIENCE).action is Action.NONE
+    assert judge(replace(signs, connections=0), PATIENCE).action is Action.END
+    assert judge(replace(signs, printed=1_000.0, worked=1_000.0), PATIENCE).action is Action.RESTART
+
+
+def test_a_conversation_that_never_gets_shorter_is_stalled_in_the_end() -> None:
+    signs = replace(QUIET, said=NOW - 901, printed=None, worked=NOW - 901, compacts=NOW - 901)
+    assert judge(signs, PATIENCE).state is State.STALLED
+
+
+@pytest.mark.parametrize(
+    ("ago", "said"),
+    [(0, "0 s ago"), (89.4, "89 s ago"), (90, "2 min ago"), (5399, "90 min ago"), (5400, "1.5 h ago")],
+)
+def test_ages_are_told_as_people_do(ago: float, said: str) -> None:
+    assert watch.age(ago) == said
+
+
+def test_only_a_model_that_does_not_answer_is_its_providers_fault() -> None:
+    for action in Action:
+        verdict = Verdict(state=State.STALLED, rule="it stalls", action=action)
+        wanted = Trouble.CONNECTION if action is Action.RESTART else None
+        assert watch.trouble_of(verdict) == wanted
+
+
+def test_a_verdict_without_clues_says_its_rule() -> None:
+    assert Verdict(state=State.WORKING, rule="it works").evidence == "it works"
+    clue = Clue("stream", "it spoke", 2.0)
+    assert Verdict(state=State.WORKING, rule="it works", clues=(clue,)).evidence == "it spoke (2 s ago)"
