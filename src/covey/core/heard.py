@@ -83,7 +83,8 @@ class Heard:
                 self.said = f"{self.said}{text}\n"[-SAID:]
                 self._goes_on()
             case signals.Waits():
-                self.waits, self.result, self.failed, self.trouble = at, None, None, None
+                self.waits = at
+                self.result, self.failed, self.trouble, self.until = None, None, None, None
             case Calls():
                 self._call(signal, at)
             case signals.Called(name):
