@@ -459,6 +459,22 @@ def test_a_server_that_hangs_is_waited_for_but_not_for_long(desk: Desk, monkeypa
     desk.shows("run-1", "here")
 
 
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_socket_that_somebody_removed_is_made_again(desk: Desk, anew: bool) -> None:
+    desk.start("run-1", script("read line; echo got $line; exec sleep 1000"))
+    server = desk.server()
+    assert set(desk.runner.screens()) == {"run-1"}
+    if anew:
+        desk.runner.close()
+        desk.place.runner = desk.place.another()
+    desk.socket.unlink()
+    if not anew:
+        assert set(desk.runner.screens()) == {"run-1"}
+    desk.runner.type("run-1", "hello")
+    desk.shows("run-1", "got hello")
+    assert desk.server() == server
+
+
 def test_two_folders_have_two_servers(desk: Desk, tmp_path: Path) -> None:
     other = Desk(tmp_path / ("long" * 40) / "runs")
     try:

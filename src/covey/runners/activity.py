@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from covey.core.launches import Activity
 
@@ -21,15 +21,16 @@ class Meter:
     """Adds up processor time so that it never goes back, also when a process ends that nobody waited for."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[float, float]] = {}
+        self._seen: dict[str, tuple[int, int]] = {}
 
     def read(self, run: str, wrapper: int, *, memory: bool) -> Activity:
         """Return what all processes below a wrapper do; their memory only if asked, since it costs most."""
         now = look(wrapper, memory=memory)
-        lost, last = self._seen.get(run, (0.0, 0.0))
-        lost += max(0.0, last - now.cpu)
-        self._seen[run] = lost, now.cpu
-        return Activity(now.cpu + lost, now.processes, now.memory, now.connections)
+        ticks = round(now.cpu * TICKS)  # Whole numbers, since a sum of fractions may shrink a little.
+        lost, last = self._seen.get(run, (0, 0))
+        lost += max(0, last - ticks)
+        self._seen[run] = lost, ticks
+        return replace(now, cpu=(ticks + lost) / TICKS)
 
     def forget(self, run: str) -> None:
         """Drop what was seen of a run that has ended."""

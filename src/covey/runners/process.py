@@ -187,6 +187,10 @@ class ProcessRunner:
             with contextlib.suppress(OSError):
                 os.unlink(f"{run}/{name}")
 
+    def holder(self, run_id: str) -> int | None:
+        """Return the process that holds a run, None if nobody does."""
+        return _holder(self.folder_of(run_id))
+
     def folder_of(self, run_id: str) -> str:
         """Return the folder of a run, whether it is there or not."""
         if not RUN_ID.fullmatch(run_id):

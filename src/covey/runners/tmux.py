@@ -8,16 +8,19 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import socket
 import stat
 import subprocess
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from covey.core.launches import Activity, Launch, Observation, Screen
 from covey.errors import Invalid, Refused, TooLarge, ToolFailed, Unavailable
+from covey.runners.activity import process
 from covey.runners.control import Answer, Connection, Control
 from covey.runners.process import START_PATIENCE, TYPED_BYTES, ProcessRunner, wrapper_command, wrapper_environment
 
@@ -26,6 +29,7 @@ TERM = "screen-256color"
 """What a program finds in TERM; nearly every system knows it."""
 OLDEST = (3, 0)
 TOOL_PATIENCE = 10.0
+REACH_PATIENCE = 2.0
 RETRY_PAUSE = 0.02
 HISTORY_LINES = 5_000
 
@@ -169,12 +173,14 @@ class TmuxRunner:
 
     def screen(self, run_id: str) -> Screen | None:
         """Return what the terminal of a run shows now, None if it has none or is gone."""
-        return self.screens().get(run_id) if self.look(run_id).alive else None
+        if not self.look(run_id).alive or not self._has_terminal(run_id) or not self._reach([run_id]):
+            return None
+        return self.screens().get(run_id)
 
     def screens(self) -> dict[str, Screen]:
         """Return what all terminals show now; only those that changed since the last look are read."""
         with self._looking:
-            if not self._server_lives():
+            if not self._reach(list(self._screens)):
                 self._screens.clear()
                 return {}
             panes = self._panes()
@@ -189,7 +195,7 @@ class TmuxRunner:
     def paste(self, run_id: str, text: str) -> None:
         """Let a text arrive at a run's terminal as one paste, without what could act as a key; Enter is not pressed."""
         pane = self._listening(run_id)
-        data = UNTYPED.sub("", text.replace("\r\n", "\n")).encode(errors="surrogateescape")
+        data = UNTYPED.sub("", text.replace("\r\n", "\n")).encode(errors="replace")
         if len(data) > TYPED_BYTES:
             raise TooLarge(f"At most {TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
         if not data:
@@ -237,6 +243,7 @@ class TmuxRunner:
         """Start a wrapper in a new pane, hand it a letter at a door that only we know, and return its answer."""
         self._check()
         _make_private(os.path.dirname(self._socket))
+        self._reach(list(self._screens))  # A second server beside one that lost its socket would hide it.
         door = f"{os.path.dirname(self._socket)}/{secrets.token_hex(8)}.door"
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
             listening.bind(door)
@@ -344,6 +351,31 @@ class TmuxRunner:
                 return False
         return True
 
+    def _reach(self, runs: Iterable[str]) -> bool:
+        """Say whether there is a server; one whose socket somebody removed is told to make it again."""
+        if self._server_lives():
+            return True
+        servers = {server for run in runs if (server := self._server_of(run)) is not None}
+        if servers:
+            _make_private(os.path.dirname(self._socket))
+        for server in servers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(server, signal.SIGUSR1)
+        deadline = time.monotonic() + REACH_PATIENCE
+        while servers and not self._server_lives() and time.monotonic() < deadline:
+            time.sleep(RETRY_PAUSE)
+        return bool(servers) and self._server_lives()
+
+    def _server_of(self, run_id: str) -> int | None:
+        """Return the server in which a run lives: the parent of its wrapper, as long as there is one."""
+        wrapper = self._processes.holder(run_id)
+        about = process(wrapper) if wrapper else None
+        try:
+            name = Path(f"/proc/{about.parent}/comm").read_text() if about else ""
+        except OSError:
+            return None
+        return about.parent if about and name.startswith("tmux") else None
+
     def _has_terminal(self, run_id: str) -> bool:
         return os.access(f"{self._processes.folder_of(run_id)}/terminal", os.F_OK)
 
@@ -364,7 +396,7 @@ class TmuxRunner:
             pane, listens = Path(run, "terminal").read_text().split()
         except (FileNotFoundError, ValueError):
             raise _no_terminal(run_id) from None
-        if not self._processes.look(run_id).alive or not self._server_lives():
+        if not self._processes.look(run_id).alive or not self._reach([run_id]):
             raise _no_terminal(run_id)
         return pane, listens
 
