@@ -7,8 +7,8 @@ What the levels come to, with Codex 0.166:
   is open, since covey itself is reached by it. What goes further fails, and it is told so; nothing asks.
 - full: no sandbox.
 
-While a command runs, its sandbox keeps empty folders (.agents, .aws, .codex, .git) in all that may be written; they stay
-only if every process is killed at once, and git does not see them.
+While a command runs, its sandbox keeps empty folders (.agents, .aws, .codex, .git) in all that may be written; they
+stay only if every process is killed at once, and git does not see them.
 """
 
 from __future__ import annotations
