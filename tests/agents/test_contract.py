@@ -93,9 +93,26 @@ assignments = st.builds(
     commands=st.lists(words, max_size=3).map(tuple),
     allowance=st.none() | st.floats(0, 1e6),
 )
-kinds = st.sampled_from(["ask", "result", "working", "failed", "conversation", "else", 1, None])
-anything = st.recursive(st.none() | st.integers() | words, lambda inner: st.lists(inner, max_size=3))
-objects = st.fixed_dictionaries({"covey": kinds | anything}, optional={"text": anything, "id": anything})
+kinds = st.sampled_from(
+    [
+        "ask",
+        "result",
+        "working",
+        "failed",
+        "conversation",
+        "limited",
+        "spent",
+        "waits",
+        "calls",
+        "called",
+        "else",
+        1,
+        None,
+    ]
+)
+more = ("text", "id", "trouble", "until", "call", "model", "input", "output", "cost", "tool", "about")
+anything = st.recursive(st.none() | st.integers() | st.floats() | words, lambda inner: st.lists(inner, max_size=3))
+objects = st.fixed_dictionaries({"covey": kinds | anything}, optional=dict.fromkeys(more, anything))
 lines = st.text() | objects.map(json.dumps) | st.sampled_from([
     "{" * 100_000, '{"covey": ' + "[" * 100_000, '{"covey": "ask", "text": ' + "9" * 5000 + "}", "x" * 1_500_000,
     '{"covey": "result", "text": "' + "x" * 1_500_000 + '"}', '{"covey": "ask", "text": "\\ud800\\u0000"}',
@@ -125,8 +142,9 @@ def test_any_line_is_read(agent: Agent, line: str) -> None:
     assert all(isinstance(signal, signals.Signal) for signal in told)
     for signal in told:
         for text in (value for value in vars(signal).values() if isinstance(value, str)):
-            assert text.strip()
-            assert text.encode()
+            assert text.strip() == text or isinstance(signal, signals.Said)
+            assert text or not isinstance(signal, signals.Said | signals.Result | signals.Failed | signals.Limited)
+            text.encode()
             assert "\0" not in text and "\x1b" not in text
     assert sum(len(signal.text) for signal in told if isinstance(signal, signals.Said)) <= 4000
 

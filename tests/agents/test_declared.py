@@ -5,7 +5,21 @@ from __future__ import annotations
 import pytest
 
 from covey.agents.declared import PLACEHOLDERS, Declared, check
-from covey.core.signals import Asks, Conversation, Failed, Result, Said, Works
+from covey.core.signals import (
+    Asks,
+    Called,
+    Calls,
+    Conversation,
+    Failed,
+    Limited,
+    Result,
+    Said,
+    Spent,
+    Trouble,
+    Usage,
+    Waits,
+    Works,
+)
 from covey.errors import Invalid
 from tests.agents.works import PATIENCE, Place
 
@@ -52,9 +66,44 @@ def test_lines_are_said_and_signals_are_understood() -> None:
     assert agent.read('{"covey": "conversation", "id": "c-1"}') == [Conversation("c-1")]
 
 
+def test_what_it_costs_and_who_puts_it_off_is_understood() -> None:
+    agent = Declared("mine", ("true",))
+    usage = '"input": 2000, "output": 150, "cache_read": 7'
+    assert agent.read(f'{{"covey": "spent", "call": "c", "model": "m", {usage}, "cost": 0.5}}') == [
+        Spent("c", Usage(2000, 150, 7), "m", 0.5)
+    ]
+    assert agent.read('{"covey": "spent", "call": "c"}') == [Spent("c", Usage())]
+    assert agent.read('{"covey": "spent", "call": "c", "input": -3, "output": true, "cost": NaN}') == [
+        Spent("c", Usage())
+    ]
+    assert agent.read('{"covey": "failed", "text": "No", "trouble": "limit", "until": 99.5}') == [
+        Failed("No", Trouble.LIMIT, 99.5)
+    ]
+    assert agent.read('{"covey": "failed", "text": "No", "trouble": "bad luck"}') == [Failed("No")]
+    assert agent.read('{"covey": "failed", "text": "No", "trouble": ["limit"]}') == [Failed("No")]
+    assert agent.read('{"covey": "limited", "text": "529", "trouble": "overload"}') == [
+        Limited(Trouble.OVERLOAD, "529")
+    ]
+    assert agent.read('{"covey": "limited", "text": "429", "until": 7}') == [Limited(Trouble.LIMIT, "429", 7.0)]
+    assert agent.read('{"covey": "waits"}') == [Waits()]
+    assert agent.read('{"covey": "calls", "id": "1", "tool": "shell", "about": "make"}') == [
+        Calls("1", "shell", "make")
+    ]
+    assert agent.read('{"covey": "called", "id": "1"}') == [Called("1")]
+
+
 @pytest.mark.parametrize(
     "line",
-    ['{"covey": "dance"}', '{"covey": "ask"}', '{"covey": "ask", "text": 3}', '{"covey": "result", "text": "x"', "[1]"],
+    [
+        '{"covey": "spent"}',
+        '{"covey": "calls"}',
+        '{"covey": "limited"}',
+        '{"covey": "dance"}',
+        '{"covey": "ask"}',
+        '{"covey": "ask", "text": 3}',
+        '{"covey": "result", "text": "x"',
+        "[1]",
+    ],
 )
 def test_what_is_no_signal_is_said(line: str) -> None:
     assert Declared("mine", ("true",)).read(line) == [Said(line)]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from covey.agents.player import STEPS
+from covey.agents.player import STEPS, TROUBLES
 from covey.agents.scripted import PLAYER, agent
+from covey.core.signals import Called, Calls, Failed, Limited, Said, Spent, Trouble, Usage
 from tests.agents.works import PATIENCE, Place
 from tests.serving import wait_until
 
@@ -215,6 +216,34 @@ def test_it_floods_with_as_many_bytes_as_told(place: Place, size: int) -> None:
     assert not said or said.endswith("\n")
 
 
+def test_it_says_what_it_spends_and_which_tools_it_uses(place: Place) -> None:
+    said = _ok(place, "spend sonnet 2000 150 0.01\nspend opus 1 2\ncall shell make test\n")
+    assert [signal for line in said.splitlines() for signal in agent.read(line)] == [
+        Spent("call-1", Usage(2000, 150), "sonnet", 0.01),
+        Spent("call-2", Usage(1, 2), "opus"),
+        Calls("call-3", "shell", "make test"),
+        Called("call-3"),
+    ]
+
+
+def test_it_is_put_off_and_goes_on_or_meets_a_trouble_and_ends(place: Place) -> None:
+    done = _play(place, "limited overload: 529\nsay on\ntrouble limit 60: 429, come later\nsay never\n")
+    assert done.returncode == 1
+    first, on, last = [signal for line in done.stdout.splitlines() for signal in agent.read(line)]
+    assert (first, on) == (Limited(Trouble.OVERLOAD, "529"), Said("on"))
+    assert isinstance(last, Failed) and (last.what, last.trouble) == ("429, come later", Trouble.LIMIT)
+    assert last.until is not None
+
+
+def test_every_trouble_can_be_played() -> None:
+    assert tuple(Trouble) == TROUBLES
+
+
+def test_it_listens_and_says_what_it_heard(place: Place) -> None:
+    assert _ok(place, "listen\nwrite a.txt\n    {answer}\n", "Go on\n") == "heard: Go on\n"
+    assert (place.worktree / "a.txt").read_text() == "Go on\n"
+
+
 def test_it_says_what_came_of_it(place: Place) -> None:
     assert _ok(place, 'result All "{task}" is well.\n') == '{"covey": "result", "text": "All \\"T-1\\" is well."}\n'
     done = _play(place, "fail No paint.\nsay never\n")
@@ -248,6 +277,14 @@ def test_a_task_that_is_only_a_title_is_noted_and_committed(place: Place, body: 
         ("flood 1k\n", "'1k' is no number of bytes"),
         ("crash 256\n", "256 is no exit code"),
         ("crash BANG\n", "'BANG' is no signal"),
+        ("spend sonnet\n", "spend takes a model, tokens in, tokens out"),
+        ("spend sonnet 1 -1\n", "spend takes a model, tokens in, tokens out"),
+        ("spend sonnet 1 many\n", "spend takes a model, tokens in, tokens out"),
+        ("trouble bad: luck\n", "a trouble (limit, overload"),
+        ("trouble limit\n", "a trouble (limit, overload"),
+        ("trouble :\n", "a trouble (limit, overload"),
+        ("limited limit soon: 429\n", "'soon' is no number of seconds"),
+        ("listen up\n", "listen takes nothing more"),
         ("ignore everything\n", "'everything' is no signal"),
         ("run\n", "run says nothing of what"),
         ("try: say x\n", "there is no step 'try:'"),

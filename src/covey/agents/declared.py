@@ -6,12 +6,28 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from covey.agents.agent import Assignment, Terminal, Traits
 from covey.core import texts
 from covey.core.launches import Launch
 from covey.core.questions import Decision, Reply
-from covey.core.signals import Asks, Conversation, Failed, Result, Said, Signal, Works
+from covey.core.signals import (
+    Asks,
+    Called,
+    Calls,
+    Conversation,
+    Failed,
+    Limited,
+    Result,
+    Said,
+    Signal,
+    Spent,
+    Trouble,
+    Usage,
+    Waits,
+    Works,
+)
 from covey.errors import Invalid
 
 PLACEHOLDERS = ("prompt", "prompt_file", "body_file", "worktree", "task", "title", "session", "run")
@@ -25,6 +41,9 @@ SAID = 4000
 
 SIGNAL = 1024 * 1024
 """Characters up to which a line may be a signal."""
+
+MOST = 2.0**50
+"""More than any number that a signal can mean."""
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(" + "|".join(PLACEHOLDERS) + r")\}")
 _LIKE_A_PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z][A-Za-z_-]*)\}")
@@ -112,7 +131,9 @@ def _signal(line: str) -> Signal | None:
         told = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    text, name = (_shown(told[key]) if isinstance(told.get(key), str) else "" for key in ("text", "id"))
+    if not isinstance(told, dict):
+        return None
+    text, name, tool, about = (_word(told, key) for key in ("text", "id", "tool", "about"))
     match told.get("covey"):
         case "working":
             return Works()
@@ -121,10 +142,37 @@ def _signal(line: str) -> Signal | None:
         case "result" if text:
             return Result(text)
         case "failed" if text:
-            return Failed(text)
+            return Failed(text, _trouble(told, Trouble.OTHER), _number(told, "until"))
+        case "limited" if text:
+            return Limited(_trouble(told, Trouble.LIMIT), text, _number(told, "until"))
         case "conversation" if name:
             return Conversation(name)
+        case "waits":
+            return Waits()
+        case "calls" if tool:
+            return Calls(name, tool, about)
+        case "called":
+            return Called(name)
+        case "spent" if call := _word(told, "call"):
+            counts = (int(_number(told, key) or 0) for key in ("input", "output", "cache_read", "cache_write"))
+            return Spent(call, Usage(*counts), _word(told, "model") or None, _number(told, "cost"))
     return None
+
+
+def _word(told: dict[str, Any], key: str) -> str:
+    return _shown(told[key]) if isinstance(told.get(key), str) else ""
+
+
+def _number(told: dict[str, Any], key: str) -> float | None:
+    """Return a number that makes sense, None if none was said."""
+    value = told.get(key)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < MOST:
+        return None
+    return float(value)
+
+
+def _trouble(told: dict[str, Any], usual: Trouble) -> Trouble:
+    return next((trouble for trouble in Trouble if trouble == told.get("trouble")), usual)
 
 
 def _shown(text: str) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 INDENT = "    "
 EVERY_TRY = range(1, sys.maxsize)
 NOTHING, WORDS, MAYBE = "no words", "words", "words or none"
+TROUBLES = ("limit", "overload", "connection", "key", "credit", "context", "corrupt", "budget", "other")
 FOREIGN_GIT = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 
 
@@ -51,6 +52,7 @@ class Play:
         self.title = title
         self.number = number
         self.answer: str | None = None
+        self.calls = 0
 
     def filled(self, words: str) -> str:
         """Return the words of a step with what is known in the place of its name."""
@@ -183,6 +185,30 @@ def _signal(words: str) -> int:
     if not isinstance(number, signal.Signals):
         raise Wrong(f"{words!r} is no signal; there are TERM, KILL, SEGV ...")
     return number
+
+
+def _usage(words: str) -> dict[str, object]:
+    """Return what `spend` says: a model, tokens in and out, and dollars if they are known."""
+    model, *numbers = words.split()
+    try:
+        told = [float(number) for number in numbers]
+    except ValueError:
+        told = []
+    if len(told) not in (2, 3) or not all(0 <= number < 1e15 for number in told):
+        raise Wrong("spend takes a model, tokens in, tokens out and perhaps dollars: `spend sonnet 2000 150 0.01`")
+    used: dict[str, object] = {"model": model, "input": int(told[0]), "output": int(told[1])}
+    return used | ({"cost": told[2]} if len(told) == 3 else {})
+
+
+def _refusal(words: str) -> dict[str, object]:
+    """Return which trouble it is, for how many seconds if that is said, and what is told of it."""
+    head, colon, text = words.partition(":")
+    trouble, *seconds = head.split() or [""]
+    if trouble not in TROUBLES or len(seconds) > 1 or not colon or not text.strip():
+        known = ", ".join(TROUBLES)
+        raise Wrong(f"a trouble ({known}), perhaps seconds, a colon and a text are wanted: `limit 60: later`")
+    until = {"until": time.time() + _seconds(seconds[0])} if seconds else {}
+    return {"trouble": trouble, "text": text.strip()} | until
 
 
 def _ending(words: str) -> int:
@@ -347,6 +373,41 @@ def fail(play: Play, step: Step) -> None:
     raise Failed(play.filled(step.words))
 
 
+def trouble(play: Play, step: Step) -> None:
+    """Say that the work cannot go on for a trouble that has a name, and end."""
+    told = _refusal(play.filled(step.words))
+    _signal_out("failed", **told)
+    raise Failed(str(told["text"]))
+
+
+def limited(play: Play, step: Step) -> None:
+    """Say that the provider put it off, and go on."""
+    _signal_out("limited", **_refusal(play.filled(step.words)))
+
+
+def spend(play: Play, step: Step) -> None:
+    """Say what a call of a model cost."""
+    play.calls += 1
+    _signal_out("spent", call=f"call-{play.calls}", **_usage(play.filled(step.words)))
+
+
+def call(play: Play, step: Step) -> None:
+    """Say that a tool was used, in words alone."""
+    play.calls += 1
+    tool, _, about = play.filled(step.words).partition(" ")
+    _signal_out("calls", id=f"call-{play.calls}", tool=tool, about=about)
+    _signal_out("called", id=f"call-{play.calls}")
+
+
+def listen(play: Play, step: Step) -> None:
+    """Wait for a line, and print it."""
+    line = sys.stdin.buffer.readline() if sys.stdin else b""
+    if not line:
+        raise Failed("nobody says anything, since the input has ended")
+    play.answer = line.decode("utf-8", "replace").strip()
+    _print(f"heard: {play.answer}")
+
+
 def flood(play: Play, step: Step) -> None:
     """Print lines, as many bytes in all as told."""
     left = _bytes(step.words)
@@ -376,6 +437,11 @@ STEPS: dict[str, tuple[Callable[[Play, Step], None], str, bool, Callable[[str], 
     "result": (result, WORDS, False, None),
     "fail": (fail, WORDS, False, None),
     "flood": (flood, WORDS, False, _bytes),
+    "trouble": (trouble, WORDS, False, _refusal),
+    "limited": (limited, WORDS, False, _refusal),
+    "spend": (spend, WORDS, False, _usage),
+    "call": (call, WORDS, False, None),
+    "listen": (listen, NOTHING, False, None),
 }
 """Every step: what plays it, whether it takes words, whether indented lines, and what checks its words."""
 
@@ -393,10 +459,11 @@ def _write(data: bytes) -> None:
         data = data[os.write(1, data) :]
 
 
-def _signal_out(kind: str, text: str | None = None) -> None:
+def _signal_out(kind: str, text: str | None = None, **more: object) -> None:
     import json
 
-    _print(json.dumps({"covey": kind} if text is None else {"covey": kind, "text": text}, ensure_ascii=False))
+    told = {"covey": kind} | ({} if text is None else {"text": text}) | more
+    _print(json.dumps(told, ensure_ascii=False))
 
 
 def _save(path: str, text: str, mode: str) -> None:
