@@ -269,6 +269,7 @@ class Fleet:
         if not wait.news or session.state in (State.LIMITED, State.STALLED) or at - since < SHOWN_AFTER:
             return None
         until = None if wait.until is None else self.desk.wall() + wait.until - at
+        self._not_before[session.name] = at + REST_EVERY  # one with nothing to do shows nothing, and would try for ever
         return self._show_wait(session, wait, until)
 
     async def _show_wait(self, session: Session, wait: Wait, until: float | None) -> None:
