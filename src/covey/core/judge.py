@@ -91,6 +91,8 @@ ELSEWHERE = frozenset(
 """Troubles that are no fault of the task."""
 BROKEN = frozenset({Trouble.CORRUPT, Trouble.CONTEXT})
 """Troubles after which a conversation cannot be taken up again."""
+OWN = frozenset({Trouble.CONTEXT, Trouble.BUDGET})
+"""Troubles of one task alone: its agent may well do the next."""
 
 
 def judge(evidence: Evidence) -> Verdict:
@@ -103,7 +105,9 @@ def judge(evidence: Evidence) -> Verdict:
         return Crashed(_story(crash, evidence))
     wrong = _wrong(evidence)
     if wrong is not None:
-        return Again(_story(wrong, evidence), evidence.failed is not None and evidence.trouble in BROKEN)
+        said = evidence.failed is not None and evidence.stopped is None
+        gave_up = said and evidence.speaks and evidence.trouble not in OWN
+        return Again(_story(wrong, evidence), gave_up=gave_up, fresh=said and evidence.trouble in BROKEN)
     if evidence.kind is Kind.REPORT:
         return HandIn(None, evidence.result)  # its commits land nowhere, and nobody shall think so
     return HandIn(evidence.head, evidence.result)
