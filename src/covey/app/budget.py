@@ -51,11 +51,10 @@ def reserve(call: Call, session: Session, task: Task, day: Day) -> Reserved | Re
     of_session = costs.spent(call, session=session.name, day=day.name)
     of_day = costs.spent(call, day=day.name)
     open_money, open_tokens = _aside(call)
-    unknown = _unknown(call, day)
     books = Books(
-        task=of_task.cost,
-        session=of_session.cost,
-        day=of_day.cost + unknown,
+        task=of_task.cost + _unknown(call, task=task.id),
+        session=of_session.cost + _unknown(call, session=session.name, day=day.name),
+        day=of_day.cost + _unknown(call, day=day.name),
         aside=open_money,
         usual=_usual(call, "cost"),
     )
@@ -89,13 +88,14 @@ def _aside(call: Call) -> tuple[float, float]:
     return money, tokens
 
 
-def _unknown(call: Call, day: Day) -> float:
-    """Return what was set aside today for runs of which nobody knows the cost: all of it counts as spent."""
+def _unknown(call: Call, **of: str) -> float:
+    """Return what was set aside for ended runs of which nobody knows the cost: all of it counts as spent."""
+    where = " AND ".join(f"{name} = ?" for name in of)
     sql = (
         "SELECT sum(money) FROM runs WHERE outcome IS NOT NULL AND money IS NOT NULL"
-        " AND id IN (SELECT run FROM spends WHERE day = ? AND unpriced > 0)"
+        f" AND id IN (SELECT run FROM spends WHERE unpriced > 0 AND {where})"
     )
-    return float(call.tx.db.rows(sql, (day.name,))[0][0] or 0.0)
+    return float(call.tx.db.rows(sql, tuple(of.values()))[0][0] or 0.0)
 
 
 def _usual(call: Call, column: str) -> float:
