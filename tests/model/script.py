@@ -167,6 +167,8 @@ class Script:
     steps: tuple[Step, ...]
     commit_message: str = "Do as the script says"
     """What it answers to an agent that commits by itself and asks for the words."""
+    summary: Step = Step(usage=SIDE)
+    """When it answers who asks for a summary of the conversation, and what goes wrong; the words are the server's."""
 
     def step(self, number: int) -> Step:
         """Return one step, and past the end a last word."""

@@ -118,7 +118,10 @@ class ModelServer:
         self._gates: dict[str, threading.Event] = defaultdict(threading.Event)
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._server = _Server(self)
+        self._serve(0)
+
+    def _serve(self, port: int) -> None:
+        self._server = _Server(self, port)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="model", daemon=True)
         self._thread.start()
 
@@ -184,6 +187,17 @@ class ModelServer:
 
     # Its life
 
+    def go_down(self) -> None:
+        """Hang up on everyone, and refuse connections until it comes back."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.socket.close()
+        self._server.hang_up()
+
+    def come_back(self) -> None:
+        """Answer again on the same port."""
+        self._serve(self.port)
+
     def close(self) -> None:
         """Hang up on everyone; fail if it was asked for what it has no answer to."""
         self._closing.set()
@@ -222,7 +236,8 @@ class ModelServer:
         script = self._scripts.get(place.script)
         if any(sign in question.prompt for sign in _COMPACTIONS):
             goes_on = f"<summary>What was done so far is done. {marker(place.script, place.step)}</summary>"
-            return Decision("compaction", place, Step(text=goes_on, usage=SIDE))
+            summary = replace(script.summary if script else Step(usage=SIDE), text=goes_on)
+            return self._with_trouble("compaction", place, summary, question)
         if question.wants_title:
             return Decision("side", place, Step(text='{"title": "Do as told"}', usage=SIDE))
         if not question.tools and not _talks_without_tools(question):
@@ -232,13 +247,17 @@ class ModelServer:
             self.problems.append(f"no script is called {place.script!r}: {question.prompt[-300:]!r}")
             lost = Fail(status=400, type="invalid_request_error", message=f"no script is called {place.script!r}")
             return Decision("turn", place, Step(), trouble=lost)
+        return self._with_trouble("turn", place, script.step(place.step), question)
+
+    def _with_trouble(self, kind: str, place: Place, step: Step, question: Question) -> Decision:
         conversation = question.conversation or _digest(question)
-        step = script.step(place.step)
+        mine, everybody = ((conversation, place), (place.script, place.step))
+        keys: tuple[object, object] = (mine, everybody) if kind == "turn" else ((kind, conversation), (kind, everybody))
         with self._lock:
-            before, of_all = self._tries[conversation, place], self._tries[place.script, place.step]
-            self._tries[conversation, place] += 1
-            self._tries[place.script, place.step] += 1
-        return Decision("turn", place, step, trouble_of(step.troubles, before, of_all), before)
+            before, of_all = self._tries[keys[0]], self._tries[keys[1]]
+            for key in keys:
+                self._tries[key] += 1
+        return Decision(kind, place, step, trouble_of(step.troubles, before, of_all), before)
 
     def wait(self, event: threading.Event | None, seconds: float | None, connection: socket.socket) -> bool:
         """Wait for an event or a time, and return whether somebody still listens then."""
@@ -289,10 +308,10 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, model: ModelServer) -> None:
+    def __init__(self, model: ModelServer, port: int) -> None:
         self.model = model
         self._open: set[socket.socket] = set()
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._open.add(request)
