@@ -629,6 +629,18 @@ def test_an_old_tmux_is_said_to_be_too_old(tmp_path: Path, told: str, good: bool
         version_of(str(program))
 
 
+def test_what_a_killed_start_left_is_removed_in_time(tmp_path: Path, desk: Desk) -> None:
+    place = desk.socket.parent
+    place.mkdir(mode=0o700, exist_ok=True)
+    old, new = place / f"{tmp_path.name}-old.door", place / f"{tmp_path.name}-new.door"
+    for path in (old, new):
+        path.touch()
+    os.utime(old, (0, 0))
+    desk.start("run-1", script(FOREVER))
+    assert (old.exists(), new.exists()) == (False, True)
+    new.unlink()
+
+
 def test_a_place_for_sockets_that_is_not_ours_is_not_used(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.symlink_to(tmp_path)

@@ -30,6 +30,9 @@ TERM = "screen-256color"
 OLDEST = (3, 0)
 TOOL_PATIENCE = 10.0
 REACH_PATIENCE = 2.0
+PASSING = (".door", ".life")
+PASSING_SECONDS = 3600
+"""How files are called that are needed for a moment, and when nobody needs them any more."""
 RETRY_PAUSE = 0.02
 HISTORY_LINES = 5_000
 
@@ -472,6 +475,10 @@ def _make_private(folder: str) -> None:
         raise Unavailable(f"{folder} belongs to somebody else.", hint="Remove it, or ask who made it.")
     if about.st_mode & 0o077:
         os.chmod(folder, 0o700)
+    for entry in os.scandir(folder):  # What a process left that was killed while it started a run.
+        with contextlib.suppress(FileNotFoundError):
+            if entry.name.endswith(PASSING) and entry.stat().st_mtime < time.time() - PASSING_SECONDS:
+                os.unlink(entry.path)
 
 
 def _environment() -> dict[str, str]:
