@@ -101,6 +101,8 @@ class Signs:
     over: bool = False
     """It has said its last word."""
     held: bool = False
+    kept: float | None = None
+    """When something last kept it from going on: it was told to stand still, or a person had not answered."""
     nudged: int = 0
     """At how many repetitions it was nudged last."""
     squeezed: bool = False
@@ -200,8 +202,9 @@ def _full(signs: Signs, patience: Patience) -> Verdict | None:
 
 
 def _quiet(signs: Signs) -> float:
-    """Return for how many seconds there has been no sign of life of any kind."""
-    seen = [each for each in (signs.said, signs.printed, signs.worked, signs.waits) if each is not None]
+    """Return for how many seconds there has been no sign of life of any kind, though nothing kept it from going on."""
+    known = (signs.said, signs.printed, signs.worked, signs.waits, signs.kept)
+    seen = [each for each in known if each is not None]
     return max(signs.at - max([signs.started, *seen]), 0.0)
 
 

@@ -62,6 +62,8 @@ class Watched:
     judged: float = -1e9
     counted: float = -1e9
     verdict: Verdict | None = None
+    kept: float | None = None
+    """When a person, and not the run itself, last kept it from going on."""
     nudged: int = 0
     squeezed: bool = False
     finished: bool = False
@@ -296,6 +298,8 @@ class Attendant:
         asked = await self.desk.read(lambda call: questions.open_of(call, run.id))
         signs = self._signs(watched, agent, seen, asked)
         verdict = watched.verdict = watch.judge(signs, patience_of(config))
+        if verdict.state in (State.PAUSED, State.NEEDS_YOU):
+            watched.kept = signs.at
         if run.person:
             return
         acts = {
@@ -333,6 +337,7 @@ class Attendant:
             context=heard.context,
             over=heard.is_over,
             held=seen.held,
+            kept=watched.kept,
             nudged=watched.nudged,
             squeezed=watched.squeezed,
         )
