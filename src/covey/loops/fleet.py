@@ -36,7 +36,7 @@ from covey.loops import outfit, tree
 from covey.loops.attending import Attendant, Watched
 from covey.loops.desk import Desk
 from covey.loops.hearing import finish
-from covey.loops.starts import Starts
+from covey.loops.starts import Starts, gap_of
 from covey.loops.transcripts import keep_transcript, transcript_of
 from covey.store import rows
 from covey.store.rows import Change
@@ -257,7 +257,7 @@ class Fleet:
         wait = self.starts.why_wait(agent, self.desk.app.house.config, list(view.runs.values()), at)
         if wait is not None:
             return self._wait(session, wait, at)
-        if agent.name in self._beginning and agent.traits.gap > 0:
+        if agent.name in self._beginning and gap_of(agent, self.desk.app.house.config) > 0:
             return None
         self._beginning.add(agent.name)
         return self._begin(session, view.seq, agent)

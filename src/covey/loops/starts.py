@@ -43,14 +43,13 @@ class Starts:
         mine = [run for run in running if run.agent == agent.name and not run.person]
         now = pace.calm(self.paces.get(agent.name, Pace()), at, len(mine))
         self.paces[agent.name] = now
-        gap = config.sessions.stagger if config.sessions.stagger >= 0 else agent.traits.gap
         self._young = [(name, since) for name, since in self._young if at - since < YOUNG]
         free = self._memory(at)
         needs = self.size(agent)
         load = Load(
             at=at,
             running=len(mine),
-            gap=gap,
+            gap=gap_of(agent, config),
             free=None if free is None else free - sum(self.sizes.get(name, needs) for name, _ in self._young),
             needs=needs,
             reserve=int(config.sessions.free_memory * MIB),
@@ -111,3 +110,8 @@ class Starts:
         if at - self._free[0] >= LOOK_EVERY:
             self._free = (at, self.free_memory())
         return self._free[1]
+
+
+def gap_of(agent: Agent, config: Config) -> float:
+    """Return the seconds between two starts of an agent: as set, else what it needs."""
+    return config.sessions.stagger if config.sessions.stagger >= 0 else agent.traits.gap
