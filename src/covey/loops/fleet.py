@@ -219,7 +219,8 @@ class Fleet:
                 return self._begin_if_wise(view, session)
             case Step.REST:
                 still = view.paused or session.goal is Goal.PAUSED
-                return self._rest(session, still=still) if run is None and session.goal is not Goal.STOPPED else None
+                rests = run is None and session.goal is not Goal.STOPPED and is_news(session, still=still)
+                return self._rest(session, still=still) if rests else None
             case Step.LET_GO:
                 return self._let_go(session)
             case Step.REMOVE:
@@ -318,8 +319,8 @@ class Fleet:
     # Acting
 
     async def _rest(self, session: Session, *, still: bool) -> None:
-        state = State.PAUSED if still else State.IDLE
-        if session.state is not state and (still or session.state in (State.PAUSED, State.LIMITED)):
+        if is_news(session, still=still):
+            state = State.PAUSED if still else State.IDLE
             evidence = "it was told to stand still" if still else "nothing keeps it from going on"
             await self.desk.write(lambda call: life.show(call, session.name, state, evidence))
 
@@ -655,6 +656,11 @@ class Fleet:
 
         for name in await self.desk.read(strays):
             await self.desk.write(lambda call, name=name: verbs.disband(call, name))  # type: ignore[misc]
+
+
+def is_news(session: Session, *, still: bool) -> bool:
+    """Say whether it has to be shown that a session without a run stands still, or does so no longer."""
+    return session.state is not State.PAUSED if still else session.state in (State.PAUSED, State.LIMITED)
 
 
 def _by_run(decided: list[Question]) -> dict[str, list[Question]]:
