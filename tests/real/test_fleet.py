@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.line.lines import Line
-from tests.model.environment import CODEX_MODEL, World, scripted_world
+from tests.model.environment import CODEX_MODEL, scripted_world
 from tests.model.script import Price, Script, Shell, Step, Write, committing
 from tests.real.projects import add, begin, real_line
 from tests.serving import wait_until
@@ -22,8 +23,9 @@ PRICED = f'[prices."{CODEX_MODEL}"]\ninput = 2.0\noutput = 10.0\n'
 
 def events(line: Line, kind: str) -> list[dict[str, Any]]:
     """Return all events of a kind, the oldest first."""
-    found: list[dict[str, Any]] = line.json("log", "--kind", kind, "--limit", "1000")
-    return found
+    with line.client() as client:
+        found: list[dict[str, Any]] = client.get(f"/api/log?kind={kind}&limit=1000")
+        return found
 
 
 def all_done(line: Line) -> bool:
@@ -88,19 +90,18 @@ def test_twenty_sessions_of_claude_at_once_all_finish_with_paced_starts_and_know
     with scripted_world(tmp_path) as world:
         line = real_line(tmp_path, world)
         line.ok("up")
-        steps = (
-            Step(do=(Write("{name}", "x\n"),), hold="together"),
-            Step(do=(Shell("git add -A && git commit -q -m 'Add it'"),)),
-            Step(text="Done."),
-        )
+        rest = (Step(do=(Shell("git add -A && git commit -q -m 'Add it'"),)), Step(text="Done."))
         for number in range(20):
             first = Step(do=(Write(f"file-{number}.txt", "x\n"),), hold="together")
-            mark = world.model.add(f"task-{number}", Script((first, *steps[1:])))
+            mark = world.model.add(f"task-{number}", Script((first, *rest)))
             add(line, f"Task {number}", f"Write file-{number}.txt. {mark}")
         for number in range(20):
             begin(line, f"worker-{number}")
-        wait_until(lambda: len(_waiting(world)) == 20, "twenty requests at once", patience=SLOW)
-        wait_until(lambda: all(each["memory"] for each in line.sessions().values()), "the weight of each", patience=SLOW)
+        asked = world.model.asked
+        wait_until(lambda: all(asked(f"task-{number}") for number in range(20)), "twenty at once", patience=SLOW)
+        wait_until(
+            lambda: all(each["memory"] for each in line.sessions().values()), "the weight of each", patience=SLOW
+        )
         status = line.json("status")
         assert 20 * 30 * 1024**2 < status["memory"] < 20 * 1024**3
         assert f"20 runs in {status['memory'] // 1024**2:,}"[:6] in line.ok("status")
@@ -108,11 +109,6 @@ def test_twenty_sessions_of_claude_at_once_all_finish_with_paced_starts_and_know
         wait_until(lambda: all_done(line), "all tasks done", patience=SLOW)
         starts = [event["time"] for event in events(line, "run.begun")]
         assert len(starts) == 20
-        gaps = [later - earlier for earlier, later in zip(starts, starts[1:], strict=False)]
+        gaps = [later - earlier for earlier, later in pairwise(starts)]
         assert min(gaps) > 0.1, "starts are staggered"
         line.end()
-
-
-def _waiting(world: World) -> set[str]:
-    """Return the scripts whose first turn was asked for."""
-    return {request.script for request in world.model.requests if request.script.startswith("task-")}

@@ -105,7 +105,9 @@ def test_the_program_has_a_terminal_of_its_own_and_knows_nothing_of_tmux(desk: D
     assert desk.place.ended("run-1").code == 0
     said = desk.place.text("run-1")
     assert said.startswith("True True True True ")
-    assert "TMUX" not in said
+    assert "'TMUX'" not in said
+    assert "TMUX_PANE" not in said
+    assert "'TMUX_TMPDIR': '/somewhere'" in said  # where tmux of its own would live is the launch's choice
     assert "'TERM': 'screen-256color'" in said
 
 

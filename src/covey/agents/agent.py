@@ -35,6 +35,8 @@ class Assignment:
     """The run's own folder, for files that the program needs beside the worktree."""
     git: str = ""
     """The folder that all worktrees share: a commit writes there."""
+    entry: str = ""
+    """The folder in it that is this worktree's own."""
     program: str = ""
     """The program to start, if the settings name another than the usual one."""
     arguments: tuple[str, ...] = ()

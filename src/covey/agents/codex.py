@@ -50,8 +50,6 @@ CACHES = (
 """Folders of a home that package managers and compilers write to, without which many a gate fails."""
 KEPT = ("hooks", "config", "covey", "worktrees")
 """What a session must not change of the git folder that all share."""
-SAME_NAME = 10
-"""Worktrees whose folders have the same name: git numbers their entries."""
 
 TRAITS = Traits(
     speaks=True, resumes=True, env=("CODEX_*", "OPENAI_*", "AZURE_OPENAI_*"), gap=0.5, memory=200 * 1024 * 1024
@@ -164,8 +162,8 @@ def _filesystem(work: Assignment) -> dict[str, str]:
             rights[_toml(folder)] = '"write"'
     if os.path.isabs(work.git):
         rights |= {_toml(os.path.join(work.git, kept)): '"read"' for kept in KEPT}
-        entry = os.path.join(work.git, "worktrees", os.path.basename(os.path.normpath(work.worktree)))
-        rights |= {_toml(f"{entry}{number or ''}"): '"write"' for number in range(SAME_NAME)}
+        entry = work.entry or os.path.join(work.git, "worktrees", os.path.basename(os.path.normpath(work.worktree)))
+        rights[_toml(entry)] = '"write"'
     return rights
 
 

@@ -95,9 +95,10 @@ class Heard:
                 self.compacts = at if on else None
                 self.compacted += not on
             case signals.Result(text):
-                self._end(result=text)
+                self._end(result=text or self.said.strip())  # some end without words of their own
             case signals.Failed(what, trouble, until):
-                self._end(failed=what, trouble=trouble, until=until)
+                named = self.limited.until if self.limited is not None and trouble is Trouble.LIMIT else None
+                self._end(failed=what, trouble=trouble, until=until or named)
             case _:
                 self._goes_on()
 

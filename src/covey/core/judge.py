@@ -160,4 +160,5 @@ def _story(wrong: str, evidence: Evidence) -> str:
 
 def is_cache(path: str) -> bool:
     """Say whether an untracked path is what a tool left behind rather than work."""
-    return any(part in CACHES or part.endswith((".pyc", ".egg-info")) for part in path.rstrip("/").split("/"))
+    parts = path.rstrip("/").split("/")
+    return any(part in CACHES or part.startswith(".aider") or part.endswith((".pyc", ".egg-info")) for part in parts)

@@ -404,7 +404,9 @@ class Fleet:
         folder = desk.project.state / "runs" / run.id
         path = desk.worktrees.path(run.session)
         common = desk.project.common
-        launch = outfit.launch(work, config, folder, path, git, desk.url, kept=head != base, common=common)
+        entry = desk.worktrees.git_dir(run.session)
+        kept = head != base
+        launch = outfit.launch(work, config, folder, path, git, desk.url, kept=kept, common=common, entry=entry)
         desk.runner.start(run.id, launch)
         return base, rescued
 

@@ -60,7 +60,16 @@ def gate_env() -> dict[str, str]:
 
 
 def launch(
-    work: Work, config: Config, folder: Path, worktree: Path, git: dict[str, str], url: str, *, kept: bool, common: Path
+    work: Work,
+    config: Config,
+    folder: Path,
+    worktree: Path,
+    git: dict[str, str],
+    url: str,
+    *,
+    kept: bool,
+    common: Path,
+    entry: Path | None,
 ) -> Launch:
     """Write what the program reads into the run's folder, and return how it is started."""
     run, settings = work.run, config.agents.get(work.run.agent) or AgentSettings()
@@ -82,6 +91,7 @@ def launch(
         "COVEY_TRY": str(work.tries + 1),
         "COVEY_WORKTREE": str(worktree),
         "PWD": str(worktree),
+        "TMUX_TMPDIR": _tmux_place(),
     }
     assignment = Assignment(
         run=run.id,
@@ -96,6 +106,7 @@ def launch(
         conversation=conversation,
         folder=str(folder),
         git=str(common),
+        entry="" if entry is None else str(entry),
         program=settings.program,
         arguments=settings.arguments,
         model=run.model or settings.model,
@@ -124,6 +135,13 @@ def _made(agent: Agent, work: Assignment, folder: Path, *, in_terminal: bool) ->
         old = sum(os.path.getsize(path) for path in glob.glob(journal)) if work.conversation else 0
         _write(folder / JOURNAL, f"{old}\n{journal}")
     return agent.terminal.launch(work)
+
+
+def _tmux_place() -> str:
+    """Return where tmux lives that an agent calls: its kill-server shall not hit the user's own."""
+    folder = Path(f"/tmp/covey-{os.getuid()}/agents")  # short, as the name of a socket must be
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return str(folder)
 
 
 def _write(path: Path, text: str) -> None:

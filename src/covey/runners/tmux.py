@@ -121,7 +121,7 @@ class TmuxRunner:
         if not launch.terminal:
             self._processes.start(run_id, launch)
             return
-        env = {name: value for name, value in launch.env.items() if name not in ("TMUX", "TMUX_PANE", "TMUX_TMPDIR")}
+        env = {name: value for name, value in launch.env.items() if name not in ("TMUX", "TMUX_PANE")}
         adapted = replace(launch, env=env | {"TERM": TERM})
         self._processes.begin(run_id, adapted, lambda run, letter: self._call_wrapper(run, letter, launch.cwd))
 
