@@ -154,6 +154,14 @@ def test_sessions_allow_a_list_of_commands() -> None:
         config.parse('[sessions]\nallow = "npm test"\n')
 
 
+def test_a_terminal_has_a_size_that_is_given_in_columns_and_rows() -> None:
+    assert config.Sessions().terminal_size == (200, 50)
+    assert config.parse('[sessions]\nterminal = "80x24"\n').sessions.terminal_size == (80, 24)
+    for wrong in ("80", "80 x 24", "19x24", "80x4", "1001x24", "80x1001", "80x24x2", "-80x24", ""):
+        with pytest.raises(Invalid, match=f"line 2: terminal must be columns x rows .*, not '{wrong}'"):
+            config.parse(f'[sessions]\nterminal = "{wrong}"\n')
+
+
 # Budgets and prices
 
 

@@ -21,6 +21,7 @@ POLICIES = ("squash", "merge")
 RUNNERS = (PROCESS, TMUX)
 USUAL = "claude"
 """The agent of a project whose settings name none."""
+_SIZE = re.compile(r"([0-9]{1,4})x([0-9]{1,4})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -46,6 +47,7 @@ class Sessions:
 
     agent: str = ""
     runner: str = PROCESS
+    terminal: str = "200x50"
     count: int = 4
     max: int = 50
     run_minutes: float = 60.0
@@ -55,6 +57,12 @@ class Sessions:
     allow: tuple[str, ...] = ()
     stagger: float = -1.0
     free_memory: float = 512.0
+
+    @property
+    def terminal_size(self) -> tuple[int, int]:
+        """Return the columns and rows of a terminal that a run lives in."""
+        columns, _, rows = self.terminal.partition("x")
+        return int(columns), int(rows)
 
 
 @dataclass(frozen=True)
@@ -238,6 +246,13 @@ def parse(text: str) -> Config:
         chosen = getattr(getattr(config, table), name)
         if chosen not in known:
             raise Invalid(f"{_place(text, (table,), name)}: {name} must be {' or '.join(known)}, not {chosen!r}.")
+    size = _SIZE.fullmatch(config.sessions.terminal)
+    if size is None or not (20 <= int(size[1]) <= 1000 and 5 <= int(size[2]) <= 1000):
+        raise Invalid(
+            f"{_place(text, ('sessions',), 'terminal')}: terminal must be columns x rows of 20x5 to 1000x1000, not"
+            f" {config.sessions.terminal!r}.",
+            hint='terminal = "80x24", for example.',
+        )
     for name in ("run", "task", "session", "day"):
         if not 0 <= getattr(config.budget.tokens, name) <= 10**15:
             raise Invalid(f"{_place(text, ('budget', 'tokens'), name)}: {name} must be between 0 and 10^15.")

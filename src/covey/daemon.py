@@ -106,7 +106,8 @@ class Daemon:
         self._watcher = config.Watcher(project.root)
         self._complaint = ""
         settings = config.load(project.root)
-        runner = TmuxRunner(project.state / "runs")
+        columns, rows = settings.sessions.terminal_size
+        runner = TmuxRunner(project.state / "runs", columns=columns, rows=rows)
         self._app = App(
             self._store, settings, self._clock, project.name, daemon=True, secret=token.encode(), runner=runner
         )
