@@ -220,7 +220,9 @@ class Attendant:
             await self.desk.write(lambda call: costs.count(call, run, used, day))
 
     def why_over(self, run: Run, watched: Watched) -> Ending | None:
-        """Say why a run has to end for what it has spent, None if it may go on."""
+        """Say why a run has to end for what it has spent, None if it may go on; a person's run is the person's."""
+        if run.person:
+            return None
         spent = whole(watched.used.values())
         if is_over(run.money, spent.cost, watched.next_call.cost):
             what = f"The run spent ${spent.cost:.4f} of the ${run.money:.4f} that it was allowed."

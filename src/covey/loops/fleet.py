@@ -250,7 +250,7 @@ class Fleet:
         if self.hold or self._nothing.get(session.name) == view.seq:
             return None
         at = self.desk.awake()
-        if at < self._not_before.get(session.name, -1e9) or (session.until or 0.0) > self.desk.wall():
+        if at < self._not_before.get(session.name, -1e9) or self._is_put_off(view, session):
             return None
         agent = self._agent(session.agent or "")
         if agent is None or session.attached:
@@ -262,6 +262,11 @@ class Fleet:
             return None
         self._beginning.add(agent.name)
         return self._begin(session, view.seq, agent)
+
+    def _is_put_off(self, view: View, session: Session) -> bool:
+        """Say whether a session waits after its last run; who waits for anything else asks again: it may be there."""
+        later = (session.until or 0.0) > self.desk.wall()
+        return later and session.name in view.holders and session.name not in self._waits
 
     def _wait(self, session: Session, wait: Wait, at: float) -> Coroutine[Any, Any, None] | None:
         """Remember why a session waits, and let people see it if it takes long."""
