@@ -258,7 +258,7 @@ def test_the_kept_transcript_is_read_when_the_output_is_gone(world: World, tmp_p
     told = world.ask("session.logs", name="ada")["text"]
     agent = registry.find("claude", {})
     folder = tmp_path / "runs" / run.id
-    keep_transcript(folder, transcript_of(world.runner, run, agent))
+    keep_transcript(folder, transcript_of(world.runner, folder, run, agent))
     world.app.house.runs = tmp_path / "runs"
     assert clear_outputs(tmp_path / "runs", keep_days=0, keep_megabytes=0, now=2e9) == 1
     kept = world.ask("session.logs", name="ada", run=run.id)

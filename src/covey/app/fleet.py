@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from covey.app import shapes, transcripts
+from covey.app import journals, shapes, transcripts
 from covey.app.changes import change
 from covey.app.costs import spent_by
 from covey.app.leases import end
@@ -118,36 +118,46 @@ def logs(call: Call, asked: shapes.ReadLogs, name: str) -> Logs:
     if runner is None:
         raise Unavailable("Nothing can be read of runs here.")
     seen = runner.look(run.id)
-    if not seen.size and not seen.alive and call.house.runs is not None:
+    reader, journal = (None, None) if asked.raw else _reader(call, run, alive=seen.alive)
+    gone = not seen.size or (run.runner == runs.TMUX and journal is None and not asked.raw)
+    if gone and not seen.alive and call.house.runs is not None:
         part = transcripts.kept(call.house.runs / run.id, asked.since)
         if part is not None and asked.raw:
             raise Refused(f"What {run.id} printed has had its time.", hint="Its transcript is kept: leave out --raw.")
         if part is not None:
             return Logs(run.id, part[0], part[1], alive=False, transcript=True)
-    since = asked.since if asked.since >= 0 else max(seen.size + asked.since, 0)
+    size = seen.size
 
     def output(since: int) -> tuple[bytes, int]:
         return runner.output(run.id, since)
 
-    reader = None if asked.raw else _reader(call, run)
+    if journal is not None:
+        output, size = journal.read, journal.size()
+    since = asked.since if asked.since >= 0 else max(size + asked.since, 0)
     if reader is None:
-        text, following = transcripts.raw(output, since, seen.size, alive=seen.alive)
+        text, following = transcripts.raw(output, since, size, alive=seen.alive)
     else:
-        text, following = transcripts.readable(output, reader, since, seen.size, alive=seen.alive)
+        text, following = transcripts.readable(output, reader, since, size, alive=seen.alive)
     return Logs(run.id, text, following, seen.alive, reader is not None)
 
 
-def _reader(call: Call, run: runs.Run) -> transcripts.Reader | None:
-    """Return what understands the output of a run, None if its agent is not known any more or prints plain lines."""
+def _reader(call: Call, run: runs.Run, *, alive: bool) -> tuple[transcripts.Reader | None, journals.Journal | None]:
+    """Return what understands the output of a run, or, if it draws on a terminal, its journal.
+
+    Nothing does if its agent is not known any more or prints plain lines.
+    """
     from covey.agents import registry  # few commands read what an agent said, and all of them start with this module
 
-    if run.runner != runs.PROCESS:
-        return None
     try:
         agent = registry.find(run.agent, call.house.config.declared())
     except CoveyError:
-        return None
-    return agent.read if agent.traits.speaks else None
+        return None, None
+    if run.runner == runs.PROCESS:
+        return (agent.read if agent.traits.speaks else None), None
+    journal = journals.find(call.house.runs / run.id) if call.house.runs is not None else None
+    if agent.terminal is None or (journal is None and not alive):
+        return None, None  # of one that ended without a word, what it drew says more
+    return agent.terminal.read, journal or journals.Journal("")
 
 
 def _run_of(call: Call, name: str, run_id: str | None) -> runs.Run:

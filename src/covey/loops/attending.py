@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import glob
 import logging
-import os
 from dataclasses import dataclass, field, replace
 
 from covey.agents.agent import Agent, Sight
-from covey.app import costs, questions
+from covey.app import costs, journals, questions
 from covey.app import runs as life
+from covey.app.journals import Journal
 from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.config import Config
@@ -27,7 +26,6 @@ from covey.core.watch import Action, Patience, Signs, Verdict
 from covey.errors import CoveyError, Refused
 from covey.loops.desk import Desk
 from covey.loops.hearing import Reader, Source, Tail, listen
-from covey.loops.outfit import JOURNAL
 from covey.loops.starts import Starts
 from covey.store import rows
 
@@ -38,7 +36,6 @@ COUNT_EVERY = 30.0
 """Seconds between two times that spending is written down while a run works."""
 JUDGE_EVERY = 0.5
 TYPE_EVERY = 0.3
-PART = 256 * 1024
 LATE = 'The person in charge answers your question "{asked}":\n{said}'
 
 log = logging.getLogger("covey.watch")
@@ -72,7 +69,7 @@ class Watched:
     before: dict[str, Used] | None = None
     used: dict[str, Used] = field(default_factory=dict)
     next_call: Used = field(default_factory=Used)
-    journal: str | None = None
+    journal: Journal | None = None
     """Where a terminal program writes its conversation."""
     prompted: bool = False
     typed: float = -1e9
@@ -94,27 +91,20 @@ class Attendant:
         """Return where a run says what it does, and what understands it."""
         if agent is not None and is_terminal(run, agent):
             assert agent.terminal is not None
-            return (lambda since: _read_file(watched.journal, since)), agent.terminal.read
+            journal = watched.journal
+            return (lambda since: (b"", since) if journal is None else journal.read(since)), agent.terminal.read
         return (lambda since: self.desk.runner.output(run.id, since)), None if agent is None else agent.read
 
     def listen(self, run: Run, watched: Watched, agent: Agent | None, size: int) -> None:
         """Take in all that a run has said since; called beside the loop."""
         at = self.desk.awake()
-        source, reader = self.source(run, watched, agent)
         if agent is not None and is_terminal(run, agent):
-            self._find_journal(run, watched)
-            size = _size(watched.journal)
+            watched.journal = watched.journal or journals.find(self.desk.project.state / "runs" / run.id)
+            size = 0 if watched.journal is None else watched.journal.size()
+        source, reader = self.source(run, watched, agent)
         if size > watched.tail.read:
             watched.printed = at
         listen(watched.heard, watched.tail, reader, source, size, at)
-
-    def _find_journal(self, run: Run, watched: Watched) -> None:
-        if watched.journal is None:
-            note = self.desk.project.state / "runs" / run.id / JOURNAL
-            old, _, pattern = note.read_text(encoding="utf-8").partition("\n") if note.exists() else ("0", "", "")
-            found = sorted(glob.glob(pattern)) if pattern else []
-            if found:
-                watched.journal, watched.tail.read = found[-1], int(old)
 
     # Attending
 
@@ -410,22 +400,3 @@ def patience_of(config: Config) -> Patience:
     return Patience(
         stalled=settings.stalled_minutes * 60, request=settings.request_minutes * 60, repeats=settings.repeats
     )
-
-
-def _size(path: str | None) -> int:
-    try:
-        return os.stat(path).st_size if path else 0
-    except OSError:
-        return 0
-
-
-def _read_file(path: str | None, since: int) -> tuple[bytes, int]:
-    if path is None:
-        return b"", since
-    try:
-        with open(path, "rb") as file:
-            file.seek(since)
-            data = file.read(PART)
-    except OSError:
-        return b"", since
-    return data, since + len(data)

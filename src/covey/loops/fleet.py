@@ -12,7 +12,7 @@ from typing import Any
 
 from covey.agents import registry
 from covey.agents.agent import Agent
-from covey.app import costs, questions
+from covey.app import costs, journals, questions
 from covey.app import fleet as verbs
 from covey.app import runs as life
 from covey.app.pulses import of_session
@@ -589,7 +589,8 @@ class Fleet:
         folder = self.desk.project.state / "runs" / run.id
         try:
             if folder.is_dir():
-                keep_transcript(folder, transcript_of(self.desk.runner, run, self._agent(run.agent)))
+                journals.close(folder)
+                keep_transcript(folder, transcript_of(self.desk.runner, folder, run, self._agent(run.agent)))
         except OSError as error:  # its output is still there
             log.warning("the transcript of %s could not be kept: %s", run.id, error)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import sys
 from collections.abc import Iterable
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from covey.agents import registry
 from covey.agents.agent import Agent, Assignment
+from covey.app import journals
 from covey.app.runs import Work
 from covey.config import AgentSettings, Config
 from covey.core.launches import Launch
@@ -26,8 +26,6 @@ ALLOWED = (
 )  # fmt: skip
 """Variables of ours that every agent gets."""
 ALLOWED_STARTS = ("LC_", "XDG_")
-JOURNAL = "journal"
-"""The file of a run that says how much of its conversation is older, and where its program writes it."""
 NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Python trusts bytecode whose source has the same size and second: in a worktree that changes many times a second, a
 test would run what is no longer there."""
@@ -130,10 +128,8 @@ def _made(agent: Agent, work: Assignment, folder: Path, *, in_terminal: bool) ->
     if agent.terminal is None:
         return replace(agent.launch(work), terminal=True)
     journal = agent.terminal.journal(work)
-    if journal is not None and not (folder / JOURNAL).exists():
-        # What a conversation that is taken up again said before was heard before.
-        old = sum(os.path.getsize(path) for path in glob.glob(journal)) if work.conversation else 0
-        _write(folder / JOURNAL, f"{old}\n{journal}")
+    if journal is not None and not (folder / journals.NOTE).exists():
+        _write(folder / journals.NOTE, journals.expect(journal, taken_up=work.conversation is not None))
     return agent.terminal.launch(work)
 
 

@@ -1,0 +1,66 @@
+"""The journals of terminal programs: where one writes its conversation, and what of it is a run's own."""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+NOTE = "journal"
+"""The file of a run that says how much of its conversation is older, and where its program writes it."""
+PART = 256 * 1024
+
+
+@dataclass(frozen=True)
+class Journal:
+    """A file that a program writes its conversation to; all places in it are counted from where the run began."""
+
+    path: str
+    start: int = 0
+    end: int | None = None
+    """Where the part of a run ends that has ended; a later one may go on in the same file."""
+
+    def size(self) -> int:
+        """Return how much the run has written."""
+        try:
+            written = os.stat(self.path).st_size
+        except OSError:
+            return 0
+        return max((written if self.end is None else min(self.end, written)) - self.start, 0)
+
+    def read(self, since: int) -> tuple[bytes, int]:
+        """Return a part of it from a place on, and where the next part begins."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self.start + since)
+                data = file.read(PART if self.end is None else max(min(PART, self.end - self.start - since), 0))
+        except OSError:
+            return b"", since
+        return data, since + len(data)
+
+
+def expect(pattern: str, *, taken_up: bool) -> str:
+    """Return the note for a run that is about to start; of a conversation taken up again, what is there was heard."""
+    old = sum(os.path.getsize(path) for path in glob.glob(pattern)) if taken_up else 0
+    return f"{old}\n{pattern}"
+
+
+def find(folder: Path) -> Journal | None:
+    """Return the journal of the run with this folder, None if it has none or has not begun it."""
+    try:
+        places, _, pattern = (folder / NOTE).read_text(encoding="utf-8").partition("\n")
+    except FileNotFoundError:
+        return None
+    found = sorted(glob.glob(pattern)) if pattern else []
+    return Journal(found[-1], *map(int, places.split())) if found else None
+
+
+def close(folder: Path) -> None:
+    """Note where the part of a run that has ended is over; noted already, it stays so."""
+    journal = find(folder)
+    if journal is not None and journal.end is None:
+        pattern = (folder / NOTE).read_text(encoding="utf-8").partition("\n")[2]
+        draft = folder / f"{NOTE}.new"
+        draft.write_text(f"{journal.start} {journal.start + journal.size()}\n{pattern}", encoding="utf-8")
+        draft.replace(folder / NOTE)
