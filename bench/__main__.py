@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from bench import board, claims, fanout, figures, floors, follow, growth, leases, log, memory, startup
+from bench import board, claims, fanout, figures, fleet, floors, follow, growth, leases, log, memory, panes, startup
 from bench.figures import Report
 from covey import __version__
 
@@ -27,6 +27,9 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "board": board.first_page,
     "growth": growth.growth,
     "sessions": fanout.sessions,
+    "claim": fleet.claim_to_agent,
+    "fleet": fleet.at_work,
+    "panes": panes.polling,
     "merges": fanout.merges,
     "startup": startup.commands,
     "memory": memory.resident,

@@ -37,9 +37,9 @@ def sessions(*, quick: bool) -> Report:
     times: list[float] = []
     for _ in range(1 if quick else 3):
         with sample() as project:
-            _fill(project, FILES)
+            fill(project, FILES)
             with daemon(project) as running:
-                ask = _asker(running)
+                ask = asker(running)
                 marks = project.root.parent / "marks"
                 marks.mkdir()
                 for number in range(SESSIONS):
@@ -54,8 +54,7 @@ def sessions(*, quick: bool) -> Report:
                     time.sleep(0.01)
                 times.append(time.perf_counter() - began)
                 failures += SESSIONS - len(os.listdir(marks))
-                report.add("memory of the daemon with all at work", running.memory(), "MiB", at_most=90, peer="128 MB")
-                left += _end(ask, marks, project)
+                left += end_sessions(ask, marks, project)
     report.add("all running after", sorted(times)[len(times) // 2], "s", at_most=5, peer="22 s (amux)")
     report.must_be_zero("sessions that did not come to work", failures)
     report.must_be_zero("worktrees and branches left after removal", left)
@@ -79,7 +78,7 @@ def merges(*, quick: bool) -> Report:
 
 def _timed(work: Any) -> float:
     with sample() as project:
-        _fill(project, FILES_TO_MERGE)
+        fill(project, FILES_TO_MERGE)
         tips = [_change(project, number) for number in range(MERGES)]
         with _aside(project):
             began = time.perf_counter()
@@ -111,7 +110,8 @@ def _merge_all(project: Project, tips: list[str]) -> None:
         _git(project, "merge", "-q", "--no-ff", "-m", "Land it", tip)
 
 
-def _fill(project: Project, files: int) -> None:
+def fill(project: Project, files: int) -> None:
+    """Commit this many files to a project."""
     for number in range(files):
         path = project.root / f"part{number % 10}" / f"file{number}.txt"
         path.parent.mkdir(exist_ok=True)
@@ -137,7 +137,8 @@ def _git(project: Project, *words: str) -> str:
     return done.stdout
 
 
-def _asker(running: Daemon) -> Any:
+def asker(running: Daemon) -> Any:
+    """Return what asks a daemon over one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=PATIENCE)
 
     def ask(method: str, path: str, body: Any = None) -> Any:
@@ -152,7 +153,7 @@ def _asker(running: Daemon) -> Any:
     return ask
 
 
-def _end(ask: Any, marks: Path, project: Project) -> int:
+def end_sessions(ask: Any, marks: Path, project: Project) -> int:
     """Remove every session, and return how much is left of them."""
     (marks / "go").touch()
     for number in range(SESSIONS):

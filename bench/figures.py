@@ -108,7 +108,7 @@ def table(reports: Sequence[Report]) -> str:
 
 
 def _line(figure: Figure) -> tuple[str, ...]:
-    target = ""
+    target = "none"
     if figure.target is not None:
         target = f"{'>=' if figure.at_least else '<='} {number(figure.target, figure.unit)}"
     met = {None: "", True: "yes", False: "NO"}[figure.met]

@@ -124,6 +124,11 @@ class Daemon:
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
 
+    def share(self) -> float:
+        """Return the same with only its share of what other processes have in memory too, in MiB."""
+        lines = Path(f"/proc/{self.pid}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
+
     def cpu(self) -> float:
         """Return the seconds of processor time that it has used."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()

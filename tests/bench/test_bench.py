@@ -29,6 +29,12 @@ def test_a_missed_target_is_shown_and_is_no_error() -> None:
     assert not report.wrong
 
 
+def test_a_figure_without_a_target_says_so() -> None:
+    report = Report("x", "Something")
+    report.add("some", 10, "ms")
+    assert table([report]).splitlines()[-1].split() == ["some", "10", "ms", "none"]
+
+
 def test_a_double_claim_is_an_error() -> None:
     report = Report("x", "Something")
     report.must_be_zero("claimed twice", 1)
@@ -49,3 +55,24 @@ def test_claims_are_measured_and_written_down(
     assert figures["claimed twice"]["met"] is True
     assert "140/s" in capsys.readouterr().out
     assert report["name"] in BENCHMARKS
+
+
+@pytest.mark.parametrize("name", ["claim", "fleet"])
+def test_agents_at_work_are_measured(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("bench.fanout.SESSIONS", "bench.fleet.SESSIONS"):
+        monkeypatch.setattr(place, 2)
+    monkeypatch.setattr("bench.fleet.SETTLED", 0.0)
+    monkeypatch.setattr("bench.fleet.SECONDS", (0.5, 0.5))
+    path = tmp_path / "latest.json"
+    assert main([name, "--quick", "--out", str(path)]) == 0
+    (report,) = json.loads(path.read_text())["reports"]
+    assert report["figures"]
+    assert all(figure["value"] >= 0 for figure in report["figures"])
+
+
+def test_panes_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.panes.PANES", 2)
+    path = tmp_path / "latest.json"
+    assert main(["panes", "--quick", "--out", str(path)]) == 0
+    (report,) = json.loads(path.read_text())["reports"]
+    assert any("at rest" in figure["label"] for figure in report["figures"])
