@@ -60,6 +60,15 @@ class Desk:
         wait_until(seen, f"{text!r} on the screen of {run_id}")
         return found[0]
 
+    def has_rows(self, run_id: str, rows: int) -> None:
+        """Wait until the terminal of a run has so many rows."""
+
+        def seen() -> bool:
+            screen = self.runner.screen(run_id)
+            return screen is not None and len(screen.lines) == rows
+
+        wait_until(seen, f"{rows} rows")
+
     def tmux(self, *words: str) -> str:
         """Ask the server of the runner."""
         asked = ["tmux", "-u", "-S", str(self.socket), *words]
@@ -547,20 +556,35 @@ def reads(terminal: int, text: str) -> None:
     wait_until(read, f"{text!r} in {seen!r}")
 
 
-def test_a_person_attaches_types_and_leaves_and_the_run_goes_on_at_its_size(desk: Desk) -> None:
+def test_a_person_attaches_in_the_size_of_their_terminal_and_leaves_the_run_at_its_own(desk: Desk) -> None:
     desk.start("run-1", script("echo here; while read line; do echo got $line; stty size; done"))
     desk.shows("run-1", "here")
     with person(desk.runner.attach_command("run-1"), 80, 24) as terminal:
         reads(terminal, "here")
+        desk.has_rows("run-1", 23)  # below it stands how to leave
         os.write(terminal, b"hello\r")
         reads(terminal, "got hello")
-        desk.shows("run-1", "50 200")
+        desk.shows("run-1", "23 80")
         os.write(terminal, b"\x02d")
         reads(terminal, "detached")
+    desk.has_rows("run-1", 50)
     desk.runner.type("run-1", "again")
-    screen = desk.shows("run-1", "got again")
-    assert len(screen.lines) == 50
-    assert "24 80" not in desk.place.text("run-1")
+    desk.shows("run-1", "got again")
+    desk.shows("run-1", "50 200")
+
+
+def test_a_size_that_was_told_is_kept_by_a_person_who_only_looks_and_comes_back_after_one_who_was_killed(
+    desk: Desk,
+) -> None:
+    desk.start("run-1", script("echo here; while read line; do echo got $line; done"))
+    desk.shows("run-1", "here")
+    desk.runner.resize("run-1", 120, 40)
+    with person(desk.runner.attach_command("run-1", read_only=True), 80, 24) as terminal:
+        reads(terminal, "here")
+        desk.has_rows("run-1", 40)
+    with person(desk.runner.attach_command("run-1"), 80, 24):
+        desk.has_rows("run-1", 23)
+    desk.has_rows("run-1", 40)
 
 
 def test_a_person_who_only_looks_types_nothing(desk: Desk) -> None:

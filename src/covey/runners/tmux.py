@@ -61,6 +61,9 @@ LOOK = "\t".join(
         "session_name",
         "pane_id",
         "window_activity",
+        "session_attached",
+        "window_width",
+        "window_height",
         "history_size",
         "pane_width",
         "pane_height",
@@ -109,6 +112,7 @@ class TmuxRunner:
         self._socket = str(socket or socket_of(folder))
         self._program = program
         self._size = columns, rows
+        self._sizes: dict[str, tuple[int, int]] = {}
         self._control = Control(self._connect)
         self._screens: dict[str, tuple[Pane, int, Screen]] = {}
         self._looking = threading.Lock()
@@ -223,18 +227,25 @@ class TmuxRunner:
             raise _no_terminal(run_id)
 
     def resize(self, run_id: str, columns: int, rows: int) -> None:
-        """Make the terminal of a run larger or smaller; nothing else ever does."""
+        """Make the terminal of a run larger or smaller, for as long as no person uses it."""
         if not (20 <= columns <= 1000 and 5 <= rows <= 1000):
             raise Invalid("A terminal has 20 to 1000 columns and 5 to 1000 rows.", hint="80x24, for example.")
         (resized,) = self._control.ask(f"resize-window -t {self._pane(run_id)} -x {columns} -y {rows}")
         if not resized.good:
             raise _no_terminal(run_id)
+        self._sizes[run_id] = columns, rows
 
     def attach_command(self, run_id: str, *, read_only: bool = False) -> list[str]:
-        """Return the command that shows a run in a person's terminal, from inside of another tmux too."""
+        """Return the command that shows a run in a person's terminal, from inside of another tmux too.
+
+        It takes the size of that terminal as long as the person uses it, and not if they only look.
+        """
         self._pane(run_id)
-        words = ["env", "-u", "TMUX", *self._command(), "attach-session", "-t", f"={_session(run_id)}"]
-        return [*words, "-r"] if read_only else words
+        session, words = f"={_session(run_id)}", ["env", "-u", "TMUX", *self._command()]
+        if read_only:
+            return [*words, "attach-session", "-r", "-t", session]
+        sized = ["set-option", "-w", "-t", f"{session}:", "window-size", "latest", ";"]
+        return [*words, *sized, "attach-session", "-t", session]
 
     def close(self) -> None:
         """Let go of the server; it lives on as long as a run is in it."""
@@ -417,14 +428,21 @@ class TmuxRunner:
         (told,) = self._control.ask(f"list-panes -a -F '{LOOK}'")
         found: dict[str, Pane] = {}
         for line in told.lines:
-            session, pane, activity, *place, column, row, title = line.split("\t", 8)
+            session, pane, activity, attached, wide, high, *place, column, row, title = line.split("\t", 11)
             run = _run_of(session)
             if not self._is_drawing(run) or (run in found and int(found[run].id[1:]) < int(pane[1:])):
                 continue
+            if attached == "0" and (int(wide), int(high)) != self._sizes.get(run, self._size):
+                self._take_back(run, pane)
             found[run] = Pane(
                 pane, int(activity), (*place, column, row, title), int(place[2]), int(column), int(row), title
             )
         return found
+
+    def _take_back(self, run: str, pane: str) -> None:
+        """Give a terminal its own size again, which a person used who has left."""
+        columns, rows = self._sizes.get(run, self._size)
+        self._control.ask(f"resize-window -t {pane} -x {columns} -y {rows}")
 
     def _is_drawing(self, run: str) -> bool:
         """Say whether a session is a run of ours that has not ended, and not a connection's or a person's own."""
