@@ -186,6 +186,8 @@ def _result(told: Mapping[str, Any]) -> list[Signal]:
     if text(told, "api_error") == USED_UP:
         return spent  # its message said so, with the time
     reason = text(told, "terminal_reason") or text(told, "subtype") or "an error"
+    if reason.startswith("aborted"):
+        return spent  # somebody interrupted it: no word of its own on how it went
     trouble = trouble_of(told, what)
     return [*spent, Failed(what or f"It ended with {reason}.", trouble, until_of({}, what))]
 
