@@ -202,7 +202,7 @@ class Fleet:
         step = next_step(session, run, seen, paused=view.paused, holds=holds, ending=ending)
         work = self._work(view, step, session, run, seen, ending)
         if work is not None:
-            task = asyncio.create_task(self._guarded(session, work))
+            task = asyncio.create_task(self._guarded(session, work, news=step is not Step.READ))
             self._busy[session.name] = task
 
     def _work(
@@ -302,7 +302,8 @@ class Fleet:
         watched.looked = now
         return watched.at_work
 
-    async def _guarded(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, session: Session, work: Coroutine[Any, Any, None], *, news: bool) -> None:
+        """Take a step, whatever comes of it; `news`: another may follow at once."""
         try:
             await work
             self._stumbles.pop(session.name, None)
@@ -314,7 +315,8 @@ class Fleet:
             self._stumble(session.name)
         finally:
             del self._busy[session.name]
-            self.news.set()
+            if news:
+                self.news.set()
 
     def _stumble(self, name: str) -> None:
         """Take the next step for a session later: what failed now would most likely fail again at once."""
