@@ -239,7 +239,7 @@ def test_a_limit_in_the_older_form_names_its_time() -> None:
 
 @pytest.mark.parametrize(
     "odd",
-    [{"is_error": True}, {"terminal_reason": "aborted_tools"}, {"subtype": "error_max_turns"}, {"is_error": None}],
+    [{"is_error": True}, {"terminal_reason": "image_error"}, {"subtype": "error_max_turns"}, {"is_error": None}],
 )
 def test_only_an_end_that_nothing_speaks_against_is_a_result(odd: dict[str, object]) -> None:
     well = {
@@ -251,6 +251,11 @@ def test_only_an_end_that_nothing_speaks_against_is_a_result(odd: dict[str, obje
     }
     assert agent.read(json.dumps(well)) == [Result("Done.")]
     assert isinstance(agent.read(json.dumps({**well, **odd}))[-1], Failed)
+
+
+def test_an_end_by_interruption_from_outside_is_no_word_of_its_own() -> None:
+    told = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": ["[ede_diagnostic]"]}
+    assert agent.read(json.dumps({**told, "terminal_reason": "aborted_streaming"})) == []
 
 
 # Whatever it says

@@ -24,9 +24,10 @@ def real(tmp_path: Path, world: World) -> Iterator[Callable[..., Line]]:
     """Return a function that makes a project of real agents with some settings, and starts its daemon."""
     lines: list[Line] = []
 
-    def make(*settings: str, agent: str = "claude", sessions: str = "") -> Line:
+    def make(*settings: str, agent: str = "claude", sessions: str = "", env: dict[str, str] | None = None) -> Line:
         place = tmp_path / f"project-{len(lines)}"
         lines.append(real_line(place, world, *settings, agent=agent, sessions=sessions))
+        lines[-1].env.update(env or {})
         lines[-1].up()
         return lines[-1]
 

@@ -58,7 +58,22 @@ def commits(message: str) -> Step:
     return Step(do=(Shell(f'git add -A && git commit -q -m "{message}"'),))
 
 
+def at_once(path: str, **more: Any) -> Step:
+    """Return the step that writes a file and commits it; harmless when it is taken twice.
+
+    Some agents put a word of the model's into a conversation that broke off, so that a script goes on one step later.
+    """
+    return Step(do=(Write(path, f"{path}\n"), *commits(f"Add {path}").do), **more)
+
+
 # What came of it
+
+
+def lands(line: Line, task: str) -> dict[str, Any]:
+    """Wait until a task has landed, and return it; it must not be blocked."""
+    ended = line.wait_for(task, "done", "blocked")
+    assert ended["status"] == "done", ended
+    return ended
 
 
 def runs(line: Line, task: str | None = None) -> list[dict[str, Any]]:
