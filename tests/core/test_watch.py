@@ -39,6 +39,7 @@ any_signs = st.builds(
     said=maybe,
     printed=maybe,
     worked=maybe,
+    kept=maybe,
     processes=st.integers(0, 4),
     connections=st.integers(0, 2),
     waits=maybe,
@@ -68,7 +69,8 @@ def repeats(signs: Signs) -> bool:
 
 @given(any_signs)
 def test_what_showed_a_sign_of_life_lately_is_never_ended(signs: Signs) -> None:
-    seen = [each for each in (signs.said, signs.printed, signs.worked, signs.started) if each is not None]
+    known = (signs.said, signs.printed, signs.worked, signs.kept, signs.started)
+    seen = [each for each in known if each is not None]
     assume(NOW - max(seen) < PATIENCE.stalled)
     assert judge(signs, PATIENCE).action not in FATAL or repeats(signs)
 
@@ -96,7 +98,7 @@ def test_to_be_ended_for_silence_takes_all_the_signs_together(signs: Signs) -> N
     verdict = judge(signs, PATIENCE)
     if verdict.action not in FATAL or repeats(signs):
         return
-    seen = [each for each in (signs.said, signs.printed, signs.worked) if each is not None]
+    seen = [each for each in (signs.said, signs.printed, signs.worked, signs.waits, signs.kept) if each is not None]
     assert all(NOW - each >= PATIENCE.stalled for each in seen)
     assert not (signs.processes > 1 and (signs.calls or not signs.speaks))
     assert verdict.state is State.STALLED and verdict.alert, "and a person is told"
@@ -178,6 +180,11 @@ def test_the_reset_that_a_provider_named_is_told_until_it_is_over() -> None:
     signs = replace(QUIET, limited=replace(LIMIT, until=5_000.0), wall=4_000.0)
     assert judge(signs, PATIENCE).until == 5_000.0
     assert judge(replace(signs, wall=5_000.0), PATIENCE).until is None
+
+
+def test_who_was_kept_from_going_on_has_all_its_time_after_that() -> None:
+    assert judge(replace(QUIET, kept=NOW - 299), PATIENCE).action is Action.NONE
+    assert judge(replace(QUIET, kept=NOW - 300), PATIENCE).action is Action.END
 
 
 def test_a_tool_whose_processes_are_all_gone_keeps_nobody_alive() -> None:
