@@ -229,6 +229,17 @@ def test_a_time_of_day_is_the_next_one_after_the_line_was_written(named: str, un
         ({"type": "user", "isSidechain": True, "message": {"content": "Do it"}}, []),
         ({"type": "system", "subtype": "compact_boundary"}, [Compacts(on=False)]),
         ({"type": "attachment"}, []),
+        (
+            {
+                "type": "assistant",
+                "message": {
+                    "model": "<synthetic>",
+                    "stop_reason": "stop_sequence",
+                    "content": [{"type": "text", "text": "No response requested."}],
+                },
+            },
+            [],
+        ),
     ],
 )
 def test_what_else_stands_in_its_journal(line: dict[str, object], told: list[Signal]) -> None:

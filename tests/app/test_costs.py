@@ -94,6 +94,22 @@ def test_only_earlier_runs_of_the_same_conversation_come_before_one(world: World
     assert earlier(third, "talk-1") == {OPUS: SOME + SOME, HAIKU: SOME}
 
 
+def test_what_an_interrupted_run_could_not_price_is_settled_when_its_conversation_is_priced_whole(world: World) -> None:
+    (first,) = runs_of(world, "ada")
+    world.do(lambda call: runs.talks(call, first, "talk-1"))
+    cut_off = Used(Usage(1000, 1), 0.0, 1001)
+    count(world, first, {OPUS: cut_off, LOCAL: cut_off})
+    world.end(first, Again("not yet"))
+    second = world.begin("ada")
+    world.do(lambda call: runs.talks(call, second, "talk-1"))
+    both = {OPUS: Used(Usage(1000, 99), 0.01), LOCAL: Used(Usage(10, 1), 0.0, 11)}
+    for _ in range(2):
+        world.do(lambda call: costs.count(call, second, both, DAY, whole={OPUS}))
+    assert spent(world) == Used(Usage(3010, 102), 0.01, 1012), "of the other model nobody knows the price"
+    answer = world.ask("cost.list", by="model")
+    assert [(row["key"], row["unpriced"]) for row in answer["rows"]] == [(OPUS, 0), (LOCAL, 1012)]
+
+
 @pytest.mark.parametrize(
     ("by", "keys"),
     [

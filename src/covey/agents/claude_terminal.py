@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from covey.agents import claude_messages, streams
 from covey.agents.agent import Assignment, Sight
 from covey.agents.claude_launch import permissions, program
-from covey.agents.claude_messages import blocks, totals, trouble_of
+from covey.agents.claude_messages import SYNTHETIC, blocks, totals, trouble_of
 from covey.agents.streams import inner, record, text
 from covey.core.launches import Launch, Screen
 from covey.core.permits import Level
@@ -105,6 +105,8 @@ class ClaudeTerminal:
         match told.get("type"):
             case "assistant" if told.get("isApiErrorMessage") is True:
                 return [_failed(told)]
+            case "assistant" if text(inner(told, "message"), "model") == SYNTHETIC:
+                return []  # its own words in a conversation that it takes up again, which nobody asked for
             case "assistant":
                 return [*claude_messages.message(told), *_ended(told)]
             case "user" if told.get("isMeta") is not True:

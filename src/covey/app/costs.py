@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from covey.app import shapes
@@ -23,8 +23,12 @@ FEW = 500
 _SUMS = "sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost), sum(unpriced)"
 
 
-def count(call: Call, run: Run, used: Mapping[str, Used], day: str) -> None:
-    """Let the rows of a run say what it has used of each model in all so far; what they say already is left alone."""
+def count(call: Call, run: Run, used: Mapping[str, Used], day: str, *, whole: Container[str] = ()) -> None:
+    """Let the rows of a run say what it has used of each model in all so far; what they say already is left alone.
+
+    `whole`: the models of which it named what the whole conversation cost, and with that what an earlier run of it
+    used that was ended before it could say what that cost.
+    """
     known = call.tx.find(rows.SPENDS, "WHERE run = ?", (run.id,))
     told: dict[str, Used] = {}
     for name, each in used.items():
@@ -33,6 +37,21 @@ def count(call: Call, run: Run, used: Mapping[str, Used], day: str) -> None:
     for model, now in told.items():
         for event in spending.news(model, day, now, [row for row in known if row.model == model]):
             _put(call, run, event)
+        if model in whole:
+            _settle(call, run, model)
+
+
+def _settle(call: Call, run: Run, model: str) -> None:
+    """Note that tokens of earlier runs of the same conversation have a price: it was counted with this run."""
+    now = call.tx.run(run.id)
+    if now is None or not now.conversation:
+        return
+    earlier = "SELECT id FROM runs WHERE conversation = ? AND ordinal < ?"
+    where = f"WHERE model = ? AND unpriced > 0 AND run IN ({earlier})"
+    for row in call.tx.find(rows.SPENDS, where, (model, now.conversation, now.ordinal)):
+        before = call.tx.run(row.run)
+        if before is not None:
+            _put(call, before, Counted(model=model, day=row.day, unpriced=-row.unpriced))
 
 
 def _plain(model: str) -> str:

@@ -41,6 +41,8 @@ class Heard:
     """When it last let us know anything."""
     waits: float | None = None
     """Since when it waits for its model."""
+    asked: int = 0
+    """How often it asked its model in all: never, before it has its prompt."""
     calls: dict[str, Call] = field(default_factory=dict)
     last_call: tuple[str, str] | None = None
     repeats: int = 0
@@ -84,6 +86,7 @@ class Heard:
                 self._goes_on()
             case signals.Waits():
                 self.waits = at
+                self.asked += 1
                 self.result, self.failed, self.trouble, self.until = None, None, None, None
             case Calls():
                 self._call(signal, at)

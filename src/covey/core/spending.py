@@ -102,6 +102,11 @@ class Bill:
             used[name] = used.get(name, Used()) + priced(call.usage, call.cost, prices.get(name))
         return used
 
+    def whole(self, agent_model: str) -> frozenset[str]:
+        """Return the models of which it said what they cost since the conversation began, earlier runs too."""
+        totals = self.totals.items()
+        return frozenset(model or agent_model for model, total in totals if total.whole and total.cost is not None)
+
     def largest_call(self, prices: Mapping[str, Price], agent_model: str) -> Used:
         """Return the most that one call has cost, as far as single calls are known."""
         calls = [priced(call.usage, call.cost, prices.get(call.model or agent_model)) for call in self.calls.values()]

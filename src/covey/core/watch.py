@@ -118,6 +118,12 @@ def judge(signs: Signs, patience: Patience) -> Verdict:
     return Verdict(state=State.WORKING, rule="it works", clues=(_latest(signs),))
 
 
+def in_hands(signs: Signs, person: str) -> Verdict:
+    """Return the verdict on a run that a person has taken over: nobody judges that but they."""
+    clue = _clue(signs, "process", f"{person} has it in a terminal", signs.started)
+    return Verdict(state=State.WORKING, rule="a person has taken it over", clues=(clue,))
+
+
 def _held(signs: Signs, patience: Patience) -> Verdict | None:
     if not signs.held:
         return None

@@ -68,6 +68,8 @@ class Watched:
     limited_at: float = 0.0
     before: dict[str, Used] | None = None
     used: dict[str, Used] = field(default_factory=dict)
+    whole: frozenset[str] = frozenset()
+    """The models of which it says what the whole conversation cost."""
     next_call: Used = field(default_factory=Used)
     journal: Journal | None = None
     """Where a terminal program writes its conversation."""
@@ -158,7 +160,7 @@ class Attendant:
         watched.dialog = terminal.asked(screen) if watched.sight is Sight.ASKS and screen is not None else None
         if watched.sight is not Sight.READY:
             return
-        if not watched.prompted and watched.heard.at is None:
+        if not watched.prompted and not watched.heard.asked:
             prompt = self.desk.project.state / "runs" / run.id / "prompt.md"
             text = await self.desk.near(lambda: prompt.read_text(encoding="utf-8"))
             watched.prompted = await self.desk.near(lambda: typist.enter(run, terminal, text.strip()))
@@ -202,12 +204,13 @@ class Attendant:
         if watched.before is None and any(total.whole for total in bill.totals.values()):
             watched.before = await self.desk.read(lambda call: costs.before(call, run, conversation))
         watched.used = bill.by_model(config.prices, watched.before or {}, run.model)
+        watched.whole = bill.whole(run.model)
         watched.next_call = bill.largest_call(config.prices, run.model)
         at = self.desk.awake()
         if now or at - watched.counted >= COUNT_EVERY:
             watched.counted = at
-            used, day = watched.used, self.desk.today().name
-            await self.desk.write(lambda call: costs.count(call, run, used, day))
+            used, day, all_of_it = watched.used, self.desk.today().name, watched.whole
+            await self.desk.write(lambda call: costs.count(call, run, used, day, whole=all_of_it))
 
     def why_over(self, run: Run, watched: Watched) -> Ending | None:
         """Say why a run has to end for what it has spent, None if it may go on; a person's run is the person's."""
@@ -289,7 +292,8 @@ class Attendant:
         config = self.desk.app.house.config
         asked = await self.desk.read(lambda call: questions.open_of(call, run.id))
         signs = self._signs(watched, agent, seen, asked)
-        verdict = watched.verdict = watch.judge(signs, patience_of(config))
+        theirs = watch.in_hands(signs, session.attached or "a person") if run.person else None
+        verdict = watched.verdict = theirs or watch.judge(signs, patience_of(config))
         if verdict.state in (State.PAUSED, State.NEEDS_YOU):
             watched.kept = signs.at
         if run.person:

@@ -490,7 +490,8 @@ class Fleet:
 
     def _close(self, call: Call, run: Run, seen: Observation, verdict: Verdict, rescued: Rescued | None) -> None:
         self._note(call, run, rescued)
-        costs.count(call, run, self._watch(run).used, self.desk.today().name)
+        watched = self._watch(run)
+        costs.count(call, run, watched.used, self.desk.today().name, whole=watched.whole)
         unseen = seen.code is None and run.ending is None and not isinstance(verdict, HandIn | PutOff)
         if unseen and not self._lost_often(call, run):
             life.lost(call, run, "Nobody saw it end: it was killed, or the machine was.", seen.code)
@@ -542,7 +543,9 @@ class Fleet:
         result = heard.result
         if task.kind is tasks.Kind.REPORT and result is None:
             result = heard.said.strip() or None
-        tail, _ = desk.runner.output(run.id, max(seen.size - TAIL, 0))
+        printed, _ = desk.runner.output(run.id, max(seen.size - TAIL, 0))
+        speaks = agent is not None and agent.traits.speaks
+        told = heard.said if speaks and heard.said.strip() else printed.decode(errors="replace")
         # A daemon that was killed right after it had started the program has not noted where its branch began.
         base = run.base or self._newest_main()
         found = tree.look(desk.project, path, life.branch_of(run.task), base)
@@ -558,14 +561,14 @@ class Fleet:
                 failed=heard.failed,
                 trouble=heard.trouble,
                 until=heard.until,
-                speaks=agent is not None and agent.traits.speaks,
+                speaks=speaks,
                 result=result,
                 ahead=found.ahead,
                 head=found.head,
                 rejected=rejected,
                 dirty=found.dirty,
                 rescued=rescued.ref if rescued else None,
-                tail=tail.decode(errors="replace"),
+                tail=told[-TAIL:],
             ),
             rescued,
         )
