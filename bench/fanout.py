@@ -7,8 +7,8 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,7 @@ def sessions(*, quick: bool) -> Report:
     for _ in range(1 if quick else 3):
         with sample() as project:
             fill(project, FILES)
-            with daemon(project) as running:
-                ask = asker(running)
+            with daemon(project) as running, asking(running) as ask:
                 marks = project.root.parent / "marks"
                 marks.mkdir()
                 for number in range(SESSIONS):
@@ -137,8 +136,9 @@ def _git(project: Project, *words: str) -> str:
     return done.stdout
 
 
-def asker(running: Daemon) -> Any:
-    """Return what asks a daemon over one connection."""
+@contextmanager
+def asking(running: Daemon) -> Iterator[Callable[..., Any]]:
+    """Have what asks a daemon over one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=PATIENCE)
 
     def ask(method: str, path: str, body: Any = None) -> Any:
@@ -150,7 +150,8 @@ def asker(running: Daemon) -> Any:
             raise RuntimeError(f"{method} {path}: {answer.status} {data[:200]!r}")
         return json.loads(data) if data else None
 
-    return ask
+    with closing(connection):
+        yield ask
 
 
 def end_sessions(ask: Any, marks: Path, project: Project) -> int:

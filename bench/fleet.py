@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.fanout import FILES, SESSIONS, asker, end_sessions, fill
+from bench.fanout import FILES, SESSIONS, asking, end_sessions, fill
 from bench.figures import Report
 from bench.project import Daemon, daemon, sample
 from covey.git.project import Project
@@ -44,8 +44,7 @@ def claim_to_agent(*, quick: bool) -> Report:
     report = Report("claim", f"From a claim to the first word of a (scripted) agent, {FILES} files")
     with sample() as project:
         fill(project, FILES)
-        with daemon(project) as running:
-            ask = asker(running)
+        with daemon(project) as running, asking(running) as ask:
             ask("POST", "/api/sessions", {"name": "ada", "agent": "scripted"})
             ask("POST", "/api/sessions/ada/start", {})
             number = 10 if quick else SESSIONS
@@ -55,26 +54,27 @@ def claim_to_agent(*, quick: bool) -> Report:
             report.add_times(f"{number} one after another", _times(ask, project))
     with sample() as project:
         fill(project, FILES)
-        with daemon(project) as running, _working(running, project, SAYS_ONCE):
-            report.add_times(f"{SESSIONS} at once", _times(asker(running), project))
+        with daemon(project) as running, _working(running, project, SAYS_ONCE), asking(running) as ask:
+            report.add_times(f"{SESSIONS} at once", _times(ask, project))
     return report
 
 
 @contextmanager
 def _working(running: Daemon, project: Project, script: str) -> Iterator[None]:
     """Have all sessions play a script and then wait, as long as this lasts."""
-    ask, marks = asker(running), project.root.parent / "marks"
+    marks = project.root.parent / "marks"
     marks.mkdir()
-    for number in range(SESSIONS):
-        ask("POST", "/api/board", {"title": f"Work {number}", "body": f"{script}\nwait for {marks}/go\n"})
-    for number in range(SESSIONS):
-        ask("POST", "/api/sessions", {"name": f"s{number}", "agent": "scripted"})
-        ask("POST", f"/api/sessions/s{number}/start", {})
-    try:
-        _wait(lambda: len(_spoke(project)) == SESSIONS)
-        yield
-    finally:
-        end_sessions(ask, marks, project)
+    with asking(running) as ask:
+        for number in range(SESSIONS):
+            ask("POST", "/api/board", {"title": f"Work {number}", "body": f"{script}\nwait for {marks}/go\n"})
+        for number in range(SESSIONS):
+            ask("POST", "/api/sessions", {"name": f"s{number}", "agent": "scripted"})
+            ask("POST", f"/api/sessions/s{number}/start", {})
+        try:
+            _wait(lambda: len(_spoke(project)) == SESSIONS)
+            yield
+        finally:
+            end_sessions(ask, marks, project)
 
 
 def _times(ask: Callable[..., Any], project: Project) -> list[float]:
