@@ -28,6 +28,7 @@ from covey.core.signals import (
     Compacts,
     Conversation,
     Failed,
+    Limited,
     Result,
     Said,
     Signal,
@@ -85,6 +86,7 @@ EVERY_SIGHT = [
     ("exit-80", Sight.TYPED),
     *((f"{name}-{width}", Sight.BUSY) for name in ("begun", "working", "tool", "retry") for width in BOTH),
     ("queued-80", Sight.BUSY),
+    *((f"compacting-{width}", Sight.BUSY) for width in BOTH),
     *((f"{name}-{width}", Sight.ASKS) for name in ("write", "bash", "question") for width in BOTH),
     *((name, Sight.ASKS) for name in ("trust-80", "key-80", "warning-80")),
 ]
@@ -103,6 +105,22 @@ def test_every_recorded_screen_is_looked_at() -> None:
 def test_it_is_seen_to_work_without_a_title_too(name: str) -> None:
     assert terminal.see(replace(seen(name), title="shed")) is Sight.BUSY
     assert terminal.see(replace(seen("done-80"), title="shed")) is Sight.READY
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("retry-80", Limited(Trouble.OVERLOAD, "API error, try 1 of 3")),
+        ("retry-200", Limited(Trouble.OVERLOAD, "API error, try 1 of 3")),
+        ("compacting-80", Compacts()),
+        ("compacting-200", Compacts()),
+        ("working-80", None),
+        ("failed-80", None),
+        ("bash-80", None),
+    ],
+)
+def test_what_its_journal_does_not_say_in_time_stands_on_its_screen(name: str, says: Signal | None) -> None:
+    assert terminal.says(seen(name)) == says
 
 
 @pytest.mark.parametrize(

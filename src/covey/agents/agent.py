@@ -10,7 +10,7 @@ from typing import Protocol
 from covey.core.launches import Launch, Screen
 from covey.core.permits import Level
 from covey.core.questions import Reply
-from covey.core.signals import Asks, Signal
+from covey.core.signals import Asks, Compacts, Limited, Signal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +97,9 @@ class Terminal(Protocol):
 
     def asked(self, screen: Screen) -> str:
         """Return the question of the dialog that is open, for a person to read."""
+
+    def says(self, screen: Screen) -> Limited | Compacts | None:
+        """Return what only its screen says of what it does now: its journal is silent until that is over."""
 
     def journal(self, work: Assignment) -> str | None:
         """Return where it writes its conversation, as a pattern of a path; None if nowhere that we can read."""

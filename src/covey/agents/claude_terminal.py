@@ -20,7 +20,7 @@ from covey.agents.claude_messages import SYNTHETIC, blocks, totals, trouble_of
 from covey.agents.streams import inner, record, text
 from covey.core.launches import Launch, Screen
 from covey.core.permits import Level
-from covey.core.signals import Compacts, Conversation, Failed, Result, Signal, Trouble, Waits, Works
+from covey.core.signals import Compacts, Conversation, Failed, Limited, Result, Signal, Trouble, Waits, Works
 
 _NAMES = uuid.UUID("6f1d3f6e-0d0c-5a0e-9b0a-5f4f1f0c6a11")
 _RULE = re.compile(r"─{20,}(?: .{1,80} ─+)?\s*$")
@@ -29,6 +29,10 @@ _DOTS = re.compile(r"[╌─\s]*$")
 _FOOT = re.compile(r"\b(?:Esc|Enter) to (?:cancel|confirm|select|exit|continue|reject|submit|go back)\b")
 _OPTION = re.compile(r"\s{0,3}❯ (?:\d+\. )?\S")
 _SPINNER = re.compile(r"[·✢✳✶✻✽✺*] \S.*(?:…|Retrying in )")
+_AGAIN = re.compile(r"[·✢✳✶✻✽✺*] (.*?) · Retrying in .*attempt (\d+)/(\d+)")
+_COMPACTS = re.compile(r"[·✢✳✶✻✽✺*] Compacting conversation")
+_NEAR = 6
+"""Lines above its prompt in which it says what it does."""
 _BUSY_TITLE = re.compile(r"[◐◑◒◓\u2801-\u28ff]")
 _IDLE_TITLE = "✳"
 _PROMPT = re.compile(r"[❯>!]")
@@ -91,6 +95,21 @@ class ClaudeTerminal:
         dialog = lines[(before[-1] + 1 if before else 0) : end]
         return streams.brief("\n".join(line.strip() for line in dialog if not _DOTS.match(line)))
 
+    def says(self, screen: Screen) -> Limited | Compacts | None:
+        """Return that it was put off, or makes its conversation shorter: the line above its prompt says so."""
+        prompt = _prompt(screen)
+        if prompt is None or not _is_busy(screen, *prompt):
+            return None
+        near = [line.replace("\xa0", " ") for line in screen.lines[max(prompt[0] - _NEAR, 0) : prompt[0]]]
+        if any(_COMPACTS.match(line) for line in near):
+            return Compacts()
+        found = next((found for line in near[::-1] if (found := _AGAIN.match(line))), None)
+        if found is None:
+            return None
+        trouble = trouble_of({}, found[1])
+        what = f"{found[1]}, try {found[2]} of {found[3]}"
+        return Limited(Trouble.OVERLOAD if trouble is Trouble.OTHER else trouble, streams.brief(what))
+
     def journal(self, work: Assignment) -> str | None:
         """Return where it writes its conversation; the folder is named after the worktree, in a way of its own."""
         folder = work.env.get("CLAUDE_CONFIG_DIR") or f"{work.env.get('HOME', '')}/.claude"
@@ -144,7 +163,7 @@ def _is_busy(screen: Screen, above: int, below: int) -> bool:
     """Say whether it works; its title is the first to tell, but it may have none."""
     if _BUSY_TITLE.match(screen.title) or any("esc to interrupt" in line for line in screen.lines[below + 1 :]):
         return True
-    near = [line for line in screen.lines[max(above - 6, 0) : above] if line.strip()]
+    near = [line for line in screen.lines[max(above - _NEAR, 0) : above] if line.strip()]
     return not screen.title.startswith(_IDLE_TITLE) and any(_SPINNER.match(line) for line in near)
 
 

@@ -20,7 +20,7 @@ from covey.core.questions import Question, Withdrawn, reply_of
 from covey.core.questions import State as Asked
 from covey.core.runs import Ending, Run
 from covey.core.sessions import COVEY, Session, State
-from covey.core.signals import Trouble
+from covey.core.signals import Compacts, Limited, Trouble
 from covey.core.spending import Used, whole
 from covey.core.watch import Action, Patience, Signs, Verdict
 from covey.errors import CoveyError, Refused
@@ -76,6 +76,8 @@ class Watched:
     prompted: bool = False
     typed: float = -1e9
     sight: Sight | None = None
+    shown: Limited | Compacts | None = None
+    """What only its screen says of it."""
     dialog: str | None = None
     """What a dialog on its screen asks."""
 
@@ -157,6 +159,12 @@ class Attendant:
             return
         watched.typed = at
         watched.sight, screen = await self.desk.near(lambda: typist.see(run, terminal))
+        shown = None if screen is None else terminal.says(screen)
+        if shown is None and watched.shown is not None:
+            watched.heard.limited = watched.heard.compacts = None
+        elif shown is not None and shown != watched.shown:
+            watched.heard.take(shown, at)
+        watched.shown = shown
         watched.dialog = terminal.asked(screen) if watched.sight is Sight.ASKS and screen is not None else None
         if watched.sight is not Sight.READY:
             return

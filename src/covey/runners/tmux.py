@@ -55,6 +55,8 @@ SETTINGS = (
 
 HUB = "+covey"
 """How the sessions of our own connections are called; no run is called so."""
+SIZE = "@covey-size"
+"""An option of a run's session: the size that it has while no person uses it."""
 LOOK = "\t".join(
     f"#{{{name}}}"
     for name in (
@@ -64,6 +66,7 @@ LOOK = "\t".join(
         "session_attached",
         "window_width",
         "window_height",
+        SIZE,
         "history_size",
         "pane_width",
         "pane_height",
@@ -112,7 +115,6 @@ class TmuxRunner:
         self._socket = str(socket or socket_of(folder))
         self._program = program
         self._size = columns, rows
-        self._sizes: dict[str, tuple[int, int]] = {}
         self._control = Control(self._connect)
         self._screens: dict[str, tuple[Pane, int, Screen]] = {}
         self._looking = threading.Lock()
@@ -230,10 +232,12 @@ class TmuxRunner:
         """Make the terminal of a run larger or smaller, for as long as no person uses it."""
         if not (20 <= columns <= 1000 and 5 <= rows <= 1000):
             raise Invalid("A terminal has 20 to 1000 columns and 5 to 1000 rows.", hint="80x24, for example.")
-        (resized,) = self._control.ask(f"resize-window -t {self._pane(run_id)} -x {columns} -y {rows}")
-        if not resized.good:
+        pane = self._pane(run_id)
+        noted, resized = self._control.ask(
+            f"set-option -t {pane} {SIZE} {columns}x{rows}", f"resize-window -t {pane} -x {columns} -y {rows}"
+        )
+        if not (noted.good and resized.good):
             raise _no_terminal(run_id)
-        self._sizes[run_id] = columns, rows
 
     def attach_command(self, run_id: str, *, read_only: bool = False) -> list[str]:
         """Return the command that shows a run in a person's terminal, from inside of another tmux too.
@@ -274,7 +278,8 @@ class TmuxRunner:
         words = [word for setting in SETTINGS for word in ("set-option", *setting, ";")]
         words += ["new-session", "-d", "-s", name, "-x", columns, "-y", rows]
         words += ["-c", _literal(cwd.replace("#", "##")), "--", *map(_literal, command), ";"]
-        words += ["resize-window", "-t", f"={name}:", "-x", columns, "-y", rows]  # From now on, only we resize it.
+        words += ["resize-window", "-t", f"={name}:", "-x", columns, "-y", rows, ";"]  # Only we resize it, and people.
+        words += ["set-option", "-t", f"={name}:", SIZE, f"{columns}x{rows}"]
         deadline = time.monotonic() + START_PATIENCE
         while True:
             ended = self._tmux(*words)
@@ -428,21 +433,16 @@ class TmuxRunner:
         (told,) = self._control.ask(f"list-panes -a -F '{LOOK}'")
         found: dict[str, Pane] = {}
         for line in told.lines:
-            session, pane, activity, attached, wide, high, *place, column, row, title = line.split("\t", 11)
+            session, pane, activity, attached, wide, high, size, *place, column, row, title = line.split("\t", 12)
             run = _run_of(session)
             if not self._is_drawing(run) or (run in found and int(found[run].id[1:]) < int(pane[1:])):
                 continue
-            if attached == "0" and (int(wide), int(high)) != self._sizes.get(run, self._size):
-                self._take_back(run, pane)
+            if attached == "0" and size and size != f"{wide}x{high}":  # a person used it who has left
+                self._control.ask("resize-window -t {} -x {} -y {}".format(pane, *size.split("x")))
             found[run] = Pane(
                 pane, int(activity), (*place, column, row, title), int(place[2]), int(column), int(row), title
             )
         return found
-
-    def _take_back(self, run: str, pane: str) -> None:
-        """Give a terminal its own size again, which a person used who has left."""
-        columns, rows = self._sizes.get(run, self._size)
-        self._control.ask(f"resize-window -t {pane} -x {columns} -y {rows}")
 
     def _is_drawing(self, run: str) -> bool:
         """Say whether a session is a run of ours that has not ended, and not a connection's or a person's own."""
