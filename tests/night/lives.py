@@ -1,0 +1,133 @@
+"""One life of the daemon in virtual time: the real App and loops on the real store, until somebody kills it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, TypeVar
+
+import msgspec
+
+from covey import __version__, config
+from covey.app.app import VERBS, App
+from covey.app.verbs import Principal, read_body
+from covey.core.events import Started
+from covey.core.sessions import COVEY
+from covey.errors import CoveyError
+from covey.git.project import Project
+from covey.git.worktrees import Worktrees, default_folder
+from covey.loops.desk import Desk
+from covey.loops.fleet import Fleet
+from covey.loops.janitor import Janitor
+from covey.loops.merger import Merger
+from covey.store.rows import Change
+from covey.store.sqlite import SqliteStore
+from covey.store.tx import Tx
+from tests.night.programs import Runs
+from tests.night.virtual import VirtualClock, VirtualLoop
+
+T = TypeVar("T")
+CARE_EVERY = 20.0
+"""Virtual seconds between two looks of the janitor."""
+
+
+@dataclass
+class Place:
+    """What outlives every daemon."""
+
+    loop: VirtualLoop
+    clock: VirtualClock
+    project: Project
+    runs: Runs
+    chance: Random
+    free_memory: Callable[[], int]
+    listen: Callable[[list[Change]], None]
+
+
+@dataclass
+class Life:
+    """The daemon from its start to its end."""
+
+    place: Place
+    reads: int = 0
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        place = self.place
+        self.store = SqliteStore(place.project.database, clock=lambda: place.clock.wall, project="night")
+        self.store._db.raw.execute("PRAGMA synchronous = OFF")  # no power fails in a test
+        settings = config.load(place.project.root)
+        self.app = App(self.store, settings, place.clock, "night", daemon=True, secret=b"night", runner=place.runs)
+        self.app.house.runs = place.project.state / "runs"
+        self.app.house.attach_command = place.runs.attach_command
+        folder = default_folder(place.project, settings.sessions.worktrees)
+        self.desk = Desk(
+            self.app,
+            place.project,
+            place.runs,
+            Worktrees(place.project, folder),
+            "http://127.0.0.1:1",
+            self.read,
+            self.write,
+            free_memory=place.free_memory,
+            chance=place.chance.random,
+        )
+        self.fleet = Fleet(self.desk)
+        self.merger = Merger(self.desk)
+
+    async def read(self, job: Callable[[Tx], T]) -> T:
+        """Look at the store."""
+        self.reads += 1
+        return self.store.read(job)
+
+    async def write(self, job: Callable[[Tx], T]) -> T:
+        """Change the store; whoever is killed meanwhile does not know whether that was committed."""
+        takes = self.place.chance.uniform(0.001, 0.01)
+        self.place.loop.steps += 1
+        first = self.place.chance.random() < 0.5
+        if first:
+            await asyncio.sleep(takes)
+        outcome = self.store.run([job])[0]
+        if outcome.changes:
+            self.place.listen(list(outcome.changes))
+            self.fleet.hear(outcome.changes)
+            self.merger.hear(outcome.changes)
+        if not first:
+            await asyncio.sleep(takes)
+        value: T = outcome.result()
+        return value
+
+    async def ask(self, verb: str, who: Principal | None = None, **asked: Any) -> Any:
+        """Ask as a surface does."""
+        found = VERBS[verb]
+        params = {name: asked.pop(name) for name in found.params}
+        body = read_body(found, msgspec.json.encode(asked))
+        job = self.app.job(found, who or Principal(), body, params, key=None, request=b"")
+        answer = await (self.write(job) if found.changes else self.read(job))
+        return answer.value()
+
+    async def begin(self) -> None:
+        """Start the loops."""
+        await self.write(lambda tx: tx.append(COVEY, "daemon", Started(__version__)))
+        loops = (self.fleet.run(), self.merger.run(), self._care())
+        self._tasks = [self.place.loop.create_task(each) for each in loops]
+
+    async def _care(self) -> None:
+        janitor = Janitor(self.app, self.read, self.write, self.write)
+        while True:
+            await asyncio.sleep(CARE_EVERY)
+            await janitor.tick()
+
+    async def kill(self) -> None:
+        """End it wherever it stands: nothing that it has not done yet is done any more."""
+        self.place.loop.life += 1
+        tasks = [*self._tasks, *self.fleet._busy.values()]
+        for task in tasks:
+            task.cancel()
+        failed = [each for each in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(each, Exception)]
+        self.desk.close()
+        self.store.close()
+        if failed and not isinstance(failed[0], CoveyError):
+            raise failed[0]
