@@ -114,6 +114,7 @@ class Daemon:
         self._app.house.settings = self._watcher.changed
         self._app.house.runs = project.state / "runs"
         self._app.house.attach_command = runner.attach_command
+        self._app.house.is_used = runner.is_used
         self._sockets = [_loopback(project, port)]
         self._bind = bind
         if bind is not None:

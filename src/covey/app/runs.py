@@ -299,7 +299,7 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
         _end(call, run, runs.Ended(outcome=outcome, code=code, what=run.ending))
     elif run.person:
         _end(call, run, runs.Ended(outcome=Outcome.STOPPED, code=code, what=run.ending or "The person left."))
-        _give_back(call, run.session)
+        give_back(call, run.session)
     elif isinstance(verdict, HandIn) and not stopped:
         _end(call, run, runs.Ended(outcome=Outcome.HANDED_IN, code=code, commit=verdict.commit))
         hand_in(call, task, run.session, verdict)
@@ -328,7 +328,8 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
             put_back(call, back, what)
 
 
-def _give_back(call: Call, name: str) -> None:
+def give_back(call: Call, name: str) -> None:
+    """Give a session its conversation back, if a person has it."""
     session = call.tx.session(name)
     if session is not None:
         event = sessions.give_back(session)

@@ -780,8 +780,12 @@ class Why(Struct, frozen=True, kw_only=True):
 
 
 class TerminalRow(Struct, frozen=True):
-    """The run that has a terminal, whether a person has taken it over, and the command that shows it."""
+    """The run that has a terminal, whether a person has taken it over, and the command that shows it.
+
+    `used`: it is open before somebody now.
+    """
 
     run: str | None
     person: bool
     command: list[str]
+    used: bool = False

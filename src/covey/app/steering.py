@@ -130,4 +130,4 @@ def terminal(call: Call, asked: shapes.Nothing, name: str) -> shapes.TerminalRow
     runner = call.house.runner
     if run is None or run.runner != runs.TMUX or runner is None or not runner.look(run.id).alive:
         return shapes.TerminalRow(None, False, [])
-    return shapes.TerminalRow(run.id, run.person, call.house.attach_command(run.id))
+    return shapes.TerminalRow(run.id, run.person, call.house.attach_command(run.id), call.house.is_used(run.id))

@@ -61,6 +61,8 @@ class House:
     """Returns the bytes of memory that a session's run took when it was last weighed."""
     attach_command: Callable[[str], list[str]] = lambda run: []
     """Returns the command that shows the terminal of a run."""
+    is_used: Callable[[str], bool] = lambda run: False
+    """Says whether the terminal of a run is open before a person."""
     broken_gate: bool = False
     """The queue waits for a gate that could not be run; whoever lets sessions work lets it be tried again."""
 

@@ -223,10 +223,18 @@ def attach(args: Namespace, client: Client) -> None:
         return
     code = subprocess.call(shown.value["command"])
     if shown.value["person"]:
-        client.ask("session.giveback", {"name": args.name}, {})
-        print(f"{args.name} has its conversation back and goes on.")
+        _give_back(client, args.name)
     elif code:
         raise Unavailable(f"The terminal of {args.name} could not be shown.", hint=f"covey session why {args.name}")
+
+
+def _give_back(client: Client, name: str) -> None:
+    """Give a conversation back, unless somebody else is at it."""
+    if client.ask("session.terminal", {"name": name}).value["used"]:
+        print(f"Somebody else is at the terminal of {name}; it goes on when they leave it.")
+        return
+    client.ask("session.giveback", {"name": name}, {})
+    print(f"{name} has its conversation back and goes on.")
 
 
 def _terminal(client: Client, name: str) -> Answer:

@@ -36,6 +36,9 @@ COUNT_EVERY = 30.0
 """Seconds between two times that spending is written down while a run works."""
 JUDGE_EVERY = 0.5
 TYPE_EVERY = 0.3
+ARRIVES = 60.0
+LEFT = 3.0
+"""Seconds that a person has to come to a terminal, and after which one who left it does not come back."""
 LATE = 'The person in charge answers your question "{asked}":\n{said}'
 
 log = logging.getLogger("covey.watch")
@@ -78,6 +81,8 @@ class Watched:
     sight: Sight | None = None
     shown: Limited | Compacts | None = None
     """What only its screen says of it."""
+    used_at: float | None = None
+    """When a person was last at its terminal."""
     dialog: str | None = None
     """What a dialog on its screen asks."""
 
@@ -166,9 +171,10 @@ class Attendant:
             watched.heard.take(shown, at)
         watched.shown = shown
         watched.dialog = terminal.asked(screen) if watched.sight is Sight.ASKS and screen is not None else None
-        if watched.sight is not Sight.READY:
+        prompts = not watched.prompted and not watched.heard.asked
+        if watched.sight is not Sight.READY and not (prompts and watched.sight is Sight.TYPED):
             return
-        if not watched.prompted and not watched.heard.asked:
+        if prompts:
             prompt = self.desk.project.state / "runs" / run.id / "prompt.md"
             text = await self.desk.near(lambda: prompt.read_text(encoding="utf-8"))
             watched.prompted = await self.desk.near(lambda: typist.enter(run, terminal, text.strip()))
@@ -305,6 +311,7 @@ class Attendant:
         if verdict.state in (State.PAUSED, State.NEEDS_YOU):
             watched.kept = signs.at
         if run.person:
+            await self._see_person(run, watched)
             return
         acts = {
             Action.NUDGE: self._nudge,
@@ -316,6 +323,16 @@ class Attendant:
             await acts[verdict.action](run, watched, agent, verdict)
         if verdict.state is not session.state or (verdict.until is not None and verdict.until != session.until):
             await self._show(run, verdict, by_screen=watched.dialog is not None and not asked)
+
+    async def _see_person(self, run: Run, watched: Watched) -> None:
+        """Give a conversation back when the person has left who took it over, in whatever way, or never came."""
+        typist, at = self.desk.typist, self.desk.awake()
+        if typist is None:
+            return
+        if await self.desk.near(lambda: typist.screens.is_used(run.id)):
+            watched.used_at = at
+        elif at - (watched.started + ARRIVES if watched.used_at is None else watched.used_at) > LEFT:
+            await self.desk.write(lambda call: life.give_back(call, run.session))
 
     def _signs(self, watched: Watched, agent: Agent | None, seen: Observation, asked: list[Question]) -> Signs:
         heard, activity = watched.heard, watched.activity

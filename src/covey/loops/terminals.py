@@ -35,8 +35,8 @@ class Screens(Protocol):
     def press(self, run_id: str, key: str) -> None:
         """Press a key."""
 
-    def attach_command(self, run_id: str, *, read_only: bool = False) -> list[str]:
-        """Return the command that shows a terminal to a person."""
+    def is_used(self, run_id: str) -> bool:
+        """Say whether a terminal is open before a person."""
 
 
 @dataclass
@@ -52,16 +52,21 @@ class Typist:
         return (Sight.UNKNOWN if screen is None else terminal.see(screen)), screen
 
     def enter(self, run: Run, terminal: Terminal, text: str) -> bool:
-        """Type a text at an empty prompt, see it there, and enter it; false if the prompt never was ready for it."""
-        if self.see(run, terminal)[0] is not Sight.READY:
+        """Type a text at an empty prompt, see it there, and enter it; false if the prompt never was ready for it.
+
+        One that stands there already is only entered: a dialog, or our own end, came after it was typed.
+        """
+        sight = self.see(run, terminal)[0]
+        if sight is not Sight.READY and not (sight is Sight.TYPED and self._shows(run, terminal, text)):
             return False
         try:
-            self.screens.paste(run.id, text)
+            if sight is Sight.READY:
+                self.screens.paste(run.id, text)
             if not self._until(lambda: self._shows(run, terminal, text)):
                 log.warning("what was typed to %s does not show on its screen; it is not entered", run.id)
                 self._clear(run, terminal)
                 return False
-            if self.see(run, terminal)[0] is Sight.ASKS:
+            if self.see(run, terminal)[0] is not Sight.TYPED:
                 return False  # a dialog came up meanwhile; Enter would answer it
             self.screens.press(run.id, "Enter")
             return self._until(lambda: not self._shows(run, terminal, text))
@@ -74,7 +79,8 @@ class Typist:
         typed = "" if screen is None else terminal.typed(screen)
         wanted = "".join(text.split())
         shown = "".join(typed.split())
-        return bool(shown) and (FOLDED in typed or wanted[:SEEN] in shown or wanted[-SEEN:] in shown)
+        folds = FOLDED in typed and len(text) > SEEN
+        return bool(shown) and (folds or wanted[:SEEN] in shown or wanted[-SEEN:] in shown)
 
     def _clear(self, run: Run, terminal: Terminal) -> None:
         """Empty a prompt in which something stands that we typed."""

@@ -251,6 +251,15 @@ class TmuxRunner:
         sized = ["set-option", "-w", "-t", f"{session}:", "window-size", "latest", ";"]
         return [*words, *sized, "attach-session", "-t", session]
 
+    def is_used(self, run_id: str) -> bool:
+        """Say whether the terminal of a run is open before a person now."""
+        try:
+            pane = self._pane(run_id)
+        except Refused:
+            return False
+        (told,) = self._control.ask(f"display-message -p -t {pane} '#{{session_attached}}'")
+        return told.good and told.lines[:1] not in ([], ["0"])
+
     def close(self) -> None:
         """Let go of the server; it lives on as long as a run is in it."""
         self._control.close()
