@@ -23,6 +23,12 @@ FEW = 500
 _SUMS = "sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost), sum(unpriced)"
 
 
+_EARLIER = (
+    "SELECT id FROM runs WHERE conversation = ? AND ordinal < ? AND NOT coalesce(code = -9 OR outcome = 'lost', 0)"
+)
+"""Earlier runs of a conversation, whose share its total holds; of one that was killed, no agent knows it any more."""
+
+
 def count(call: Call, run: Run, used: Mapping[str, Used], day: str, *, whole: Container[str] = ()) -> None:
     """Let the rows of a run say what it has used of each model in all so far; what they say already is left alone.
 
@@ -46,8 +52,7 @@ def _settle(call: Call, run: Run, model: str) -> None:
     now = call.tx.run(run.id)
     if now is None or not now.conversation:
         return
-    earlier = "SELECT id FROM runs WHERE conversation = ? AND ordinal < ?"
-    where = f"WHERE model = ? AND unpriced > 0 AND run IN ({earlier})"
+    where = f"WHERE model = ? AND unpriced > 0 AND run IN ({_EARLIER})"
     for row in call.tx.find(rows.SPENDS, where, (model, now.conversation, now.ordinal)):
         before = call.tx.run(row.run)
         if before is not None:
@@ -73,8 +78,7 @@ def before(call: Call, run: Run, conversation: str | None) -> dict[str, Used]:
     """Return what earlier runs of the same conversation used of each model."""
     if conversation is None:
         return {}
-    earlier = "SELECT id FROM runs WHERE conversation = ? AND ordinal < ?"
-    return spending.used_in(call.tx.find(rows.SPENDS, f"WHERE run IN ({earlier})", (conversation, run.ordinal)))
+    return spending.used_in(call.tx.find(rows.SPENDS, f"WHERE run IN ({_EARLIER})", (conversation, run.ordinal)))
 
 
 def spent(call: Call, *, task: str | None = None, session: str | None = None, day: str | None = None) -> Used:

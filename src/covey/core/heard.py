@@ -49,6 +49,8 @@ class Heard:
     """How often it has used the same tool for the same in a row."""
     limited: Limited | None = None
     """It was put off, and has not gone on since."""
+    put_off: float | None = None
+    """Since when it has been put off again and again."""
     limits: int = 0
     """How often it was put off in all."""
     compacts: float | None = None
@@ -94,6 +96,7 @@ class Heard:
                 self.calls.pop(name, None)
             case Limited():
                 self.limited, self.limits = signal, self.limits + 1
+                self.put_off = at if self.put_off is None else self.put_off
             case signals.Compacts(on):
                 self.compacts = at if on else None
                 self.compacted += not on
@@ -129,7 +132,7 @@ class Heard:
         self.last_call = now
 
     def _goes_on(self) -> None:
-        self.waits, self.limited, self.compacts = None, None, None
+        self.waits, self.limited, self.put_off, self.compacts = None, None, None, None
 
     def _end(
         self,

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Trouble(StrEnum):
-    """Why an agent cannot go on; what follows from each is said in `ends.py`."""
+    """Why an agent cannot go on; what follows from each is said in `judge.py`."""
 
     LIMIT = "limit"
     """Its provider takes no more requests of ours for now."""

@@ -96,6 +96,8 @@ class Signs:
     asked: float = 0.0
     limited: Limited | None = None
     limited_at: float = 0.0
+    put_off: float | None = None
+    """Since when it has been put off again and again."""
     compacts: float | None = None
     context: float | None = None
     over: bool = False
@@ -145,6 +147,10 @@ def _limited(signs: Signs, patience: Patience) -> Verdict | None:
     said = signs.limited
     clue = _clue(signs, "stream", said.what, signs.limited_at)
     until = said.until if said.until is not None and said.until > signs.wall else None
+    if until is None and signs.put_off is not None and signs.at - signs.put_off > patience.request:
+        since = _clue(signs, "stream", "it was put off first, and again and again since", signs.put_off)
+        rule = "its provider has put it off for too long"
+        return Verdict(state=State.STALLED, rule=rule, clues=(clue, since), action=Action.RESTART, alert=True)
     return Verdict(
         state=State.LIMITED, rule="its provider put it off, and it tries again by itself", clues=(clue,), until=until
     )

@@ -31,6 +31,8 @@ from covey.store import rows
 
 SAMPLE_EVERY = 2.0
 """Seconds between two looks at what the processes of a run do."""
+BUSY = 0.02
+"""The part of a processor that is more than a program uses which only waits."""
 WEIGH_EVERY = 10.0
 COUNT_EVERY = 30.0
 """Seconds between two times that spending is written down while a run works."""
@@ -166,7 +168,7 @@ class Attendant:
         watched.sight, screen = await self.desk.near(lambda: typist.see(run, terminal))
         shown = None if screen is None else terminal.says(screen)
         if shown is None and watched.shown is not None:
-            watched.heard.limited = watched.heard.compacts = None
+            watched.heard.limited = watched.heard.put_off = watched.heard.compacts = None
         elif shown is not None and shown != watched.shown:
             watched.heard.take(shown, at)
         watched.shown = shown
@@ -287,13 +289,13 @@ class Attendant:
         """Look at what the processes of a run do, now and then."""
         if at - watched.sampled < SAMPLE_EVERY:
             return
-        watched.sampled = at
+        elapsed, watched.sampled = at - watched.sampled, at
         weigh = at - watched.weighed >= WEIGH_EVERY
         activity = await self.desk.near(lambda: self.desk.runner.activity(run.id, memory=weigh))
         if activity is None:
             return
         before = watched.activity
-        if before is None or activity.cpu - before.cpu > 0.02 * max(at - watched.sampled, SAMPLE_EVERY):
+        if before is None or activity.cpu - before.cpu > BUSY * max(elapsed, SAMPLE_EVERY):
             watched.worked = at
         watched.activity = activity
         if weigh:
@@ -354,6 +356,7 @@ class Attendant:
             asked=self.desk.awake() - max(self.desk.wall() - asked[0].asked, 0.0) if asked else 0.0,
             limited=heard.limited,
             limited_at=watched.limited_at,
+            put_off=heard.put_off,
             compacts=heard.compacts,
             context=heard.context,
             over=heard.is_over,

@@ -293,11 +293,11 @@ class Fleet:
         return self._watched[run.id]
 
     def _at_work(self, run: Run, seen: Observation) -> float:
-        """Return for how many seconds a run has not stood still."""
+        """Return for how many seconds a run has neither stood still nor been put off by its provider."""
         watched, now = self._watch(run), self.desk.awake()
         if watched.looked is None:
             watched.at_work = 0.0  # of a run that we take up, nobody knows for how long it stood still
-        elif not seen.held:
+        elif not seen.held and watched.heard.limited is None:
             watched.at_work += now - watched.looked
         watched.looked = now
         return watched.at_work
