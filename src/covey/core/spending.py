@@ -76,6 +76,8 @@ class Bill:
 
     calls: dict[str, Spent] = field(default_factory=dict)
     totals: dict[str, Total] = field(default_factory=dict)
+    summed: dict[str, Spent] = field(default_factory=dict)
+    """The calls that are in a total; how large one can be is known from them too."""
 
     def take(self, signal: Spent | Total) -> None:
         """Take one word about spending in; of the same call or model, the last one counts."""
@@ -83,7 +85,7 @@ class Bill:
         if isinstance(signal, Total):
             self.totals[model] = signal
             for name in [name for name, call in self.calls.items() if (call.model or UNKNOWN) == model]:
-                del self.calls[name]
+                self.summed[name] = self.calls.pop(name)
         else:
             self.calls[signal.call] = signal
 
@@ -108,9 +110,13 @@ class Bill:
         return frozenset(model or agent_model for model, total in totals if total.whole and total.cost is not None)
 
     def largest_call(self, prices: Mapping[str, Price], agent_model: str) -> Used:
-        """Return the most that one call has cost, as far as single calls are known."""
-        calls = [priced(call.usage, call.cost, prices.get(call.model or agent_model)) for call in self.calls.values()]
-        return max(calls, key=lambda used: (used.cost, used.usage.tokens), default=Used())
+        """Return the most dollars, and the most tokens, that one call took, as far as single calls are known."""
+        calls = [
+            priced(call.usage, call.cost, prices.get(call.model or agent_model))
+            for call in (*self.summed.values(), *self.calls.values())
+        ]
+        longest = max((each.usage for each in calls), key=lambda usage: usage.tokens, default=Usage())
+        return Used(longest, max((each.cost for each in calls), default=0.0))
 
 
 @dataclass(frozen=True)
