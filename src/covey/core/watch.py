@@ -147,7 +147,8 @@ def _limited(signs: Signs, patience: Patience) -> Verdict | None:
     said = signs.limited
     clue = _clue(signs, "stream", said.what, signs.limited_at)
     until = said.until if said.until is not None and said.until > signs.wall else None
-    if until is None and signs.put_off is not None and signs.at - signs.put_off > patience.request:
+    waited = None if signs.put_off is None else signs.at - max(signs.put_off, signs.kept or signs.put_off)
+    if until is None and waited is not None and waited > patience.request:
         since = _clue(signs, "stream", "it was put off first, and again and again since", signs.put_off)
         rule = "its provider has put it off for too long"
         return Verdict(state=State.STALLED, rule=rule, clues=(clue, since), action=Action.RESTART, alert=True)
