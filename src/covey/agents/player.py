@@ -207,8 +207,10 @@ def _refusal(words: str) -> dict[str, object]:
     if trouble not in TROUBLES or len(seconds) > 1 or not colon or not text.strip():
         known = ", ".join(TROUBLES)
         raise Wrong(f"a trouble ({known}), perhaps seconds, a colon and a text are wanted: `limit 60: later`")
-    until = {"until": time.time() + _seconds(seconds[0])} if seconds else {}
-    return {"trouble": trouble, "text": text.strip()} | until
+    told: dict[str, object] = {"trouble": trouble, "text": text.strip()}
+    if seconds:
+        told["until"] = time.time() + _seconds(seconds[0])
+    return told
 
 
 def _ending(words: str) -> int:
@@ -376,27 +378,27 @@ def fail(play: Play, step: Step) -> None:
 def trouble(play: Play, step: Step) -> None:
     """Say that the work cannot go on for a trouble that has a name, and end."""
     told = _refusal(play.filled(step.words))
-    _signal_out("failed", **told)
+    _signal_out("failed", more=told)
     raise Failed(str(told["text"]))
 
 
 def limited(play: Play, step: Step) -> None:
     """Say that the provider put it off, and go on."""
-    _signal_out("limited", **_refusal(play.filled(step.words)))
+    _signal_out("limited", more=_refusal(play.filled(step.words)))
 
 
 def spend(play: Play, step: Step) -> None:
     """Say what a call of a model cost."""
     play.calls += 1
-    _signal_out("spent", call=f"call-{play.calls}", **_usage(play.filled(step.words)))
+    _signal_out("spent", more={"call": f"call-{play.calls}", **_usage(play.filled(step.words))})
 
 
 def call(play: Play, step: Step) -> None:
     """Say that a tool was used, in words alone."""
     play.calls += 1
     tool, _, about = play.filled(step.words).partition(" ")
-    _signal_out("calls", id=f"call-{play.calls}", tool=tool, about=about)
-    _signal_out("called", id=f"call-{play.calls}")
+    _signal_out("calls", more={"id": f"call-{play.calls}", "tool": tool, "about": about})
+    _signal_out("called", more={"id": f"call-{play.calls}"})
 
 
 def listen(play: Play, step: Step) -> None:
@@ -459,10 +461,10 @@ def _write(data: bytes) -> None:
         data = data[os.write(1, data) :]
 
 
-def _signal_out(kind: str, text: str | None = None, **more: object) -> None:
+def _signal_out(kind: str, text: str | None = None, more: dict[str, object] | None = None) -> None:
     import json
 
-    told = {"covey": kind} | ({} if text is None else {"text": text}) | more
+    told: dict[str, object] = {"covey": kind, **({} if text is None else {"text": text}), **(more or {})}
     _print(json.dumps(told, ensure_ascii=False))
 
 
