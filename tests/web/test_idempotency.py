@@ -178,6 +178,27 @@ telling("restart")
 telling("remove", "start")
 
 
+def at_work(owner: Client, *verbs: str) -> str:
+    """Return the path of a session that holds a task, whose conversation a person can take over, after these verbs."""
+    path = told(owner, "start", agent="claude")
+    held(owner, path.rpartition("/")[2])
+    for verb in verbs:
+        owner.post(f"{path}/{verb}")
+    return path
+
+
+@recipe("session.attach")
+def _(owner: Client, session: str) -> Wish:
+    one, two = at_work(owner), at_work(owner)
+    return Wish("POST", f"{one}/attach", {}, (f"{two}/attach", {}))
+
+
+@recipe("session.giveback")
+def _(owner: Client, session: str) -> Wish:
+    one, two = at_work(owner, "attach"), at_work(owner, "attach")
+    return Wish("POST", f"{one}/giveback", {}, (f"{two}/giveback", {}))
+
+
 @recipe("session.send")
 def _(owner: Client, session: str) -> Wish:
     path = f"/api/sessions/{TYPIST}/send"
