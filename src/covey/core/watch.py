@@ -54,6 +54,8 @@ class Verdict:
     until: float | None = None
     alert: bool = False
     """A person should know, once."""
+    excused: bool = False
+    """It is silent, and what it waits for explains that."""
 
     @property
     def evidence(self) -> str:
@@ -105,6 +107,8 @@ class Signs:
     held: bool = False
     kept: float | None = None
     """When something last kept it from going on: it was told to stand still, or a person had not answered."""
+    excused: float | None = None
+    """When its silence was last explained: by what ran for it, or by a request under way."""
     nudged: int = 0
     """At how many repetitions it was nudged last."""
     squeezed: bool = False
@@ -187,12 +191,14 @@ def _stalled(signs: Signs, patience: Patience) -> Verdict | None:
             state=State.WORKING,
             rule="silent, and something of it runs",
             clues=(_clue(signs, "process", what, call.since if call else None), _latest(signs)),
+            excused=True,
         )
     in_flight = signs.waits is not None or (not signs.speaks and signs.connections > 0)
     clues = (_latest(signs), _clue(signs, "process", "no processor time was used", signs.worked))
     if in_flight and quiet < patience.request:
         asked = _clue(signs, "stream", "it waits for its model", signs.waits)
-        return Verdict(state=State.WORKING, rule="silent, with a request under way", clues=(asked, *clues))
+        rule = "silent, with a request under way"
+        return Verdict(state=State.WORKING, rule=rule, clues=(asked, *clues), excused=True)
     if in_flight:
         asked = _clue(signs, "stream", "its model does not answer", signs.waits)
         return Verdict(
@@ -202,6 +208,9 @@ def _stalled(signs: Signs, patience: Patience) -> Verdict | None:
             action=Action.RESTART,
             alert=True,
         )
+    if signs.excused is not None and signs.at - signs.excused < patience.stalled:
+        ended = _clue(signs, "process", "what it waited for has ended", signs.excused)
+        return Verdict(state=State.WORKING, rule="silent, and may go on now", clues=(ended, *clues))
     none = _clue(signs, "stream", "no request is under way and no tool runs", None)
     rule = "no word, no request, no tool, no processor time"
     return Verdict(state=State.STALLED, rule=rule, clues=(*clues, none), action=Action.END, alert=True)

@@ -13,7 +13,7 @@ from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.config import Config
 from covey.core import watch
-from covey.core.budgets import is_over
+from covey.core.budgets import is_over, is_own
 from covey.core.heard import Heard
 from covey.core.launches import Activity, Observation
 from covey.core.questions import Question, Withdrawn, reply_of
@@ -66,6 +66,8 @@ class Watched:
     verdict: Verdict | None = None
     kept: float | None = None
     """When a person, and not the run itself, last kept it from going on."""
+    excused: float | None = None
+    """When something of it that ran, or a request, last explained its silence."""
     nudged: int = 0
     squeezed: bool = False
     finished: bool = False
@@ -232,14 +234,17 @@ class Attendant:
         """Say why a run has to end for what it has spent, None if it may go on; a person's run is the person's."""
         if run.person:
             return None
-        spent = whole(watched.used.values())
+        spent, set_by_person = whole(watched.used.values()), self.desk.app.house.config.budget
         if is_over(run.money, spent.cost, watched.next_call.cost):
             what = f"The run spent ${spent.cost:.4f} of the ${run.money:.4f} that it was allowed."
+            own = is_own(run.money, set_by_person.run)
         elif is_over(run.tokens, spent.tokens, watched.next_call.tokens):
             what = f"The run used {spent.tokens:,} of the {run.tokens:,} tokens that it was allowed."
+            own = is_own(run.tokens, set_by_person.tokens.run)
         else:
             return None
-        return Ending(what, fault=True)
+        # A share of what all may spend says nothing of the run: it goes on if there is more.
+        return Ending(what, fault=own, again=not own)
 
     # Answers
 
@@ -312,6 +317,8 @@ class Attendant:
         verdict = watched.verdict = theirs or watch.judge(signs, patience_of(config))
         if verdict.state in (State.PAUSED, State.NEEDS_YOU):
             watched.kept = signs.at
+        if verdict.excused:
+            watched.excused = signs.at
         if run.person:
             await self._see_person(run, watched)
             return
@@ -362,6 +369,7 @@ class Attendant:
             over=heard.is_over,
             held=seen.held,
             kept=watched.kept,
+            excused=watched.excused,
             nudged=watched.nudged,
             squeezed=watched.squeezed,
         )
