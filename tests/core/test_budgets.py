@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from covey.core.budgets import LEAST, SHARE, Books, Granted, Limits, Scope, Spent, grant, is_over
+from covey.core.budgets import LEAST, SHARE, Books, Granted, Limits, Scope, Spent, grant, is_over, is_own
 
 amounts = st.just(0.0) | st.floats(0.1, 100.0)
 limits = st.builds(Limits, run=amounts, task=amounts, session=amounts, day=amounts)
@@ -163,3 +163,10 @@ class Night(RuleBasedStateMachine):
 
 TestNight = Night.TestCase
 TestNight.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.parametrize(
+    ("granted", "limit", "own"), [(None, 1.0, False), (1.0, 0.0, False), (0.4, 1.0, False), (1.0, 1.0, True)]
+)
+def test_only_a_whole_limit_of_a_run_is_its_own(granted: float | None, limit: float, own: bool) -> None:
+    assert is_own(granted, limit) is own

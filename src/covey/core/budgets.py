@@ -98,3 +98,8 @@ def _wanted(limits: Limits, books: Books) -> float:
 def is_over(granted: float | None, spent: float, next_call: float) -> bool:
     """Say whether a run has to end: with its next call it would have spent more than it was granted."""
     return granted is not None and spent > 0 and spent + next_call > granted
+
+
+def is_own(granted: float | None, limit: float) -> bool:
+    """Say whether a run was granted all that any run may spend, and not a share of what others may spend too."""
+    return granted is not None and 0 < limit <= granted
