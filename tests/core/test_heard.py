@@ -166,3 +166,10 @@ def test_who_reads_it_all_again_knows_the_same(told: list[Signal]) -> None:
 def test_long_names_get_short_ones_that_differ(one: str, other: str) -> None:
     assert len(digest(one)) == 16
     assert (digest(one) == digest(other)) is (one == other)
+
+
+def test_a_limit_keeps_the_end_that_was_named_before_it_ended_the_run() -> None:
+    named = heard(Limited(Trouble.LIMIT, "five hour limit", until=9.0), Failed("You've hit your limit", Trouble.LIMIT))
+    assert (named.trouble, named.until) == (Trouble.LIMIT, 9.0)
+    other = heard(Limited(Trouble.LIMIT, "five hour limit", until=9.0), Failed("Overloaded", Trouble.OVERLOAD))
+    assert other.until is None
