@@ -161,11 +161,9 @@ def test_a_run_whose_model_does_not_answer_is_taken_up_again(real: Real, world: 
 
 @pytest.mark.parametrize("kind", ["sleeps", "burns"])
 def test_silence_while_a_tool_runs_harms_nobody(real: Real, world: World, kind: str) -> None:
-    line = real(IMPATIENT)
+    line = real(IMPATIENT, sessions='permissions = "full"\n')
     waits = f"while [ ! -e {line.mark('go')} ]; do {'sleep 0.2' if kind == 'sleeps' else ':'}; done"
-    task = add(
-        line, "One", world.model.add("one", writing("one.txt", first=Step(do=(Shell(f"git status && {waits}"),))))
-    )
+    task = add(line, "One", world.model.add("one", writing("one.txt", first=Step(do=(Shell(waits),)))))
     begin(line)
     seen = "silent, and something of it runs" if kind == "sleeps" else "it works"
     started = time.time()
@@ -213,7 +211,7 @@ def test_a_prompt_that_is_too_long_later_is_made_shorter_and_goes_on(real: Real,
 
 def test_a_conversation_that_cannot_be_made_shorter_is_left_for_a_new_one(real: Real, world: World) -> None:
     line = real(WATCH)
-    refused = at_once("one.txt", troubles=(Fail(**TOO_LONG, times=3, whoever=True),))
+    refused = at_once("one.txt", troubles=(Fail(**TOO_LONG, times=1, whoever=True),))
     summary = Step(troubles=(Fail(status=400, type="invalid_request_error", times=ALWAYS),))
     script = Script((NOTHING_YET, NOTHING_YET, refused, at_once("one.txt"), Step(text="Done.")), summary=summary)
     task = add(line, "One", world.model.add("one", script))
@@ -222,7 +220,8 @@ def test_a_conversation_that_cannot_be_made_shorter_is_left_for_a_new_one(real: 
     first, *_, last = runs(line, task)
     assert first["outcome"] == "failed" and "too long" in first["what"]
     assert first["conversation"] == ""
-    assert last["conversation"] and len(done["tries"]) == len(runs(line, task)) - 1
+    assert outcomes(line, task) == ["failed", "handed-in"]
+    assert last["conversation"] and len(done["tries"]) == 1
     assert alerts(line) == []
 
 
@@ -278,13 +277,15 @@ def test_a_refusal_without_a_named_end_is_tried_again_after_a_while(
 ) -> None:
     line = real(WATCH, agent=agent)
     types = {429: "rate_limit_error", 500: "api_error"}
-    refusal = Fail(status=status, type=types[status], message="Not now", times=3, whoever=True)
+    times = 9 if (agent, status) == ("codex", 500) else 3  # it tries three times each of three times by itself
+    refusal = Fail(status=status, type=types[status], message="Not now", times=times, whoever=True)
     steps = [NOTHING_YET, at_once("one.txt", troubles=(refusal,)), at_once("one.txt"), Step(text="Done.")]
     task = add(line, "One", world.model.add("one", steps))
     begin(line, agent=agent)
     assert lands(line, task)["tries"] == []
-    assert outcomes(line, task) == ["put-off", "handed-in"]
-    assert was(line, "limited", str(status) if agent == "claude" else "")
+    *before, last = outcomes(line, task)
+    assert set(before) == {"put-off"} and last == "handed-in"
+    assert was(line, "limited")
     assert alerts(line) == [f"agent_{kind}"]
 
 
@@ -318,14 +319,17 @@ def test_a_server_that_is_down_is_waited_for(real: Real, world: World, agent: st
     wait_until(lambda: world.model.asked("one", 1) > 0, "its second request")
     world.model.go_down()
     try:
-        wait_for_ends(line, 2)
+        # Codex waits by itself, and says so; Claude Code gives up, and is started again.
+        if agent == "claude":
+            wait_for_ends(line, 2)
+        wait_until(lambda: was(line, "limited"), "the verdict")
     finally:
         world.model.open("go")
         world.model.come_back()
     assert lands(line, task)["tries"] == []
-    assert set(outcomes(line, task)[:-1]) == {"put-off"}
-    assert was(line, "limited")
-    assert alerts(line) == ["agent_connection"]
+    *before, last = outcomes(line, task)
+    assert set(before) == ({"put-off"} if agent == "claude" else set()) and last == "handed-in"
+    assert alerts(line) == (["agent_connection"] if agent == "claude" else [])
 
 
 @pytest.mark.parametrize(("times", "came"), [(1, ["handed-in"]), (6, ["put-off", "handed-in"])])
@@ -368,7 +372,7 @@ def test_nothing_is_left_of_what_an_agent_started_beside_itself(real: Real, worl
 
 
 def test_an_agent_that_kills_its_terminal_hurts_nobody_else(real: Real, world: World) -> None:
-    shell = '[agents.sh]\ncommand = ["bash", "{body_file}"]\nenv = ["TMUX_TMPDIR"]\n'
+    shell = '[agents.sh]\ncommand = ["bash", "{body_file}"]\n'
     line = real(WATCH, shell, agent="sh", sessions='runner = "tmux"\n')
     commit = "git add -A && git commit -qm done"
     waits = f"until [ -e {line.mark('go')} ]; do sleep 0.1; done"
@@ -434,7 +438,7 @@ def test_a_run_over_its_budget_is_a_try_and_a_task_over_its_own_is_blocked(real:
 @pytest.mark.parametrize(("agent", "day"), [("claude", 0.0155), ("codex", 0.0078)])
 def test_nothing_starts_when_the_budget_of_the_day_is_spent(real: Real, world: World, agent: str, day: float) -> None:
     prices = f'[prices."{CODEX_MODEL}"]\ninput = 2.0\noutput = 10.0\n'
-    line = real(WATCH, f"[budget]\nday = {day}\n", prices, agent=agent)
+    line = real(WATCH, f"[budget]\nrun = 0.02\nday = {day}\n", prices, agent=agent)
     first = add(line, "One", world.model.add("one", writing("one.txt")))
     begin(line, agent=agent)
     lands(line, first)
@@ -446,3 +450,15 @@ def test_nothing_starts_when_the_budget_of_the_day_is_spent(real: Real, world: W
     assert outcomes(line, second) == []
     assert line.task(second)["status"] == "todo"
     assert alerts(line) == ["waits"]
+
+
+def test_a_run_that_used_its_share_of_the_day_goes_on_with_more_and_no_try(real: Real, world: World) -> None:
+    line = real(WATCH, "[budget]\nday = 0.1\n")
+    steps = [NOTHING_YET, *[at_once("one.txt")] * 3, Step(text="Done.")]
+    task = add(line, "One", world.model.add("one", steps))
+    begin(line)
+    assert lands(line, task)["tries"] == []
+    *before, last = outcomes(line, task)
+    assert set(before) == {"stopped"} and last == "handed-in"
+    assert "that it was allowed" in runs(line, task)[0]["what"]
+    assert alerts(line) == []
