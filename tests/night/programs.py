@@ -474,7 +474,7 @@ async def spends_too_much(program: Program) -> None:
     for number in range(2_000):
         await program.call()
         await program.tool(2.0)
-        if number % 7 == 6:
+        if number % 3 == 2:
             program.sums_up()
 
 
