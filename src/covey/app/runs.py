@@ -19,7 +19,7 @@ from covey.core import mail, merges, runs, sessions, tasks
 from covey.core.budgets import Scope
 from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
 from covey.core.pace import Wait
-from covey.core.permits import SHELL
+from covey.core.permits import SHELL, is_chained
 from covey.core.prompts import Brief, Told
 from covey.core.questions import Question
 from covey.core.runs import Outcome, Run
@@ -161,7 +161,9 @@ def work(call: Call, run: Run) -> Work | None:
 def _commands(call: Call) -> tuple[str, ...]:
     """Return the commands that agents may run at the level `edits`: git, covey, the gate, and what a person allowed."""
     config = call.house.config
-    granted = [permit.about for permit in questions.granted(call) if permit.tool == SHELL and permit.about]
+    # What chains commands is allowed word for word, when it is asked for: here its parts would be allowed too.
+    live = [permit.about for permit in questions.granted(call) if permit.tool == SHELL]
+    granted = [about for about in live if about and not is_chained(about)]
     named = ["git", "covey", *([config.merge.check] if config.merge.check else []), *config.sessions.allow, *granted]
     return tuple(dict.fromkeys(each.strip() for each in named if each.strip()))
 
@@ -251,7 +253,8 @@ def started(call: Call, work: Work, base: str) -> None:
     now = call.tx.run(run.id)
     if now is not None and now.outcome is None and now.base is None:
         put_run(call, now, runs.Prepared(base=base), COVEY)
-    show(call, run.session, State.WORKING, f"{run.id} on {run.task}")
+    hands = f": {work.session.attached} has it in a terminal" if run.person and work.session.attached else ""
+    show(call, run.session, State.WORKING, f"{run.id} on {run.task}{hands}")
 
 
 def talks(call: Call, run: Run, conversation: str) -> None:

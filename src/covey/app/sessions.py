@@ -18,6 +18,7 @@ from covey.core.events import Minted
 from covey.core.expiry import claim_ttl
 from covey.core.sessions import COVEY, Kind, State
 from covey.core.spending import Used
+from covey.core.texts import redact
 from covey.errors import Invalid
 from covey.store import rows
 
@@ -190,7 +191,7 @@ def _let_go(call: Call, session: sessions.Session, why: str) -> int:
 def alert(call: Call, type: str, message: str, session: str | None, task: str | None) -> None:
     """Raise an alert."""
     seq = call.tx.next_seq
-    event = alerts.Raised(type=type, message=message, session=session, task=task)
+    event = alerts.Raised(type=type, message=redact(message), session=session, task=task)
     raised = alerts.first(f"alert-{seq}", seq, event, call.tx.now)
     call.tx.insert(rows.ALERTS, raised)
     call.tx.append(COVEY, raised.id, event, raised)

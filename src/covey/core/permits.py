@@ -69,6 +69,11 @@ def covers(tool: str, about: str, asked_tool: str, asked: str) -> bool:
     return wanted.split()[: len(allowed.split())] == allowed.split()
 
 
+def is_chained(command: str) -> bool:
+    """Say whether a command is more than one, or may be another than it seems."""
+    return _CHAINED.search(command.strip()) is not None
+
+
 def first(permit_id: str, seq: int, event: Granted, at: float, by: str) -> Permit:
     """Return the permit that a Granted event begins."""
     return Permit(id=permit_id, ordinal=seq, tool=event.tool, about=event.about, by=by, granted=at)

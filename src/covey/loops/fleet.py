@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import shutil
 from collections import Counter
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
@@ -35,9 +36,10 @@ from covey.git.rescue_git import SCRATCH
 from covey.loops import outfit, tree
 from covey.loops.attending import Attendant, Watched
 from covey.loops.desk import Desk
-from covey.loops.hearing import finish
+from covey.loops.hearing import finish, overhear
 from covey.loops.starts import Starts, gap_of
 from covey.loops.transcripts import keep_transcript, transcript_of
+from covey.runners.tmux import place_of
 from covey.store import rows
 from covey.store.rows import Change
 
@@ -540,12 +542,16 @@ class Fleet:
         heard = watched.heard
         self.attendant.listen(run, watched, agent, seen.size)
         finish(heard, watched.tail, self.attendant.source(run, watched, agent)[1], desk.awake())
+        complaint = "" if heard.is_over else desk.runner.errors(run.id).decode(errors="replace")
+        if agent is not None and agent.traits.speaks:
+            overhear(heard, agent.read, complaint, desk.awake())
         result = heard.result
         if task.kind is tasks.Kind.REPORT and result is None:
             result = heard.said.strip() or None
         printed, _ = desk.runner.output(run.id, max(seen.size - TAIL, 0))
         speaks = agent is not None and agent.traits.speaks
         told = heard.said if speaks and heard.said.strip() else printed.decode(errors="replace")
+        told = f"{told.rstrip()}\n{complaint.strip()}" if complaint.strip() else told
         # A daemon that was killed right after it had started the program has not noted where its branch began.
         base = run.base or self._newest_main()
         found = tree.look(desk.project, path, life.branch_of(run.task), base)
@@ -592,6 +598,7 @@ class Fleet:
             self.desk.worktrees.release(run.session)
         self.desk.runner.forget(run.id)
         folder = self.desk.project.state / "runs" / run.id
+        shutil.rmtree(place_of(folder), ignore_errors=True)
         try:
             if folder.is_dir():
                 journals.close(folder)

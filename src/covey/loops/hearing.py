@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from covey.core.heard import Heard
-from covey.core.signals import Signal
+from covey.core.signals import Failed, Signal
 
 LINE = 8 * 1024 * 1024
 """Bytes of a line beyond which it is nobody's signal."""
@@ -45,6 +45,14 @@ def finish(heard: Heard, tail: Tail, reader: Reader | None, at: float) -> None:
     """Understand a last line that nothing ended."""
     lines, tail.rest = [tail.rest], b""
     _understand(heard, reader, lines, at)
+
+
+def overhear(heard: Heard, reader: Reader, complaint: str, at: float) -> None:
+    """Understand what a program said on standard error as far as it says that it failed: it said nothing else."""
+    for line in complaint.splitlines():
+        for signal in reader(line):
+            if isinstance(signal, Failed):
+                heard.take(signal, at)
 
 
 def _understand(heard: Heard, reader: Reader | None, lines: list[bytes], at: float) -> None:

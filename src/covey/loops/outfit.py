@@ -19,6 +19,7 @@ from covey.core.permits import Level
 from covey.core.prompts import prompt, resumed
 from covey.core.runs import TMUX
 from covey.errors import Invalid
+from covey.runners.tmux import make_place
 
 ALLOWED = (
     "HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "TMPDIR", "NO_COLOR",
@@ -90,7 +91,7 @@ def launch(
         "COVEY_TRY": str(work.tries + 1),
         "COVEY_WORKTREE": str(worktree),
         "PWD": str(worktree),
-        "TMUX_TMPDIR": _tmux_place(),
+        "TMUX_TMPDIR": str(make_place(folder)),
     }
     assignment = Assignment(
         run=run.id,
@@ -132,13 +133,6 @@ def _made(agent: Agent, work: Assignment, folder: Path, *, in_terminal: bool) ->
     if journal is not None and not (folder / journals.NOTE).exists():
         _write(folder / journals.NOTE, journals.expect(journal, taken_up=work.conversation is not None))
     return agent.terminal.launch(work)
-
-
-def _tmux_place() -> str:
-    """Return where tmux lives that an agent calls: its kill-server shall not hit the user's own."""
-    folder = Path(f"/tmp/covey-{os.getuid()}/agents")  # short, as the name of a socket must be
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return str(folder)
 
 
 def _write(path: Path, text: str) -> None:

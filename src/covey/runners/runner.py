@@ -19,6 +19,9 @@ class Runner(Protocol):
     def output(self, run_id: str, since: int) -> tuple[bytes, int]:
         """Return a part of its output from an offset on, and where the next part begins."""
 
+    def errors(self, run_id: str) -> bytes:
+        """Return the end of what it said on standard error, if that is kept apart from its output."""
+
     def type(self, run_id: str, text: str) -> None:
         """Let a text arrive at the run's input; refuse one that takes none."""
 

@@ -27,7 +27,7 @@ from covey.runners.process import START_PATIENCE, TYPED_BYTES, ProcessRunner, wr
 COLUMNS, ROWS = 200, 50
 TERM = "screen-256color"
 """What a program finds in TERM; nearly every system knows it."""
-OLDEST = (3, 0)
+OLDEST = (3, 1)
 TOOL_PATIENCE = 10.0
 REACH_PATIENCE = 2.0
 PASSING = (".door", ".life")
@@ -490,8 +490,30 @@ class TmuxRunner:
 
 def socket_of(folder: Path) -> Path:
     """Return where the server for a folder listens: always the same place, and short, as a socket's name must be."""
+    return _short_name(folder).with_suffix(".sock")
+
+
+def place_of(run: Path) -> Path:
+    """Return where tmux lives that the agent of a run calls itself, so that it meets neither the user's nor ours."""
+    return _short_name(run)
+
+
+def make_place(run: Path) -> Path:
+    """Make the place in which tmux lives that the agent of a run calls itself."""
+    place = place_of(run)
+    try:
+        _make_private(str(place.parent))
+        place.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(
+            f"{place} cannot be made: {error.strerror}.", hint="Look at the folder, and its owner."
+        ) from None
+    return place
+
+
+def _short_name(folder: Path) -> Path:
     name = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16]
-    return Path(f"/tmp/covey-{os.getuid()}/{name}.sock")
+    return Path(f"/tmp/covey-{os.getuid()}/{name}")
 
 
 def _make_private(folder: str) -> None:
