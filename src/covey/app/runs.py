@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from covey.app import budget, questions
 from covey.app.board import first_that_suits, needs_review
@@ -31,6 +32,10 @@ from covey.store import rows
 
 STATES = {Trouble.KEY: State.STALLED, Trouble.CREDIT: State.STALLED, Trouble.CORRUPT: State.IDLE}
 """What a session is after a trouble, if it is not limited."""
+IN_A_ROW = 2
+"""So many times more crashes in a row than in a short time end a task too."""
+MANY = 100
+"""The last runs of a task that are looked at."""
 EVIDENCE = 1000
 """Characters of the evidence for a session's state."""
 MAIL = 5
@@ -268,7 +273,7 @@ def ending(call: Call, run: Run, event: runs.Ending) -> None:
     """Note that a run shall be stopped."""
     now = call.tx.run(run.id)
     if now is not None and now.outcome is None and now.ending is None:
-        put_run(call, now, event, COVEY)
+        put_run(call, now, replace(event, why=redact(event.why)), COVEY)
 
 
 def lost(call: Call, run: Run, what: str, code: int | None) -> None:
@@ -294,7 +299,10 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
         return
     if isinstance(verdict, Again | PutOff) and verdict.fresh:
         now = forget_conversation(call, now)
-    stopped = run.ending is not None and not run.fault
+    stopped = run.ending is not None and not run.fault and not run.over
+    asked = [each for each in questions.awaited(call, task.id) if each.run == run.id or not isinstance(verdict, HandIn)]
+    if isinstance(verdict, PutOff) and verdict.fresh and _broke_before(call, run):
+        verdict = Again(verdict.what, fresh=True)  # once may be chance; again and again it is the task
     if isinstance(verdict, HandIn) and task.open_children:
         verdict = Again(f"{task.id} has children that are not done: its commits stay on {branch_of(task.id)}.")
     if not holds(task, run):
@@ -303,14 +311,14 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
     elif run.person:
         _end(call, run, runs.Ended(outcome=Outcome.STOPPED, code=code, what=run.ending or "The person left."))
         give_back(call, run.session)
-    elif isinstance(verdict, HandIn) and not stopped:
+    elif isinstance(verdict, HandIn) and not stopped and not asked:
         _end(call, run, runs.Ended(outcome=Outcome.HANDED_IN, code=code, commit=verdict.commit))
         hand_in(call, task, run.session, verdict)
     elif stopped:
         _end(call, run, runs.Ended(outcome=Outcome.STOPPED, code=code, what=run.ending), until=until)
         if not run.again:
             change(call, task, tasks.Released(run.session), COVEY)
-    elif asked := questions.awaited(call, task.id):
+    elif asked:
         _end(
             call, run, runs.Ended(outcome=Outcome.PUT_OFF, code=code, what=f"It waits for an answer to {asked[0].id}.")
         )
@@ -326,7 +334,7 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
         _end(call, run, runs.Ended(outcome=outcome, code=code, what=what), until=until)
         back = change(call, task, tasks.Released(run.session, what), COVEY)
         if isinstance(verdict, Crashed):
-            _block_crashing(call, back, what)
+            _block_crashing(call, run, back, what)
         else:
             put_back(call, back, what)
 
@@ -338,6 +346,12 @@ def give_back(call: Call, name: str) -> None:
         event = sessions.give_back(session)
         if event is not None:
             call.put_session(session, name, event, by=COVEY)
+
+
+def _broke_before(call: Call, run: Run) -> bool:
+    """Say whether under the same claim a conversation was broken twice already."""
+    mine = [one for one in call.tx.last_runs("task", run.task, 20) if one.fence == run.fence and one.id != run.id]
+    return sum(one.outcome is Outcome.PUT_OFF and one.conversation == "" for one in mine) >= 2
 
 
 def _put_off(call: Call, run: Run, verdict: PutOff, code: int | None, until: float | None) -> None:
@@ -354,21 +368,30 @@ def forget_conversation(call: Call, run: Run) -> Run:
 
 
 def _crashes_on(call: Call, run: Run) -> bool:
-    """Say whether with this crash a task has crashed its runs too often in too short a time."""
+    """Say whether with this crash a task has crashed its runs too often: in a short time, or however long it took."""
     watch = call.house.config.watch
-    earlier = call.tx.last_runs("task", run.task, watch.crashes)
     since = call.tx.now - watch.crash_minutes * 60
-    crashed = (Outcome.CRASHED, Outcome.LOST)
-    # A crash keeps the claim: one under an earlier claim was before a person, or a try, gave the task a new chance.
+    bad = _crashes(call, run)
+    fresh = [one for one in bad if (one.ended or 0.0) >= since]
+    return len(fresh) + 1 >= watch.crashes or len(bad) + 1 >= IN_A_ROW * watch.crashes
+
+
+def _crashes(call: Call, run: Run) -> list[Run]:
+    """Return the crashes of a task right before this one, in one claim.
+
+    A crash keeps the claim: one under an earlier claim was before a person, or a try, gave the task a new chance.
+    """
+    earlier = call.tx.last_runs("task", run.task, MANY)
     mine = [one for one in earlier if one.id != run.id and one.fence == run.fence]
-    bad = [one for one in mine if one.outcome in crashed and (one.ended or 0.0) >= since]
-    return len(bad) + 1 >= watch.crashes
+    counts = [one for one in mine if one.outcome not in (Outcome.PUT_OFF, Outcome.STOPPED)]
+    return list(takewhile(lambda one: one.outcome in (Outcome.CRASHED, Outcome.LOST), counts))
 
 
-def _block_crashing(call: Call, task: Task, what: str) -> None:
-    watch = call.house.config.watch
+def _block_crashing(call: Call, run: Run, task: Task, what: str) -> None:
     first = what.splitlines()[0] if what else ""
-    reason = f"Its runs crashed {watch.crashes} times in {watch.crash_minutes:g} minutes; the last time: {first}"
+    bad = _crashes(call, run)
+    minutes = (call.tx.now - min([run.begun, *(one.begun for one in bad)])) / 60
+    reason = f"Its runs crashed {len(bad) + 1} times in {max(minutes, 1):.0f} minutes; the last time: {first}"
     change(call, task, tasks.block(task, reason[:REASON]), COVEY)
     alert(call, "crash_loop", f"{task.id} needs a person. {reason}"[:REASON], None, task.id)
 
@@ -381,6 +404,8 @@ def _end(call: Call, run: Run, event: runs.Ended, *, until: float | None = None)
     event = replace(event, what=None if event.what is None else redact(event.what))
     put_run(call, now, runs.end(now, event), COVEY)
     call.tx.drop_tokens(run.session)
+    if run.person:
+        give_back(call, run.session)
     questions.withdraw(call, run.id, f"{run.id} has ended.", keep=event.outcome is not Outcome.HANDED_IN)
     said = event.what.splitlines()[0] if event.what else event.outcome
     show(call, run.session, State.IDLE, f"{run.id} ended: {said}"[:500], until)
