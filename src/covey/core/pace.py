@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from covey.core.signals import Trouble
 
@@ -10,6 +10,7 @@ BURST = 15.0
 """Seconds in which several refusals are one."""
 CALM = 60.0
 """Seconds without a refusal after which one run more is tried."""
+MEMORY = "memory"
 CLOSED = {Trouble.KEY: 300.0, Trouble.CREDIT: 300.0}
 """Troubles that every run of the agent would meet, and seconds until one tries again."""
 
@@ -38,6 +39,8 @@ class Wait:
     until: float | None = None
     news: bool = False
     """A person may want to know, if it lasts."""
+    about: str = field(default="", compare=False)
+    """What it is about, if its words change while it stays the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +95,7 @@ def why_wait(pace: Pace, load: Load) -> Wait | None:
         return Wait(f"{load.running} runs are as many as its provider bears at the moment: {pace.why}")
     if load.free is not None and load.running > 0 and load.free - load.needs < load.reserve:
         free, needs = load.free // 1024**2, load.needs // 1024**2
-        return Wait(f"{free} MiB of memory are free, and one more run takes about {needs} MiB", news=True)
+        return Wait(f"{free} MiB of memory are free, and one more run takes about {needs} MiB", news=True, about=MEMORY)
     if pace.started is not None and load.at - pace.started < load.gap:
         return Wait("starts are staggered", pace.started + load.gap)
     return None

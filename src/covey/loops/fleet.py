@@ -283,7 +283,8 @@ class Fleet:
     async def _show_wait(self, session: Session, wait: Wait, until: float | None) -> None:
         def write(call: Call) -> None:
             known = self.starts.knows(session.agent or "")  # of the trouble behind it
-            if life.waits(call, session.name, wait, until) and not known and self.starts.is_news("", wait.why):
+            what = wait.about or wait.why
+            if life.waits(call, session.name, wait, until) and not known and self.starts.is_news("", what):
                 alert(call, "waits", f"{session.name} waits: {wait.why}", session.name, None)
 
         await self.desk.write(write)

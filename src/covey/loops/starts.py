@@ -54,7 +54,10 @@ class Starts:
             needs=needs,
             reserve=int(config.sessions.free_memory * MIB),
         )
-        return pace.why_wait(now, load)
+        wait = pace.why_wait(now, load)
+        if wait is None:
+            self.told.discard(("", pace.MEMORY))  # there is enough again: if not later, that is news
+        return wait
 
     def began(self, agent: Agent, at: float) -> None:
         """Note that a run has started."""
