@@ -114,7 +114,7 @@ class Night:
         self.loop = VirtualLoop(Random(f"{self.seed} steps"))
         self.clock = VirtualClock(self.loop)
         self.weather: Weather = forecast(Random(f"{self.seed} weather"), self.hours)
-        self.truths = Truths(None)
+        self.truths = Truths(lambda: self.weather.shortage(self.loop.time()))
         root = self._repository(self.folder / "shop")
         (root / "covey.toml").write_text(self._settings())
         self.config = config.load(root)

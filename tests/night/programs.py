@@ -558,6 +558,9 @@ class Runs:
         data = b"" if program is None else bytes(program.output[since : since + 64 * 1024])
         return data, since + len(data)
 
+    def errors(self, run_id: str) -> bytes:
+        return b""
+
     def type(self, run_id: str, text: str) -> None:
         if run_id not in self.programs:
             raise Refused(f"{run_id} takes no input.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -37,7 +38,8 @@ class Ledger:
 class Truths:
     """Sees every change as it is committed, and says what is wrong with it."""
 
-    wall: object
+    shortage: Callable[[], float | None]
+    """Returns when the shortage of memory began that there is."""
     ledger: Ledger = field(default_factory=Ledger)
     life: Life | None = None
     open_runs: dict[str, Run] = field(default_factory=dict)
@@ -148,7 +150,9 @@ class Truths:
     def _alert(self, alert: Alert) -> None:
         self.alerts[alert.type] += 1
         agent = self._agent_of(alert)
-        if not alert.type.startswith("agent_") or agent is None:
+        if alert.type == "waits" and "memory" in alert.message:
+            agent = f"memory since {self.shortage()}"
+        elif not alert.type.startswith("agent_") or agent is None:
             return
         key = agent, alert.type
         if key in self._told:

@@ -36,9 +36,14 @@ class Weather:
         """Return what hangs over an agent's provider."""
         return next((one for one in self.clouds if agent in one.agents and one.begins <= at < one.ends), None)
 
+    def shortage(self, at: float) -> float | None:
+        """Return when the shortage of memory began that there is, None if there is none."""
+        return next((begins for begins, ends in self.shortages if begins <= at < ends), None)
+
     def free_memory(self, at: float) -> int:
-        """Return the bytes that are free."""
-        return SCARCE if any(begins <= at < ends for begins, ends in self.shortages) else PLENTY
+        """Return the bytes that are free; that is never the same for long."""
+        moved = int(at * 7_919) % (100 * 1024**2)
+        return (PLENTY if self.shortage(at) is None else SCARCE) - moved
 
 
 def forecast(chance: Random, hours: float) -> Weather:
