@@ -16,6 +16,7 @@ from covey.core import runs, sessions
 from covey.core.questions import Decision
 from covey.core.signals import Wants
 from covey.core.spending import Used
+from covey.core.texts import redact
 from covey.errors import Refused
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def why(call: Call, asked: shapes.Nothing, name: str) -> shapes.Why:
     session = find(call, name)
     verdict, wait = call.house.why(name)
     run = next(iter(call.tx.open_runs(name)), None)
-    clues = [] if verdict is None else [shapes.ClueRow(each.source, each.text, each.age) for each in verdict.clues]
+    clues = (
+        [] if verdict is None else [shapes.ClueRow(each.source, redact(each.text), each.age) for each in verdict.clues]
+    )
     if wait is not None and run is None:
         clues.append(shapes.ClueRow("scheduler", wait.why, 0.0))
     past = call.tx.db.rows(

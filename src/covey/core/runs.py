@@ -50,6 +50,7 @@ class Run:
     ending: str | None = None
     again: bool = False
     fault: bool = False
+    over: bool = False
     outcome: Outcome | None = None
     code: int | None = None
     what: str | None = None
@@ -90,11 +91,12 @@ class Talking:
 @dataclass(frozen=True)
 class Ending:
     """A run shall be stopped, for this reason; `again`: its session goes on with the task in another run; `fault`: it
-    counts as a try."""
+    counts as a try; `over`: it had said its last word, and what it brought is judged."""
 
     why: str
     again: bool = False
     fault: bool = False
+    over: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +146,8 @@ def apply(run: Run, event: Event, at: float) -> Run:
             return replace(run, base=event.base)
         case Talking(conversation):
             return replace(run, conversation=conversation)
-        case Ending(why, again, fault):
-            return replace(run, ending=why, again=again, fault=fault)
+        case Ending(why, again, fault, over):
+            return replace(run, ending=why, again=again, fault=fault, over=over)
         case Ended():
             return replace(run, outcome=event.outcome, code=event.code, what=event.what, commit=event.commit, ended=at)
         case Counted():

@@ -15,6 +15,8 @@ from covey.core.signals import Limited, Trouble
 
 TEXT = 500
 """Characters of one piece of evidence."""
+OVER = 60.0
+"""Seconds in which a program that has said its last word has to end."""
 FULL = 0.92
 """How full a context is when it should be made shorter."""
 
@@ -31,6 +33,8 @@ class Action(StrEnum):
     """End the run and take its conversation up again in another; no fault of the task."""
     END = "end"
     """End the run: a try that failed."""
+    FINISH = "finish"
+    """End the run, which has said its last word and does not end: what it brought is judged."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +176,7 @@ def _repeats(signs: Signs, patience: Patience) -> Verdict | None:
     if signs.repeats < patience.repeats:
         return None
     clue = _clue(signs, "stream", f"{signs.repeats} times in a row the same: {signs.repeated[:200]}", signs.said)
-    if signs.repeats >= 2 * patience.repeats:
+    if signs.nudged > 0 and signs.repeats >= signs.nudged + patience.repeats:
         rule = "it does the same again and again, and was told so"
         return Verdict(state=State.STALLED, rule=rule, clues=(clue,), action=Action.END, alert=True)
     if signs.nudged >= patience.repeats:
@@ -182,6 +186,9 @@ def _repeats(signs: Signs, patience: Patience) -> Verdict | None:
 
 def _stalled(signs: Signs, patience: Patience) -> Verdict | None:
     quiet = _quiet(signs)
+    if signs.over and signs.speaks and quiet >= min(patience.stalled, OVER):
+        clue = _clue(signs, "stream", "it has said its last word, and does not end", signs.said)
+        return Verdict(state=State.WORKING, rule="it is over", clues=(clue,), action=Action.FINISH)
     if signs.over or quiet < patience.stalled:
         return None
     call = min(signs.calls, key=lambda call: call.since, default=None)
