@@ -54,6 +54,12 @@ _KINDS = {
     "Timeout": Trouble.CONNECTION,
     "BudgetExceededError": Trouble.CREDIT,
 }
+_LASTING = {
+    "BadRequestError": 400,
+    "NotFoundError": 404,
+    "UnprocessableEntityError": 422,
+    "UnsupportedParamsError": 400,
+}
 _REPEATED = (Trouble.LIMIT, Trouble.OVERLOAD, Trouble.CONNECTION)
 
 
@@ -103,7 +109,7 @@ class Aider:
 
 def _failed(kind: str, words: str) -> list[Signal]:
     """Return a failure; if it tries again the next line says so, and takes it back."""
-    told = trouble(words)
+    told = trouble(words, _LASTING.get(kind, 0))
     found = told if told in (Trouble.CREDIT, Trouble.CONTEXT, Trouble.CORRUPT) else _KINDS.get(kind, told)
     failed = Failed(words, found)
     return [failed, Limited(found, words)] if found in _REPEATED else [failed]

@@ -10,6 +10,7 @@ from typing import Any
 
 from covey.agents import streams
 from covey.agents.streams import amount, count, inner, text
+from covey.agents.troubles import LASTING
 from covey.core.permits import SHELL
 from covey.core.signals import Called, Calls, Context, Signal, Spent, Total, Trouble, Usage
 
@@ -21,20 +22,26 @@ _ABOUT = ("command", "file_path", "notebook_path", "path", "url", "query", "patt
 _TOLD = 300
 """Characters of a use of a tool that people get to see."""
 _CORRUPT = re.compile(
-    r"signature.{0,40}thinking|thinking.{0,60}cannot be modified|tool use concurrency|tool_use.{0,20}ids|tool_result"
+    r"signature.{0,40}thinking|thinking.{0,60}cannot be modified|tool use concurrency|tool_use.{0,20}ids"
+    r"|unexpected `?tool_use_id|must have a corresponding `?tool_"
     r"|No conversation found|--resume requires|session (?:ID|file).{0,60}(?:not found|invalid|corrupt)",
     re.IGNORECASE | re.DOTALL,
 )
+_AT = r"(?:\A|\bAPI Error:? |\bstatus(?: code)?\W{1,3}|\bHTTP(?:/[\d.]+)? |\()"
+"""What stands before a number that is a status."""
 _TEXTS = (
     (Trouble.CREDIT, re.compile(r"credit balance|billing|payment required|purchase credits", re.IGNORECASE)),
     (Trouble.CONTEXT, re.compile(r"prompt is too long|context (?:limit|window)|request too large", re.IGNORECASE)),
     (Trouble.LIMIT, re.compile(r"(?:hit|reached) your .{0,40}limit|usage limit|rate.limit|\(429\)", re.IGNORECASE)),
-    (Trouble.KEY, re.compile(r"not logged in|/login|api key|authenticat|oauth|\b40[13]\b", re.IGNORECASE)),
-    (Trouble.OVERLOAD, re.compile(r"overloaded|server-side issue|\b5\d\d\b", re.IGNORECASE)),
+    (Trouble.KEY, re.compile(
+        r"not logged in|/login|api.key|disabled organization|authenticat|oauth|" + _AT + r"40[13]\b", re.IGNORECASE)),
+    (Trouble.OVERLOAD, re.compile(r"overloaded|server-side issue|" + _AT + r"5\d\d\b", re.IGNORECASE)),
     (Trouble.CONNECTION, re.compile(
         r"\bE(?:CONN\w+|NOTFOUND|AI_AGAIN|TIMEDOUT|PIPE|HOSTUNREACH|NETUNREACH)\b|connection|socket|timed? ?out|network"
         r"|can't reach", re.IGNORECASE)),
 )  # fmt: skip
+_SURE = 4
+"""How many of these are believed of a request that is refused as it is."""
 _ENDS = {
     "budget_exhausted": Trouble.BUDGET,
     "prompt_too_long": Trouble.CONTEXT,
@@ -146,7 +153,9 @@ def trouble_of(told: Mapping[str, Any], what: str) -> Trouble:
     by_kind = _by_kind(told)
     if by_kind is not None:
         return by_kind
-    return next((trouble for trouble, pattern in _TEXTS if pattern.search(what)), Trouble.OTHER)
+    # Whose request itself is refused may find any word in what it had asked.
+    believed = _TEXTS[:_SURE] if _status(told) in LASTING else _TEXTS
+    return next((trouble for trouble, pattern in believed if pattern.search(what)), Trouble.OTHER)
 
 
 def until_of(told: Mapping[str, Any], what: str = "") -> float | None:
@@ -165,8 +174,12 @@ def _counted(used: Mapping[str, Any]) -> Usage:
     )
 
 
+def _status(told: Mapping[str, Any]) -> int:
+    return count(told, "api_error_status") or count(told, "error_status") or count(told, "apiErrorStatus")
+
+
 def _by_kind(told: Mapping[str, Any]) -> Trouble | None:
-    status = count(told, "api_error_status") or count(told, "error_status") or count(told, "apiErrorStatus")
+    status = _status(told)
     if status == 429:
         return Trouble.LIMIT
     if status in (401, 403):

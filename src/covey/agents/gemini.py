@@ -48,7 +48,12 @@ POLICY = "gemini-policy.toml"
 
 _ATTEMPT = re.compile(r"\AAttempt \d+ failed(?: with status (\d{3}))?")
 _RESUME = re.compile(r"\AError resuming session: ")
-_NO_KEY = re.compile(r"set an Auth method|must specify the GEMINI_API_KEY|GEMINI_API_KEY environment")
+_NO_KEY = re.compile(
+    r"set an Auth method|must specify the GEMINI_API_KEY|GEMINI_API_KEY environment|Invalid auth method selected"
+    r"|\AError authenticating: |\AManual authorization is required|\AWhen using Vertex AI, you must specify"
+)
+_UNREACHED = re.compile(r"\bE(?:CONN\w+|NOTFOUND|AI_AGAIN|TIMEDOUT)\b|fetch failed|socket hang up")
+"""Why a login could not be renewed, though it is in order."""
 _TOOLS = {"run_shell_command": SHELL, "write_file": "edit", "replace": "edit"}
 _ABOUT = ("command", "file_path", "path", "dir_path", "pattern", "query", "prompt", "url")
 _OUTSIDE = r">\s*(?!/dev/null|/tmp/)(?:/|~|\.\.|\$)"
@@ -159,7 +164,9 @@ def _plain(line: str) -> list[Signal]:
         return [Limited(kind or trouble(words), words)]
     if _RESUME.match(words):
         return [Failed(words, Trouble.CORRUPT)]
-    return [Failed(words, Trouble.KEY)] if _NO_KEY.search(words) else []
+    if _NO_KEY.search(words):
+        return [Failed(words, Trouble.CONNECTION if _UNREACHED.search(words) else Trouble.KEY)]
+    return []
 
 
 def _calls(event: Mapping[str, Any]) -> Calls:

@@ -19,7 +19,7 @@ from typing import Any
 from covey.agents import providers, streams
 from covey.agents.agent import Assignment, Terminal, Traits
 from covey.agents.commands import allowed
-from covey.agents.troubles import of_status, trouble
+from covey.agents.troubles import trouble
 from covey.core.launches import Launch
 from covey.core.permits import SHELL, Level
 from covey.core.questions import Reply
@@ -177,9 +177,7 @@ def _failed(error: Mapping[str, Any]) -> Signal:
     if name == "ContextOverflowError":
         return Compacts()  # and goes on
     message = streams.text(data, "message") or name or "opencode says that it failed, and not why."
-    kind = trouble(f"{name} {message}")
-    if kind in (Trouble.OTHER, Trouble.CONNECTION, Trouble.KEY):
-        kind = of_status(streams.count(data, "statusCode")) or kind
+    kind = trouble(f"{name} {message}", streams.count(data, "statusCode"))
     return Failed(streams.brief(message), Trouble.KEY if name == "ProviderAuthError" else kind)
 
 

@@ -7,14 +7,16 @@ import re
 from covey.core.signals import Trouble
 
 _STATUS = re.compile(
-    r"\bstatus(?: code)?\W{1,4}(\d{3})\b|\bHTTP(?:/[\d.]+)? (\d{3})\b|\"(?:code|status)\"\s*:\s*(\d{3})\b"
-    r"|\bError code: (\d{3})\b",
+    r"\bstatus(?: ?code)?\W{1,4}(\d{3})\b|\bHTTP(?:/[\d.]+)? (\d{3})\b|\"(?:code|status)\"\s*:\s*(\d{3})\b"
+    r"|\b(?:API Error|Error code):? (\d{3})\b",
     re.IGNORECASE,
 )
+"""A status where it stands as one: any number of three digits may stand in a text."""
 _OF_STATUS = {
-    401: Trouble.KEY, 402: Trouble.CREDIT, 403: Trouble.KEY, 408: Trouble.CONNECTION, 413: Trouble.CONTEXT,
-    429: Trouble.LIMIT,
+    401: Trouble.KEY, 402: Trouble.CREDIT, 403: Trouble.KEY, 408: Trouble.CONNECTION, 429: Trouble.LIMIT,
 }  # fmt: skip
+LASTING = (400, 404, 405, 413, 422)
+"""Something is wrong with the request itself: it is refused for ever, whatever else the complaint speaks of."""
 _OF_WORDS = (
     (Trouble.CONTEXT, r"context[ _]length|context window|maximum context|prompt is too long|ran out of room"
                       r"|token count.{0,40}exceeds|too many tokens in"),
@@ -24,10 +26,16 @@ _OF_WORDS = (
                      r"|insufficient (?:credits|funds|balance)|billing (?:hard )?limit"),
 )  # fmt: skip
 """What a provider says in words is surer than its status: providers use 400 and 429 for many things."""
+_OF_SURE_WORDS = (
+    (Trouble.KEY, r"\b(?:invalid|incorrect|missing|expired|no|wrong)\b.{0,30}\bapi[ _-]?key"
+                  r"|api[ _-]?key\b.{0,30}(?:not valid|invalid|expired|missing|required)|unauthorized|unauthenticated"
+                  r"|authentication[ _]error|not logged in|(?:log|sign) ?in again|permission_denied"),
+    (Trouble.LIMIT, r"rate[ _-]?limit|usage limit|too many requests|resource[_ ]exhausted|quota exceeded"),
+)  # fmt: skip
+"""What is believed even where the status says that the request itself is wrong."""
 _OF_OTHER_WORDS = (
-    (Trouble.KEY, r"api[ _-]?key|unauthorized|unauthenticated|authenticat|not logged in|log ?in again|permission_denied"
-                  r"|access token|forbidden"),
-    (Trouble.LIMIT, r"rate[ _-]?limit|usage limit|too many requests|resource[_ ]exhausted|quota"),
+    (Trouble.KEY, r"api[ _-]?key|authenticat|access token|refresh token|forbidden|missing environment variable"),
+    (Trouble.LIMIT, r"quota"),
     (Trouble.OVERLOAD, r"overloaded|at capacity|high demand|internal server error|bad gateway|service unavailable"
                        r"|\bunavailable\b|server_error|api_error"),
     (Trouble.CONNECTION, r"connection|disconnected|network|timed? ?out|timeout|ECONN|ENOTFOUND|EAI_AGAIN|socket hang up"
@@ -36,10 +44,14 @@ _OF_OTHER_WORDS = (
 )  # fmt: skip
 
 
-def trouble(complaint: str) -> Trouble:
-    """Return what a complaint means, by its words and by the status in it."""
+def trouble(complaint: str, status: int = 0) -> Trouble:
+    """Return what a complaint means, by its words and by its status, or else by the one that is written in it."""
     complaint = complaint[:20_000]
-    return _by(_OF_WORDS, complaint) or _by_status(complaint) or _by(_OF_OTHER_WORDS, complaint) or Trouble.OTHER
+    status = status or _status(complaint)
+    told = _by(_OF_WORDS, complaint) or of_status(status) or _by(_OF_SURE_WORDS, complaint)
+    if told is None and status not in LASTING:
+        told = _by(_OF_OTHER_WORDS, complaint)
+    return told or Trouble.OTHER
 
 
 def of_status(status: int) -> Trouble | None:
@@ -47,9 +59,9 @@ def of_status(status: int) -> Trouble | None:
     return Trouble.OVERLOAD if 500 <= status < 600 else _OF_STATUS.get(status)
 
 
-def _by_status(complaint: str) -> Trouble | None:
+def _status(complaint: str) -> int:
     found = _STATUS.search(complaint)
-    return None if found is None else of_status(int(next(group for group in found.groups() if group)))
+    return 0 if found is None else int(next(group for group in found.groups() if group))
 
 
 def _by(rules: tuple[tuple[Trouble, str], ...], complaint: str) -> Trouble | None:
