@@ -13,7 +13,6 @@ from covey.agents.agent import Agent, Assignment
 from covey.app import journals
 from covey.app.runs import Work
 from covey.config import AgentSettings, Config
-from covey.core.budgets import is_own
 from covey.core.launches import Launch
 from covey.core.permits import Level
 from covey.core.prompts import prompt, resumed
@@ -112,7 +111,7 @@ def launch(
         model=run.model or settings.model,
         permissions=Level(config.sessions.permissions),
         commands=work.commands,
-        allowance=run.money if is_own(run.money, config.budget.run) else None,
+        allowance=run.money,
     )
     made = _made(agent, assignment, folder, in_terminal=run.runner == TMUX)
     problem = registry.executable(made)
