@@ -35,7 +35,17 @@ def start(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
     """Let a session work the board until it is stopped."""
     call.house.refresh()
     call.house.broken_gate = False
+    _forgive(call, name)
     return aim(call, name, sessions.start)
+
+
+def _forgive(call: Call, name: str) -> None:
+    """Let a session start at once that waits: a person says so."""
+    session = find(call, name)
+    call.house.forgive(session.agent or "", name)
+    if session.until is not None and not call.tx.open_runs(name):
+        event = sessions.Changed(sessions.State.IDLE, "A person let it go on.")
+        call.put_session(session, name, event)
 
 
 @verb("session.stop", "POST /api/sessions/{name}/stop", shapes.Nothing, SessionFull, owner=True)
@@ -66,6 +76,7 @@ def restart(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
     for run in call.tx.open_runs(name):
         if run.ending is None:
             put_run(call, run, runs.Ending("It was restarted by a person.", again=True), call.actor(None))
+    _forgive(call, name)
     return aim(call, name, sessions.start)
 
 

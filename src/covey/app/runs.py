@@ -55,6 +55,8 @@ class Work:
     conversation: str | None
     commands: tuple[str, ...]
     """Commands that may be run without asking."""
+    lies: bool
+    """What lies in the worktree is of this task: its session has run on nothing else since."""
     carried: bool
     """Earlier work on the task is on its branch, as far as the board knows."""
     mail: tuple[str, ...]
@@ -157,6 +159,7 @@ def work(call: Call, run: Run) -> Work | None:
         tries=len(task.tries),
         conversation=next(talks, None) or None,
         commands=_commands(call),
+        lies=[one.task for one in call.tx.last_runs("session", run.session, 2)] == [run.task] * 2,
         carried=any(one.base is not None for one in earlier) or call.tx.last_merge(task.id) is not None,
         mail=tuple(message.id for message in letters),
         answers=tuple(questions.answers(call, task.id)),

@@ -57,6 +57,8 @@ class House:
     """Returns the settings if they were changed since it was last asked."""
     why: Callable[[str], tuple[Verdict | None, Wait | None]] = lambda name: (None, None)
     """Returns what the watchdog thinks of a session's run, and why it does not start one; set while it watches."""
+    forgive: Callable[[str, str], None] = lambda agent, session: None
+    """Forgets what kept an agent and a session from starting."""
     weight: Callable[[str], int] = lambda name: 0
     """Returns the bytes of memory that a session's run took when it was last weighed."""
     attach_command: Callable[[str], list[str]] = lambda run: []

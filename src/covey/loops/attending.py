@@ -70,6 +70,7 @@ class Watched:
     """When something of it that ran, or a request, last explained its silence."""
     nudged: int = 0
     squeezed: bool = False
+    compacted: int = 0
     finished: bool = False
     limits: int = 0
     limited_at: float = 0.0
@@ -312,6 +313,8 @@ class Attendant:
     ) -> None:
         config = self.desk.app.house.config
         asked = await self.desk.read(lambda call: questions.open_of(call, run.id))
+        if watched.heard.compacted > watched.compacted:
+            watched.compacted, watched.squeezed = watched.heard.compacted, False
         signs = self._signs(watched, agent, seen, asked)
         theirs = watch.in_hands(signs, session.attached or "a person") if run.person else None
         verdict = watched.verdict = theirs or watch.judge(signs, patience_of(config))
@@ -327,6 +330,7 @@ class Attendant:
             Action.COMPACT: self._compact,
             Action.RESTART: self._restart,
             Action.END: self._give_up,
+            Action.FINISH: self._finish,
         }
         if verdict.action in acts:
             await acts[verdict.action](run, watched, agent, verdict)
@@ -405,14 +409,22 @@ class Attendant:
     async def _give_up(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
         await self._end(run, verdict, Ending(f"Stalled: {verdict.rule}. {verdict.evidence}", fault=True))
 
+    async def _finish(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
+        ending = Ending("It had said its last word, and did not end.", over=True)
+        await self.desk.write(lambda call: life.ending(call, run, ending))
+
     async def _end(self, run: Run, verdict: Verdict, ending: Ending) -> None:
+        # A model that does not answer stalls everybody: of that a person is told once.
+        tells = not ending.again or self.starts.is_news(run.agent, "stalled")
+
         def write(call: Call) -> None:
             now = call.tx.run(run.id)
             if now is None or now.outcome is not None or now.ending is not None:
                 return
             life.ending(call, run, ending)
             message = f"{run.session} is stalled on {run.task}: {verdict.evidence}"
-            alert(call, "stalled", message[: life.EVIDENCE], run.session, run.task)
+            if tells:
+                alert(call, "stalled", message[: life.EVIDENCE], run.session, run.task)
 
         await self.desk.write(write)
 

@@ -46,6 +46,8 @@ from covey.store.rows import Change
 LOOK_EVERY = 0.1
 """Seconds between two looks while something runs."""
 REST_EVERY = 1.0
+ASK_EVERY = 10.0
+"""Seconds until it is asked again whether a budget has become larger."""
 LEAST = 0.02
 STRAYS_EVERY = 30.0
 EXPIRE_EVERY = 6 * 3600.0
@@ -59,6 +61,10 @@ SHOWN_AFTER = 3.0
 LOST = 5
 """Lost runs of one task in a row after which it counts as the task's own fault."""
 LEAVE_PATIENCE = 30.0
+OFTEN = 3
+"""Crashes in a row of which a person is told."""
+LONGEST = 8 * 86_400.0
+"""Seconds that a provider's limit may last, so that a time which makes no sense stops nobody for ever."""
 HANDED_IN = 5
 """The last commits that a session handed in and that its worktree may still know of."""
 TAIL = 4000
@@ -98,8 +104,8 @@ class Fleet:
     _watched: dict[str, Watched] = field(default_factory=dict)
     _owners: dict[str, str] = field(default_factory=dict)
     _nothing: dict[str, int] = field(default_factory=dict)
-    _beginning: set[str] = field(default_factory=set)
-    """Agents of which a run is about to begin."""
+    _beginning: Counter[str] = field(default_factory=Counter)
+    """How many runs of each agent are about to begin."""
     _waits: dict[str, tuple[Wait, float]] = field(default_factory=dict)
     """Why a session that could work does not, and since when."""
     _not_before: dict[str, float] = field(default_factory=dict)
@@ -115,6 +121,7 @@ class Fleet:
         self.attendant = Attendant(self.desk, self.starts)
         self.desk.app.house.why = self.why
         self.desk.app.house.weight = self.weight
+        self.desk.app.house.forgive = self.forgive
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Look again soon, if these changes can matter to a session that covey runs."""
@@ -141,13 +148,20 @@ class Fleet:
 
     def why(self, name: str) -> tuple[watch.Verdict | None, Wait | None]:
         """Return what the watchdog last thought of a session's run, and why it does not start one."""
-        watched = next((each for run, each in self._watched.items() if self._owners.get(run) == name), None)
+        mine = [each for run, each in list(self._watched.items()) if self._owners.get(run) == name]
+        watched = mine[-1] if mine else None
         wait = self._waits.get(name)
         return (None if watched is None else watched.verdict), (None if wait is None else wait[0])
 
+    def forgive(self, agent: str, session: str) -> None:
+        """Let a session start as soon as it can, and others of its agent: a person says so."""
+        self.starts.forgive(agent, session)
+        self._not_before.pop(session, None)
+        self._waits.pop(session, None)
+
     def weight(self, name: str) -> int:
         """Return the bytes of memory that a session's run took when it was last weighed."""
-        return sum(each.memory for run, each in self._watched.items() if self._owners.get(run) == name)
+        return sum(each.memory for run, each in list(self._watched.items()) if self._owners.get(run) == name)
 
     async def stop(self) -> None:
         """Wait for what is under way; the runs themselves go on."""
@@ -157,6 +171,7 @@ class Fleet:
 
     async def tick(self) -> bool:
         """Take the next step for every session that has none under way, and say whether something runs."""
+        busy = set(self._busy)  # who is busy now may be seen as it was before its step
         view = await self.desk.read(self._look)
         self._any = bool(view.sessions)
         open_runs = list(view.runs.values())
@@ -164,7 +179,10 @@ class Fleet:
         seen = await self._see(open_runs) if open_runs else {}
         for session in view.sessions:
             self.desk.app.house.pulses.hear(of_session(session.name))
-            if session.name not in self._busy and self.desk.awake() >= self._stumbles.get(session.name, (0, -1e9))[1]:
+            if (
+                session.name not in busy | self._busy.keys()
+                and self.desk.awake() >= self._stumbles.get(session.name, (0, -1e9))[1]
+            ):
                 run = view.runs.get(session.name)
                 self._step(view, session, run, None if run is None else seen[run.id])
         await self._sweep()
@@ -252,17 +270,20 @@ class Fleet:
         if self.hold or self._nothing.get(session.name) == view.seq:
             return None
         at = self.desk.awake()
+        if session.attached:
+            return self._begin(session, view.seq, None)
         if at < self._not_before.get(session.name, -1e9) or self._is_put_off(view, session):
             return None
         agent = self._agent(session.agent or "")
-        if agent is None or session.attached:
+        if agent is None:
             return self._begin(session, view.seq, None)
-        wait = self.starts.why_wait(agent, self.desk.app.house.config, list(view.runs.values()), at)
+        config, soon = self.desk.app.house.config, self._beginning[agent.name]
+        wait = self.starts.why_wait(agent, config, list(view.runs.values()), at, self.desk.wall(), soon)
         if wait is not None:
             return self._wait(session, wait, at)
-        if agent.name in self._beginning and gap_of(agent, self.desk.app.house.config) > 0:
+        if soon and gap_of(agent, config) > 0:
             return None
-        self._beginning.add(agent.name)
+        self._beginning[agent.name] += 1
         return self._begin(session, view.seq, agent)
 
     def _is_put_off(self, view: View, session: Session) -> bool:
@@ -296,11 +317,11 @@ class Fleet:
         return self._watched[run.id]
 
     def _at_work(self, run: Run, seen: Observation) -> float:
-        """Return for how many seconds a run has neither stood still nor been put off by its provider."""
+        """Return for how many seconds a run has not stood still, been put off, or waited for a person."""
         watched, now = self._watch(run), self.desk.awake()
         if watched.looked is None:
             watched.at_work = 0.0  # of a run that we take up, nobody knows for how long it stood still
-        elif not seen.held and watched.heard.limited is None:
+        elif not seen.held and not is_kept(watched):
             watched.at_work += now - watched.looked
         watched.looked = now
         return watched.at_work
@@ -355,12 +376,12 @@ class Fleet:
                 self.starts.began(agent, self.desk.awake())
         finally:
             if agent is not None:
-                self._beginning.discard(agent.name)
+                self._beginning[agent.name] -= 1
         if isinstance(run, Wait):
             if run.news:
                 await self._show_wait(session, run, run.until)
             self._waits[session.name] = (run, self.desk.awake())
-            self._not_before[session.name] = self.desk.awake() + REST_EVERY
+            self._not_before[session.name] = self.desk.awake() + (ASK_EVERY if run.news else REST_EVERY)
             return
         self._waits.pop(session.name, None)
         if run is None:
@@ -400,7 +421,7 @@ class Fleet:
         branch = work.brief.branch
         try:
             # Who takes a conversation up again finds the files as they were when it was left.
-            head = desk.worktrees.take_up(run.session, branch) if self._resumes(work) else None
+            head = desk.worktrees.take_up(run.session, branch) if self._resumes(work) and work.lies else None
             if head is None:
                 if not work.carried:
                     tree.set_aside(desk.project, desk.worktrees, run.task, branch, base)
@@ -436,6 +457,7 @@ class Fleet:
 
     async def _cannot_start(self, run: Run, what: str) -> None:
         log.warning("%s could not start: %s", run.id, what)
+        self._forget(run)
         failed_before = bool(self.starts.failures.get(run.session))
         wait = self.starts.failed(run.session, self.desk.app.house.config)
         self._not_before[run.session] = self.desk.awake() + wait
@@ -486,49 +508,73 @@ class Fleet:
         verdict = judge(evidence)
         watched = self._watch(run)
         await self.attendant.spend(run, watched)
-        await self.desk.write(lambda call: self._close(call, run, seen, verdict, rescued))
-        self._watched.pop(run.id, None)
-        self._owners.pop(run.id, None)
+        unseen = seen.code is None and run.ending is None and not isinstance(verdict, HandIn | PutOff)
+        lost = unseen and not _is_fresh(verdict) and not await self.desk.read(lambda call: self._lost_often(call, run))
+        until, news = (None, None) if lost else self._learn(run, verdict)
+        await self.desk.write(lambda call: self._close(call, run, seen, verdict, rescued, lost, until, news))
+        self._forget(run)
         await self.desk.beside(lambda: self._tidy(run))
 
-    def _close(self, call: Call, run: Run, seen: Observation, verdict: Verdict, rescued: Rescued | None) -> None:
+    def _forget(self, run: Run) -> None:
+        self._watched.pop(run.id, None)
+        self._owners.pop(run.id, None)
+
+    def _close(
+        self,
+        call: Call,
+        run: Run,
+        seen: Observation,
+        verdict: Verdict,
+        rescued: Rescued | None,
+        lost: bool,
+        until: float | None,
+        news: tuple[str, str] | None,
+    ) -> None:
+        """Write down the end of a run: lost, or as it was judged, with the alert that goes with it."""
         self._note(call, run, rescued)
         watched = self._watch(run)
         costs.count(call, run, watched.used, self.desk.today().name, whole=watched.whole)
-        unseen = seen.code is None and run.ending is None and not isinstance(verdict, HandIn | PutOff)
-        if unseen and not self._lost_often(call, run):
+        if lost:
             life.lost(call, run, "Nobody saw it end: it was killed, or the machine was.", seen.code)
             return
-        until = self._wait_after(call, run, verdict)
+        if news is not None:
+            alert(call, news[0], news[1][: life.EVIDENCE], run.session, run.task)
         life.judged(call, run, verdict, seen.code, until)
 
-    def _wait_after(self, call: Call, run: Run, verdict: Verdict) -> float | None:
-        """Return until when a session waits after its run, learn from how that went, and tell a person of troubles."""
+    def _learn(self, run: Run, verdict: Verdict) -> tuple[float | None, tuple[str, str] | None]:
+        """Learn from how a run went; return until when its session waits, and the alert that a person gets."""
         config, at, wall = self.desk.app.house.config, self.desk.awake(), self.desk.wall()
-        if run.ending is not None and not run.fault:
+        if run.ending is not None and not run.fault and not run.over:
             stalled = run.again and not run.person and run.ending.startswith("Stalled")
-            return wall + self.starts.failed(run.session, config) if stalled else None
+            return (wall + self.starts.failed(run.session, config) if stalled else None), None
         if isinstance(verdict, PutOff):
-            until = verdict.until if verdict.until is not None and verdict.until > wall else None
-            awake = None if until is None else at + until - wall
-            running = self.desk.running.get(run.agent, 1)
-            self.starts.refused(run.agent, running, verdict.trouble, verdict.what, at, awake)
-            if self.starts.is_news(run.agent, verdict.trouble):
-                message = f"{run.session} cannot go on with {run.task}: {verdict.what}"
-                alert(call, f"agent_{verdict.trouble}", message[: life.EVIDENCE], run.session, run.task)
-            return until or wall + self.starts.failed(run.session, config)
+            return self._learn_put_off(run, verdict)
         if isinstance(verdict, Again) and verdict.gave_up:
-            if self.starts.gave_up(run.agent, run.task, verdict.what, at) and self.starts.is_news(
-                run.agent, "gives up"
-            ):
-                message = f"{run.agent} gives up one task after another, and is stopped for a while: {verdict.what}"
-                alert(call, "agent_gives_up", message[: life.EVIDENCE], run.session, run.task)
-            return wall + self.starts.failed(run.session, config)
+            wait = self.starts.failed(run.session, config)
+            self._not_before[run.session] = at + wait
+            often = self.starts.gave_up(run.agent, run.task, verdict.what, at)
+            message = f"{run.agent} gives up one task after another, and is stopped for a while: {verdict.what}"
+            news = ("agent_gives_up", message) if often and self.starts.is_news(run.agent, "gives up") else None
+            return wall + wait, news
         if isinstance(verdict, Crashed):
-            return wall + self.starts.failed(run.session, config)
+            wait = self.starts.failed(run.session, config)
+            often = self.starts.failures[run.session] >= OFTEN
+            message = f"{run.session} crashes again and again on {run.task}: {verdict.what}"
+            news = ("crashes", message) if often and self.starts.is_news(run.agent, f"crash {run.task}") else None
+            return wall + wait, news
         if isinstance(verdict, HandIn):
             self.starts.went_well(run.session, run.agent)
-        return None
+        return None, None
+
+    def _learn_put_off(self, run: Run, verdict: PutOff) -> tuple[float, tuple[str, str] | None]:
+        """Learn that a provider refused a run; a reset that it names counts, but not for ever."""
+        at, wall = self.desk.awake(), self.desk.wall()
+        named = verdict.until if verdict.until is not None and wall < verdict.until < wall + LONGEST else None
+        awake = None if named is None else at + named - wall
+        self.starts.refused(run.agent, self.desk.running.get(run.agent, 1), verdict.trouble, verdict.what, at, awake)
+        message = f"{run.session} cannot go on with {run.task}: {verdict.what}"
+        news = (f"agent_{verdict.trouble}", message) if self.starts.is_news(run.agent, verdict.trouble) else None
+        return named or wall + self.starts.failed(run.session, self.desk.app.house.config), news
 
     def _lost_often(self, call: Call, run: Run) -> bool:
         earlier = call.tx.last_runs("task", run.task, LOST)[1:]
@@ -546,11 +592,10 @@ class Fleet:
         complaint = "" if heard.is_over else desk.runner.errors(run.id).decode(errors="replace")
         if agent is not None and agent.traits.speaks:
             overhear(heard, agent.read, complaint, desk.awake())
-        result = heard.result
-        if task.kind is tasks.Kind.REPORT and result is None:
+        result, speaks = heard.result, agent is not None and agent.traits.speaks
+        if task.kind is tasks.Kind.REPORT and result is None and not speaks:
             result = heard.said.strip() or None
         printed, _ = desk.runner.output(run.id, max(seen.size - TAIL, 0))
-        speaks = agent is not None and agent.traits.speaks
         told = heard.said if speaks and heard.said.strip() else printed.decode(errors="replace")
         told = f"{told.rstrip()}\n{complaint.strip()}" if complaint.strip() else told
         # A daemon that was killed right after it had started the program has not noted where its branch began.
@@ -682,6 +727,16 @@ class Fleet:
 def is_news(session: Session, *, still: bool) -> bool:
     """Say whether it has to be shown that a session without a run stands still, or does so no longer."""
     return session.state is not State.PAUSED if still else session.state in (State.PAUSED, State.LIMITED)
+
+
+def is_kept(watched: Watched) -> bool:
+    """Say whether a run waits for its provider or a person, and so is not at work."""
+    asks = watched.verdict is not None and watched.verdict.state is State.NEEDS_YOU
+    return asks or watched.heard.limited is not None
+
+
+def _is_fresh(verdict: Verdict) -> bool:
+    return isinstance(verdict, Again) and verdict.fresh
 
 
 def _by_run(decided: list[Question]) -> dict[str, list[Question]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from covey.agents.agent import Agent
 from covey.config import Config
 from covey.core import pace
+from covey.core.expiry import JUMP
 from covey.core.pace import Load, Pace, Wait
 from covey.core.runs import Run
 from covey.core.signals import Trouble
@@ -35,22 +36,27 @@ class Starts:
     """The tasks that each agent gave up since it last went well."""
     told: set[tuple[str, str]] = field(default_factory=set)
     """Of which troubles of which agents a person knows already."""
+    _ahead: float | None = None
+    """By how much the clock on the wall is ahead of ours, which stands still while the machine sleeps."""
     _free: tuple[float, int | None] = (-1e9, None)
     _young: list[tuple[str, float]] = field(default_factory=list)
 
-    def why_wait(self, agent: Agent, config: Config, running: list[Run], at: float) -> Wait | None:
-        """Say why no run of an agent starts now, None if one may."""
-        mine = [run for run in running if run.agent == agent.name and not run.person]
-        now = pace.calm(self.paces.get(agent.name, Pace()), at, len(mine))
+    def why_wait(
+        self, agent: Agent, config: Config, running: list[Run], at: float, wall: float, beginning: int = 0
+    ) -> Wait | None:
+        """Say why no run of an agent starts now, None if one may; `beginning`: how many are about to."""
+        self._sleep(at, wall)
+        count = sum(run.agent == agent.name and not run.person for run in running) + beginning
+        now = pace.calm(self.paces.get(agent.name, Pace()), at, count)
         self.paces[agent.name] = now
         self._young = [(name, since) for name, since in self._young if at - since < YOUNG]
         free = self._memory(at)
         needs = self.size(agent)
         load = Load(
             at=at,
-            running=len(mine),
+            running=count,
             gap=gap_of(agent, config),
-            free=None if free is None else free - sum(self.sizes.get(name, needs) for name, _ in self._young),
+            free=None if free is None else free - beginning * needs - self._growing(needs),
             needs=needs,
             reserve=int(config.sessions.free_memory * MIB),
         )
@@ -58,6 +64,23 @@ class Starts:
         if wait is None:
             self.told.discard(("", pace.MEMORY))  # there is enough again: if not later, that is news
         return wait
+
+    def _growing(self, needs: int) -> int:
+        """Return the bytes that runs which have just started will take."""
+        return sum(self.sizes.get(name, needs) for name, _ in self._young)
+
+    def _sleep(self, at: float, wall: float) -> None:
+        """Let a named reset come at its time of day, however long the machine has slept meanwhile."""
+        ahead, self._ahead = wall - at - (wall - at if self._ahead is None else self._ahead), wall - at
+        if abs(ahead) > JUMP:
+            for name, each in self.paces.items():
+                if each.closed is not None:
+                    self.paces[name] = replace(each, closed=each.closed - ahead)
+
+    def forgive(self, agent: str, session: str) -> None:
+        """Forget what kept an agent and a session from starting: a person says that they shall."""
+        self.paces.pop(agent, None)
+        self.failures.pop(session, None)
 
     def began(self, agent: Agent, at: float) -> None:
         """Note that a run has started."""
