@@ -151,7 +151,7 @@ class Night:
     def run(self) -> Story:
         """Live through the night, and return what it came to; raise what was not true."""
         began = time.perf_counter()
-        complaints = _Complaints()
+        complaints = _Complaints(self.truths.say)
         log = logging.getLogger("covey")
         log.addHandler(complaints)
         try:
@@ -163,9 +163,8 @@ class Night:
         finally:
             log.removeHandler(complaints)
             self._end()
-        wrong = [*complaints.found, *self.truths.wrong]
-        if wrong:
-            raise Failed(self._how("\n".join(wrong[:10])))
+        if self.truths.wrong:
+            raise Failed(self._how("\n".join(self.truths.wrong[:10])))
         return self._story(time.perf_counter() - began)
 
     async def _night(self) -> None:
@@ -669,7 +668,10 @@ class Night:
             told = [each for each in self.log() if each[1] != "run.spent"][-50:]
             last = "\n".join(f"{(at - BEGIN) / HOUR:7.4f} h  {kind} {subject} {data[:200]}"
                              for at, kind, subject, data in told)  # fmt: skip
-            again = f"COVEY_NIGHT_SEED={self.seed} COVEY_NIGHT_HOURS={self.hours:g} pytest -m soak tests/night"
+            size = f"--hours {self.hours:g} --sessions {self.sessions} --tasks {self.tasks}"
+            again = f"python -m tests.night --seed {self.seed} {size} --figures"
+            if (self.sessions, self.tasks) == (12, 60):
+                again = f"COVEY_NIGHT_SEED={self.seed} COVEY_NIGHT_HOURS={self.hours:g} pytest -m soak tests/night"
             return f"{what}\nseed {self.seed}, {self.loop.time() / HOUR:.2f} h\n{last}\nSee it again: {again}"
         return what
 
@@ -701,10 +703,10 @@ _PLAIN = {
 class _Complaints(logging.Handler):
     """Hears the errors that the loops log: each is a bug."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], None]) -> None:
         super().__init__(logging.ERROR)
-        self.found: list[str] = []
+        self._say = say
 
     def emit(self, record: logging.LogRecord) -> None:
         trace = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
-        self.found.append(f"{record.name}: {record.getMessage()}\n{trace}")
+        self._say(f"{record.name}: {record.getMessage()}\n{trace}")
