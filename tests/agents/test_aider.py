@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from covey.agents.aider import agent
+from covey.core.heard import Heard
 from covey.core.permits import Level
 from covey.core.signals import Failed, Limited, Result, Said, Signal, Spent, Trouble, Usage, Waits
 from tests.agents import recordings
@@ -16,6 +17,15 @@ from tests.agents.recordings import ends, heard
 from tests.model.environment import AIDER_MODEL
 from tests.model.script import Script, Step, Write
 from tests.model.server import ModelServer
+
+
+def taken(*lines: str) -> Heard:
+    """Return what is known after some lines."""
+    known = Heard()
+    for line in lines:
+        for signal in agent.read(line):
+            known.take(signal, 1.0)
+    return known
 
 
 def test_it_says_what_it_does_and_what_a_message_cost_but_never_that_all_is_well() -> None:
@@ -33,10 +43,29 @@ def test_it_says_what_it_does_and_what_a_message_cost_but_never_that_all_is_well
         ("Tokens: 12k sent, 2.5k cache write, 8.0k cache hit, 1.0k received. Cost: $0.12 message, $1.30 session.",
          Usage(1500, 1000, 8000, 2500), 0.12),
         ("Tokens: 1.2M sent, 3 received.", Usage(1_200_000, 3), None),
+        ("Cost: $0.12 message, $1.30 session.", Usage(), 0.12),
     ],
 )  # fmt: skip
 def test_tokens_are_read_as_they_are_shown(line: str, usage: Usage, cost: float | None) -> None:
-    assert agent.read(line) == [Spent(line, usage, cost=cost)]
+    assert agent.read(line) == [Waits(), Spent("", usage, cost=cost)]
+
+
+def test_two_messages_that_cost_the_same_are_two() -> None:
+    known = taken("Tokens: 1.0k sent, 50 received.", "Tokens: 1.0k sent, 50 received.")
+    assert sum((call.usage for call in known.bill.calls.values()), Usage()) == Usage(2000, 100)
+
+
+REFUSED = "litellm.RateLimitError: RateLimitError: OpenAIException - Rate limit reached"
+
+
+@pytest.mark.parametrize(
+    "line", ["Commit 5c06479 (no commit message provided)", "Tokens: 1.0k sent, 50 received."], ids=["commit", "answer"]
+)
+def test_a_complaint_counts_only_until_a_line_shows_that_it_goes_on(line: str) -> None:
+    assert taken(REFUSED).trouble is Trouble.LIMIT
+    known = taken(REFUSED, line, "Applied edit to roof.txt")
+    assert (known.failed, known.trouble, known.limited, known.waits) == (None, None, None, None)
+    assert taken(line, REFUSED).trouble is Trouble.LIMIT
 
 
 @pytest.mark.parametrize(("name", "trouble"), [("key", Trouble.KEY), ("context", Trouble.CONTEXT)])
@@ -75,6 +104,8 @@ def test_it_never_runs_a_command_and_changes_something_only_where_it_may(level: 
     argv = agent.launch(assignment(permissions=level)).argv
     assert "--no-suggest-shell-commands" in argv and "--git-commit-verify" in argv
     assert ("--dry-run" in argv) == (level is Level.ASK)
+    assert ("--auto-commits" in argv) == (level is not Level.ASK)
+    assert "--no-auto-test" in argv
 
 
 def test_the_real_one_edits_and_commits_under_the_name_of_its_session(tmp_path: Path) -> None:
@@ -89,3 +120,19 @@ def test_the_real_one_edits_and_commits_under_the_name_of_its_session(tmp_path: 
         assert place.git("show", "HEAD:roof.txt") == "red"
         assert place.git("status", "--porcelain") in ("", "?? .aider.tags.cache.v4/")  # a cache of what the files name
         assert ends(done.signals) == [] and any(isinstance(signal, Spent) for signal in done.signals)
+
+
+def test_the_real_one_commits_and_runs_nothing_whatever_its_user_settled(tmp_path: Path) -> None:
+    with ModelServer() as model:
+        steps = (Step(text="I add a roof.\nlitellm.RateLimitError: quoted", do=(Write("roof.txt", "red\n"),)),)
+        marker = model.add("roof", Script(steps, commit_message="Add a roof"))
+        place = linked(tmp_path, model.url("roof"))
+        settled = {"auto-commits": "false", "auto-test": "true", "dry-run": "true"}
+        settled |= {f"{what}-cmd": f"touch {tmp_path}/ran" for what in ("test", "lint")}
+        lines = "".join(f"{name}: {value}\n" for name, value in settled.items())
+        (Path(place.env["HOME"]) / ".aider.conf.yml").write_text(lines)
+        work = place.work(agent, f"Add a roof. {marker}", model=AIDER_MODEL, arguments=("--edit-format", "diff"))
+        done = place.done(agent, work)
+        assert place.git("log", "--format=%s", "main..") == "Add a roof", done.output
+        assert not (tmp_path / "ran").exists()
+        assert taken(*done.output.splitlines()).failed is None, done.output

@@ -5,7 +5,9 @@ What the levels come to, with aider 0.86:
 - edits and full: it edits files in the worktree and commits them, under the session's name and with git's hooks. It
   runs no commands at any level, so neither the gate nor `covey`: what it hands in is what it believes.
 
-It has no word for a success, and ends with 0 even when it has given up: only its complaints and its commits count.
+It has no word for a success, and ends with 0 even when it has given up: only its complaints and its commits count. A
+complaint stands at the beginning of a line, where an answer of the model may quote one too; and who cannot get words
+for a commit commits without. So a complaint counts only as long as no line follows that comes of an answer.
 """
 
 from __future__ import annotations
@@ -33,15 +35,20 @@ PLAIN_COMMITS = (
     "--no-attribute-author", "--no-attribute-committer", "--no-attribute-co-authored-by", "--git-commit-verify",
 )  # fmt: skip
 """Commits are the session's, and git's hooks hold for them."""
+AT_WORK = ("--auto-commits", "--no-dry-run", "--no-auto-test", "--no-auto-lint")
+"""It commits and runs no commands, whatever the user's own settings say."""
+LOOKING = ("--chat-mode", "ask", "--dry-run", "--no-auto-commits", "--no-dirty-commits", "--no-auto-test")
 
 _ERROR = re.compile(r"\Alitellm\.(\w+)")
 _AGAIN = re.compile(r"\ARetrying in [0-9.]{1,10} seconds")
 _COMMENT = "The API provider"
 """How a comment on a failure begins, between it and the word that it tries again."""
-_TOKENS = re.compile(r"\ATokens: .* received\b")
+_TOKENS = re.compile(r"\ATokens: .* received\b|\ACost: \$[0-9.]+ message, \$[0-9.]+ session\.\Z")
+"""What a message cost; where a cache was read and written too, its price stands in a line of its own."""
 _COUNT = re.compile(r"([0-9][0-9.,]{0,15})([kM]?) (sent|received|cache write|cache hit)")
 _COST = re.compile(r"Cost: \$([0-9]{1,9}(?:\.[0-9]{1,12})?) message")
 _SIZES = {"": 1, "k": 1000, "M": 1_000_000}
+_COMMITTED = re.compile(r"\ACommit [0-9a-f]{7,40} ")
 _KINDS = {
     "AuthenticationError": Trouble.KEY,
     "PermissionDeniedError": Trouble.KEY,
@@ -75,7 +82,7 @@ class Aider:
         """Return `aider`, which reads the prompt from its file and keeps its histories in the run's folder."""
         argv = [streams.word(work.program) or "aider", "--message-file", streams.word(work.prompt_file)]
         argv += [*QUIET, *PLAIN_COMMITS]
-        argv += ["--chat-mode", "ask", "--dry-run", "--no-auto-commits"] if work.permissions is Level.ASK else []
+        argv += LOOKING if work.permissions is Level.ASK else AT_WORK
         argv += ["--model", streams.word(work.model)] if work.model else []
         if os.path.isabs(work.folder):
             for history in ("chat", "input"):
@@ -95,7 +102,9 @@ class Aider:
         if words.startswith(_COMMENT):
             return []
         if _TOKENS.match(words):
-            return [_spent(words)]
+            return [Waits(), _spent(words)]
+        if _COMMITTED.match(words):
+            return [Waits(), *streams.said(words)]
         return [*streams.said(words)]
 
     def say(self, text: str) -> str | None:
@@ -116,14 +125,13 @@ def _failed(kind: str, words: str) -> list[Signal]:
 
 
 def _spent(words: str) -> Spent:
-    """Return what one message cost, rounded as it is shown; the line is its name, as it has no other."""
+    """Return what one message cost, rounded as it is shown; it has no name, so each counts."""
     counts = {what: float(number.replace(",", "") or 0) * _SIZES[size] for number, size, what in _counts(words)}
     read, written = int(counts.get("cache hit", 0)), int(counts.get("cache write", 0))
     fresh = max(0, int(counts.get("sent", 0)) - read - written)
     cost = _COST.search(words)
-    return Spent(
-        words, Usage(fresh, int(counts.get("received", 0)), read, written), cost=float(cost[1]) if cost else None
-    )
+    usage = Usage(fresh, int(counts.get("received", 0)), read, written)
+    return Spent("", usage, cost=float(cost[1]) if cost else None)
 
 
 def _counts(words: str) -> list[tuple[str, str, str]]:

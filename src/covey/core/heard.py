@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from covey.core import signals
 from covey.core.signals import Asks, Calls, Limited, Signal, Trouble
@@ -58,6 +58,8 @@ class Heard:
     context: float | None = None
     """How full its context is, 1.0 is full."""
     bill: Bill = field(default_factory=Bill)
+    unnamed: int = 0
+    """How many calls of a model without a name are in it."""
 
     @property
     def is_over(self) -> bool:
@@ -68,6 +70,10 @@ class Heard:
         """Take one signal in; whatever comes after a question shows that it was answered."""
         self.at = at
         match signal:
+            case signals.Spent(call=""):
+                self.unnamed += 1
+                self.bill.take(replace(signal, call=f"#{self.unnamed}"))
+                return
             case signals.Spent() | signals.Total():
                 self.bill.take(signal)
                 return

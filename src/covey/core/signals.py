@@ -55,6 +55,19 @@ class Usage:
             self.cache_write + other.cache_write,
         )
 
+    def covers(self, other: Usage) -> bool:
+        """Say whether the other can be a part of it."""
+        return self.or_more(other) == self
+
+    def or_more(self, other: Usage) -> Usage:
+        """Return of each kind what is more."""
+        return Usage(
+            max(self.input, other.input),
+            max(self.output, other.output),
+            max(self.cache_read, other.cache_read),
+            max(self.cache_write, other.cache_write),
+        )
+
     @property
     def tokens(self) -> int:
         """Return all tokens together."""
@@ -124,6 +137,7 @@ class Spent:
     """One call of a model cost this; said twice of the same call, the last word counts."""
 
     call: str
+    """The agent's own name for the call; empty if it has none, and says of each only once what it cost."""
     usage: Usage
     model: str | None = None
     cost: float | None = None
