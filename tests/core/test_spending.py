@@ -203,3 +203,16 @@ def test_a_guess_that_was_too_high_is_taken_back_from_the_days_that_have_it() ->
 )
 def test_what_no_agent_can_have_used_is_not_taken(said: Used, taken: Used) -> None:
     assert sane(said) == taken
+
+
+def test_a_total_that_lacks_what_a_killed_run_used_still_has_the_runs_own_calls_in_it() -> None:
+    bill = Bill()
+    bill.take(Spent("call-2", Usage(1000, 50), "opus"))
+    bill.take(Total(Usage(1000, 50), "opus", 0.005, whole=True))
+    killed = {"opus": Used(Usage(1000, 50), 0.0, 1050)}
+    assert bill.by_model({}, {}, "") == {"opus": Used(Usage(1000, 50), 0.005)}
+    assert bill.by_model({}, killed, "") == {"opus": Used(Usage(1000, 50), 0.005)}
+    assert bill.whole({}, "") == {"opus"} and bill.whole(killed, "") == frozenset()
+    bill.take(Total(Usage(2000, 100), "opus", 0.01, whole=True))
+    assert bill.by_model({}, killed, "") == {"opus": Used(Usage(1000, 50), 0.01)}
+    assert bill.whole(killed, "") == {"opus"}

@@ -20,12 +20,13 @@ from tests.model.environment import World, scripted_world
 from tests.model.script import SIDE, Fail, Script, Shell, Step, Usage, Write, committing
 from tests.model.server import Request
 from tests.real.person import Person, person
-from tests.real.projects import add, alerts, begin, commits, outcomes, real_line, runs, story
+from tests.real.projects import add, alerts, begin, outcomes, real_line, runs, story
 from tests.serving import wait_until
 
 SIZES = ["80x24", "200x50"]
 ODD = "Line {n}: ünïcode ❯ \"double\" 'single' `back` $HOME \\n {{braces}} ──── #hash !bang @at /slash <b> 日本語 🎉 x"
 PATIENCE = 120.0
+HELD = Step(text="never said", hold="never")
 
 
 @contextmanager
@@ -85,6 +86,11 @@ def assert_paid(line: Line, world: World) -> None:
     assert total["cost"] == pytest.approx(charged.cost)
     assert (total["input"], total["output"]) == (charged.usage.input, charged.usage.output)
     assert total["unpriced"] == 0
+
+
+def goes_on() -> list[Step]:
+    """Return what the model does once the session goes on by itself."""
+    return [Step(do=(Shell("git add -A; git commit -qm 'Add the half' || true"),)), Step(text="It is committed.")]
 
 
 # Sessions that live in a terminal
@@ -179,6 +185,25 @@ def test_a_daemon_that_is_killed_finds_the_run_again_and_types_its_prompt_once(t
         assert_paid(line, world)
 
 
+def test_a_conversation_is_taken_up_again_in_a_new_terminal_when_its_program_was_killed(tmp_path: Path) -> None:
+    with lined(tmp_path, sessions="[watch]\nbackoff = 0.1\n") as (line, world):
+        mark = world.model.add("t", [Step(do=(Write("half.txt", "half\n"),)), HELD, *goes_on()])
+        task = add(line, "Greet", f"Only once. {mark}")
+        begin(line)
+        wait_until(lambda: world.model.asked("t", 1) > 0, "a model that holds", patience=PATIENCE)
+        wait_until(lambda: bool(runs(line)[0]["conversation"]), "a conversation")
+        world.model.add("t", [Step(), *goes_on()[:1], *goes_on()])  # words of the program's own may count as a step
+        os.kill(line.agents()[runs(line)[0]["id"]], signal.SIGKILL)
+        until_done(line, task)
+        assert line.git("show", "main:half.txt") == "half"
+        last = said_to_model(world.model.turns("t")[-1])
+        assert (last.count("Only once."), last.count("Go on with T-1")) == (1, 1)
+        assert len({run["conversation"] for run in runs(line)}) == 1 and outcomes(line)[1:] == ["handed-in"]
+        total, charged = line.json("cost", "--by", "model")["total"], world.model.charged()
+        assert (total["input"], total["output"]) == (charged.usage.input, charged.usage.output)
+        assert total["unpriced"] == 1050, "what was killed never said what it cost"
+
+
 def test_a_folder_that_is_not_trusted_waits_for_a_person_once_and_goes_on(tmp_path: Path) -> None:
     with lined(tmp_path, trusted=False) as (line, world):
         task = add(line, "Greet", world.model.add("t", committing("hello.txt", "hello\n", "Add hello")))
@@ -204,9 +229,6 @@ def test_a_folder_that_is_not_trusted_waits_for_a_person_once_and_goes_on(tmp_pa
 # Taking over
 
 
-HELD = Step(text="never said", hold="never")
-
-
 @contextmanager
 def interrupted(folder: Path) -> Iterator[tuple[Line, World, str]]:
     """Yield a session at work without a terminal: it has written half a file, and its model says nothing more."""
@@ -217,11 +239,6 @@ def interrupted(folder: Path) -> Iterator[tuple[Line, World, str]]:
         wait_until(lambda: world.model.asked("t", 1) > 0, "a model that holds", patience=PATIENCE)
         wait_until(lambda: bool(runs(line)[0]["conversation"]), "a conversation")
         yield line, world, task
-
-
-def goes_on() -> list[Step]:
-    """Return what the model does once the session goes on by itself."""
-    return [commits("Add the half"), Step(text="It is committed.")]
 
 
 def attached(line: Line, world: World, ada: Person) -> None:

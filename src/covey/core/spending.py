@@ -98,16 +98,37 @@ class Bill:
         for model, total in self.totals.items():
             name = model or agent_model
             all_of_it = priced(total.usage, total.cost, prices.get(name))
-            used[name] = all_of_it - before.get(name, Used()) if total.whole else all_of_it
+            used[name] = self._since(model, all_of_it, before.get(name, Used())) if total.whole else all_of_it
         for call in self.calls.values():
             name = call.model or agent_model
             used[name] = used.get(name, Used()) + priced(call.usage, call.cost, prices.get(name))
         return used
 
-    def whole(self, agent_model: str) -> frozenset[str]:
-        """Return the models of which it said what they cost since the conversation began, earlier runs too."""
-        totals = self.totals.items()
-        return frozenset(model or agent_model for model, total in totals if total.whole and total.cost is not None)
+    def _since(self, model: str, all_of_it: Used, before: Used) -> Used:
+        """Return what a total has in it besides what earlier runs used: the run's own calls at least.
+
+        A program that was killed may have forgotten what it used, and then the total of the next one lacks that.
+        """
+        rest, own = all_of_it - before, self._summed(model)
+        if rest.usage.covers(own):
+            return rest
+        share = min(own.tokens / max(all_of_it.tokens, 1), 1.0)
+        cost, unpriced = round(all_of_it.cost * share, DIGITS), round(all_of_it.unpriced * share)
+        return Used(rest.usage.or_more(own), max(rest.cost, cost), max(rest.unpriced, unpriced))
+
+    def _summed(self, model: str) -> Usage:
+        """Return the tokens of the run's own calls of a model that its total has in it."""
+        return sum((call.usage for call in self.summed.values() if (call.model or UNKNOWN) == model), Usage())
+
+    def whole(self, before: Mapping[str, Used], agent_model: str) -> frozenset[str]:
+        """Return the models of which it said what they cost since the conversation began, with all earlier runs."""
+        named = ((model, model or agent_model, total) for model, total in self.totals.items())
+        return frozenset(
+            name
+            for model, name, total in named
+            if total.whole and total.cost is not None
+            if (Used(total.usage) - before.get(name, Used())).usage.covers(self._summed(model))
+        )
 
     def largest_call(self, prices: Mapping[str, Price], agent_model: str) -> Used:
         """Return the most dollars, and the most tokens, that one call took, as far as single calls are known."""

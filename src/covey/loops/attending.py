@@ -223,7 +223,7 @@ class Attendant:
         if watched.before is None and any(total.whole for total in bill.totals.values()):
             watched.before = await self.desk.read(lambda call: costs.before(call, run, conversation))
         watched.used = bill.by_model(config.prices, watched.before or {}, run.model)
-        watched.whole = bill.whole(run.model)
+        watched.whole = bill.whole(watched.before or {}, run.model)
         watched.next_call = bill.largest_call(config.prices, run.model)
         at = self.desk.awake()
         if now or at - watched.counted >= COUNT_EVERY:
