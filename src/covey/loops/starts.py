@@ -60,10 +60,9 @@ class Starts:
             needs=needs,
             reserve=int(config.sessions.free_memory * MIB),
         )
-        wait = pace.why_wait(now, load)
-        if wait is None:
+        if load.free is None or load.free - load.needs >= 2 * load.reserve:
             self.told.discard(("", pace.MEMORY))  # there is enough again: if not later, that is news
-        return wait
+        return pace.why_wait(now, load)
 
     def _growing(self, needs: int) -> int:
         """Return the bytes that runs which have just started will take."""
