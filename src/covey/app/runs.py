@@ -393,8 +393,9 @@ def _crashes(call: Call, run: Run) -> list[Run]:
 def _block_crashing(call: Call, run: Run, task: Task, what: str) -> None:
     first = what.splitlines()[0] if what else ""
     bad = _crashes(call, run)
-    minutes = (call.tx.now - min([run.begun, *(one.begun for one in bad)])) / 60
-    reason = f"Its runs crashed {len(bad) + 1} times in {max(minutes, 1):.0f} minutes; the last time: {first}"
+    seconds = call.tx.now - min([run.begun, *(one.begun for one in bad)])
+    minutes = f"{seconds / 60:.0f} minutes" if seconds >= 90 else "a minute"
+    reason = f"Its runs crashed {len(bad) + 1} times in {minutes}; the last time: {first}"
     change(call, task, tasks.block(task, reason[:REASON]), COVEY)
     alert(call, "crash_loop", f"{task.id} needs a person. {reason}"[:REASON], None, task.id)
 

@@ -42,7 +42,7 @@ def why(call: Call, asked: shapes.Nothing, name: str) -> shapes.Why:
         [] if verdict is None else [shapes.ClueRow(each.source, redact(each.text), each.age) for each in verdict.clues]
     )
     if wait is not None and run is None:
-        clues.append(shapes.ClueRow("scheduler", wait.why, 0.0))
+        clues.append(shapes.ClueRow("scheduler", redact(wait.why), 0.0))
     past = call.tx.db.rows(
         "SELECT time, data FROM events WHERE subject = ? AND kind = 'session.changed' ORDER BY seq DESC LIMIT ?",
         (name, HISTORY),

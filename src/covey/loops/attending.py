@@ -90,6 +90,8 @@ class Watched:
     """When a person was last at its terminal."""
     dialog: str | None = None
     """What a dialog on its screen asks."""
+    learnt: tuple[float | None, tuple[str, str] | None] | None = None
+    """What was learnt from its end, once: until when its session waits, and the alert that a person gets."""
 
 
 @dataclass

@@ -302,11 +302,15 @@ class Fleet:
         return self._show_wait(session, wait, until)
 
     async def _show_wait(self, session: Session, wait: Wait, until: float | None) -> None:
+        news: bool | None = None  # what is asked once is answered once, however often it is written
+
         def write(call: Call) -> None:
+            nonlocal news
             known = self.starts.knows(session.agent or "")  # of the trouble behind it
-            what = wait.about or wait.why
-            if life.waits(call, session.name, wait, until) and not known and self.starts.is_news("", what):
-                alert(call, "waits", f"{session.name} waits: {wait.why}", session.name, None)
+            if life.waits(call, session.name, wait, until) and not known:
+                news = self.starts.is_news("", wait.about or wait.why) if news is None else news
+                if news:
+                    alert(call, "waits", f"{session.name} waits: {wait.why}", session.name, None)
 
         await self.desk.write(write)
 
@@ -459,8 +463,6 @@ class Fleet:
         log.warning("%s could not start: %s", run.id, what)
         self._forget(run)
         failed_before = bool(self.starts.failures.get(run.session))
-        wait = self.starts.failed(run.session, self.desk.app.house.config)
-        self._not_before[run.session] = self.desk.awake() + wait
 
         def end(call: Call) -> None:
             life.unstartable(call, run, what)
@@ -468,6 +470,8 @@ class Fleet:
                 alert(call, "cannot_start", f"{run.session} cannot start: {what}", run.session, run.task)
 
         await self.desk.write(end)
+        wait = self.starts.failed(run.session, self.desk.app.house.config)
+        self._not_before[run.session] = self.desk.awake() + wait
 
     async def _attend(self, view: View, session: Session, run: Run, seen: Observation) -> None:
         """Look after a run that is alive."""
@@ -510,7 +514,9 @@ class Fleet:
         await self.attendant.spend(run, watched)
         unseen = seen.code is None and run.ending is None and not isinstance(verdict, HandIn | PutOff)
         lost = unseen and not _is_fresh(verdict) and not await self.desk.read(lambda call: self._lost_often(call, run))
-        until, news = (None, None) if lost else self._learn(run, verdict)
+        if watched.learnt is None:
+            watched.learnt = (None, None) if lost else self._learn(run, verdict)
+        until, news = watched.learnt
         await self.desk.write(lambda call: self._close(call, run, seen, verdict, rescued, lost, until, news))
         self._forget(run)
         await self.desk.beside(lambda: self._tidy(run))
