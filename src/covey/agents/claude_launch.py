@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from covey.agents import streams
@@ -10,6 +11,9 @@ from covey.core.permits import Level
 
 LEAVING = "EnterWorktree ExitWorktree CronCreate CronDelete ScheduleWakeup RemoteTrigger"
 """Tools that would take it out of its worktree, or let it act when nobody expects it."""
+
+ASKED = {"permissions": {"ask": ["Edit", "Write", "NotebookEdit", "WebFetch"]}}
+"""Settings by which it asks before it changes anything, whatever its user allows elsewhere."""
 
 _CHAIN = re.compile(r"&&|\|\||[;|\n]")
 _QUOTED = re.compile(r"""['"`$\\]""")
@@ -27,7 +31,12 @@ def program(work: Assignment) -> tuple[list[str], dict[str, str]]:
 
 
 def permissions(work: Assignment) -> list[str]:
-    """Return what says how much it may do by itself, whatever the user's own settings say."""
+    """Return what says how much it may do by itself.
+
+    Commands that the user's own settings allow it may run at every level: no option leaves only those rules out. A rule
+    to ask for all commands would, but it asks for `ls` as well; and without the settings of the project it would not
+    read CLAUDE.md. What a repository's settings.json allows holds only once the user has trusted it in Claude Code.
+    """
     kept_out = ["--disallowedTools", *LEAVING.split()]
     match work.permissions:
         case Level.FULL:
@@ -37,7 +46,7 @@ def permissions(work: Assignment) -> list[str]:
             allowed = [f"Bash({command}:*)" for command in commands]
             return [*kept_out, "--allowedTools", *allowed, "--permission-mode", "acceptEdits"]
         case Level.ASK:
-            return [*kept_out, "--permission-mode", "default"]
+            return [*kept_out, "--permission-mode", "default", "--settings", json.dumps(ASKED)]
 
 
 def _parts(command: str) -> list[str]:
