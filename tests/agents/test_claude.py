@@ -17,6 +17,7 @@ from covey.agents import registry
 from covey.agents.agent import Assignment
 from covey.agents.claude import agent
 from covey.core import signals
+from covey.core.heard import Heard
 from covey.core.permits import Level
 from covey.core.questions import Decision, Reply
 from covey.core.signals import (
@@ -380,6 +381,29 @@ def test_what_is_too_long_to_carry_is_allowed_as_it_was_asked_and_a_question_is_
     assert answered["response"]["response"] == {"behavior": "deny", "message": "The answer is: Blue"}
 
 
+def test_a_question_that_it_takes_back_is_settled() -> None:
+    request = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "make"}}
+    known = Heard()
+    for told in (
+        {"type": "control_request", "request_id": "7", "request": request},
+        {"type": "control_request", "request_id": "8", "request": {**request, "input": {"command": "make it"}}},
+        {"type": "control_cancel_request", "request_id": "7"},
+    ):
+        for signal in agent.read(json.dumps(told)):
+            known.take(signal, 1.0)
+    assert [asks.about for asks in known.asks.values()] == ["make it"]
+
+
+@pytest.mark.parametrize("reply", [Reply(Decision.REPLY, "Yes"), Reply(Decision.DENY), Reply(Decision.ALLOW)])
+def test_a_request_that_nobody_knows_is_a_question_that_can_only_be_refused(reply: Reply) -> None:
+    request = {"subtype": "elicitation", "mcp_server_name": "forms", "message": "Which tenant?"}
+    (asks,) = agent.read(json.dumps({"type": "control_request", "request_id": "7", "request": request}))
+    assert isinstance(asks, Asks) and "elicitation" in asks.question and "Which tenant?" in asks.question
+    told = json.loads(agent.answer(asks, reply) or "")
+    assert told["type"] == "control_response"
+    assert (told["response"]["subtype"], told["response"]["request_id"]) == ("error", "7") and told["response"]["error"]
+
+
 def _after(argv: tuple[str, ...], word: str) -> str:
     return argv[argv.index(word) + 1]
 
@@ -454,6 +478,19 @@ def test_it_asks_over_its_output_and_goes_on_when_allowed(live: Live) -> None:
     assert live.finish() == 0
     assert live.place.git("show", "HEAD:colour.txt") == "green"
     assert live.place.git("log", "-1", "--format=%s, by %cn") == "Paint, by ada"
+
+
+def test_to_ask_it_asks_before_it_edits_whatever_its_user_allows_elsewhere(live: Live) -> None:
+    settings = Path(live.env["CLAUDE_CONFIG_DIR"]) / "settings.json"
+    allowed = {"permissions": {"allow": ["Write", "Edit", "WebFetch"]}}
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), **allowed}))
+    steps = [Step(do=(Write("colour.txt", "green\n"),)), Step(do=(Shell("ls"),)), Step(text="Done.")]
+    live.begin(live.model.add("write", steps), permissions=Level.ASK)
+    asks = live.until(Asks, Result, Failed)
+    assert isinstance(asks, Asks) and asks.tool == "Write"
+    live.tell(agent.answer(asks, Reply(Decision.DENY)))
+    assert live.until(Asks, Result, Failed) == Result("Done.")
+    assert live.finish() == 0
 
 
 def test_it_goes_on_without_what_it_was_denied_and_without_an_answer(live: Live) -> None:

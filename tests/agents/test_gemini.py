@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from covey.agents.gemini import agent
+from covey.core.heard import Heard
 from covey.core.permits import Level
 from covey.core.signals import (
     Called,
@@ -39,7 +40,7 @@ def test_a_run_is_told_from_its_first_event_to_its_result() -> None:
     assert heard(agent, "work") == [
         Conversation(SESSION),
         Waits(),
-        Said("I add a roof."),
+        Said("I add a roof.", piece=True),
         Calls(write, "edit", '{"content": "red\\n", "file_path": "roof.txt"}'),
         Called(write),
         Waits(),
@@ -49,7 +50,7 @@ def test_a_run_is_told_from_its_first_event_to_its_result() -> None:
         Calls(commit, "shell", "touch /home/ada/x"),
         Called(commit, failed=True),
         Waits(),
-        Said("The roof is on."),
+        Said("The roof is on.", piece=True),
         Total(Usage(4000, 200), "fake"),
         Result(""),
     ]
@@ -83,6 +84,17 @@ def test_a_quota_of_requests_comes_back() -> None:
 def test_a_conversation_that_is_gone_is_known_by_the_only_line_there_is() -> None:
     (failed,) = agent.read(f'Error resuming session: Invalid session identifier "{SESSION}".')
     assert isinstance(failed, Failed) and failed.trouble is Trouble.CORRUPT
+
+
+def test_a_message_comes_in_pieces_and_is_put_together_as_it_was() -> None:
+    known = Heard()
+    for words in ("The", " roof\n", "\n", " is on."):
+        line = {"type": "message", "role": "assistant", "content": words, "delta": True}
+        for signal in agent.read(json.dumps(line)):
+            known.take(signal, 1.0)
+    for signal in agent.read('{"type": "result", "status": "success"}'):
+        known.take(signal, 1.0)
+    assert known.result == "The roof\n\n is on."
 
 
 @given(line=recordings.lines("gemini"))
@@ -166,7 +178,9 @@ def test_the_real_one_edits_commits_and_goes_on_in_the_same_conversation(tmp_pat
 
         work = place.work(agent, "Is it on?", model=GEMINI_MODEL, conversation=conversation.id)
         again = place.done(agent, work)
-        said = [signal.text for signal in again.signals if isinstance(signal, Said)]  # as it comes, in pieces
-        assert conversation in again.signals and " ".join(said) == "It still is."
+        known = Heard()
+        for signal in again.signals:
+            known.take(signal, 1.0)
+        assert conversation in again.signals and known.result == "It still is."
         totals = [signal for done in (first, again) for signal in done.signals if isinstance(signal, Total)]
         assert sum(total.usage.input for total in totals) == model.charged(script="roof").usage.input

@@ -31,6 +31,9 @@ LIMIT = Limited(Trouble.OVERLOAD, "529")
 any_signal: st.SearchStrategy[Signal] = st.sampled_from(
     [
         Said("Hello"),
+        Said(" and", piece=True),
+        Spent("", Usage(1, 2)),
+        signals.Settled("toolu_1"),
         Asks("Which?"),
         Asks("May I?", "toolu_1"),
         Works(),
@@ -65,6 +68,39 @@ def heard(*told: Signal, at: float = 1.0) -> Heard:
 def test_the_end_of_what_was_said_is_kept() -> None:
     assert heard(Said("Hello"), Said("world")).said == "Hello\nworld\n"
     assert len(heard(*[Said("x" * 1000)] * 100).said) == SAID
+
+
+def test_pieces_of_a_message_are_joined_and_another_message_is_not() -> None:
+    told = heard(Said("Hel", piece=True), Said("lo ", piece=True), Spent("call", Usage(1, 1)), Said("you", piece=True))
+    assert (told.said, told.last) == ("Hello you\n", "Hello you")
+    told.take(Calls("1", "shell", "make"), 9.0)
+    told.take(Said("Done", piece=True), 9.0)
+    assert (told.said, told.last) == ("Hello you\nDone\n", "Done")
+    told.take(Said("Really."), 9.0)
+    told.take(Said("Really.", piece=True), 9.0)
+    assert told.said == "Hello you\nDone\nReally.\nReally.\n"
+
+
+def test_who_ends_without_words_ends_with_what_it_said_last() -> None:
+    assert heard(Said("I begin."), Calls("1", "shell", "make"), Said("It is done."), Result("")).result == "It is done."
+    assert heard(Said("I begin."), Result("Well")).result == "Well"
+    assert heard(Result("")).result == ""
+
+
+def test_calls_without_a_name_are_all_counted() -> None:
+    same = Spent("", Usage(1, 2))
+    assert [call.usage for call in heard(same, same).bill.calls.values()] == [Usage(1, 2)] * 2
+
+
+def test_a_question_that_is_taken_back_needs_no_answer() -> None:
+    first, second = Asks("May I?", '{"request": "7"}', handle="7"), Asks("And this?", "8")
+    asked = heard(first, second, signals.Settled("7"))
+    assert list(asked.asks.values()) == [second] and asked.answered == {digest(first.id)}
+    asked.take(signals.Settled("8"), 9.0)
+    asked.take(signals.Settled("9"), 9.0)
+    assert asked.asks == {}
+    asked.take(first, 9.0)
+    assert asked.asks == {}, "read again, it is no new question"
 
 
 def test_a_question_without_a_name_is_answered_by_whatever_comes_next() -> None:

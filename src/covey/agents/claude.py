@@ -96,7 +96,7 @@ class Claude:
             case "control_request":
                 return claude_questions.asked(told)
             case "control_cancel_request":
-                return [Works()]
+                return claude_questions.taken_back(told)
         return []
 
     def say(self, text: str) -> str | None:

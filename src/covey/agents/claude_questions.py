@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from covey.agents.claude_messages import about, objects, tool_of
 from covey.agents.streams import brief, inner, record, shown, text
 from covey.core.permits import SHELL
 from covey.core.questions import NOBODY, Decision, Reply
-from covey.core.signals import Asks, Signal, Wants
+from covey.core.signals import Asks, Settled, Signal, Wants, Works
 
 CARRIED = 48 * 1024
 """Characters up to which the name of a question carries what the tool was given; without it, it is used as it was."""
@@ -21,16 +22,24 @@ QUESTION = "AskUserQuestion"
 def asked(told: Mapping[str, Any]) -> list[Signal]:
     """Return the question that a request of the program is."""
     request, name = inner(told, "request"), text(told, "request_id")
-    if request.get("subtype") != "can_use_tool" or not name:
+    if not name:
         return []
+    if request.get("subtype") != "can_use_tool":
+        return [_odd(name, request)]
     tool, given = text(request, "tool_name"), inner(request, "input")
     carried = json.dumps({"input": given, "request": name}, sort_keys=True)
     if len(carried) > CARRIED:
         carried = json.dumps({"request": name})
     if tool == QUESTION:
-        return [_question(carried, objects(given, "questions"))]
+        return [replace(_question(carried, objects(given, "questions")), handle=name)]
     tool, use = tool_of(tool), about(given)
-    return [Asks(_wish(tool, use, request), carried, Wants.PERMISSION, tool, use)]
+    return [Asks(_wish(tool, use, request), carried, Wants.PERMISSION, tool, use, handle=name)]
+
+
+def taken_back(told: Mapping[str, Any]) -> list[Signal]:
+    """Return that a request wants no answer any more."""
+    name = text(told, "request_id")
+    return [Settled(name)] if name else [Works()]
 
 
 def answer(asks: Asks, reply: Reply) -> str | None:
@@ -38,6 +47,10 @@ def answer(asks: Asks, reply: Reply) -> str | None:
     question = record(asks.id)
     if question is None or not text(question, "request"):
         return None
+    if text(question, "odd"):
+        words = shown(reply.text) or NOBODY
+        failure = {"subtype": "error", "request_id": text(question, "request"), "error": words}
+        return json.dumps({"type": "control_response", "response": failure})
     if reply.decision is Decision.DENY:
         decided: dict[str, object] = {"behavior": "deny", "message": shown(reply.text) or NOBODY}
     elif asks.wants is Wants.ANSWER:
@@ -47,6 +60,17 @@ def answer(asks: Asks, reply: Reply) -> str | None:
         decided = {"behavior": "allow", "updatedInput": inner(question, "input")}
     response = {"subtype": "success", "request_id": text(question, "request"), "response": decided}
     return json.dumps({"type": "control_response", "response": response})
+
+
+def _odd(name: str, request: Mapping[str, Any]) -> Asks:
+    """Return a request of a kind that we do not know as a question: it waits, and whatever is said, it is told no.
+
+    The form of an answer that grants it is the program's own affair; every request takes an error for an answer.
+    """
+    kind = text(request, "subtype") or "unknown"
+    words = brief(text(request, "message") or text(request, "description"))
+    spoken = f"It asks for something that covey can only refuse ({brief(kind)})" + (f": {words}" if words else ".")
+    return Asks(spoken, json.dumps({"odd": kind, "request": name}), Wants.ANSWER, handle=name)
 
 
 def _answered(given: Mapping[str, Any], words: str) -> dict[str, object]:

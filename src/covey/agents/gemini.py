@@ -101,6 +101,8 @@ class Gemini:
                 return [Conversation(session)] if session else []
             case "message" if event.get("role") == "user":
                 return [Waits()]
+            case "message" if event.get("delta") is True:
+                return [*streams.piece(event, "content")]
             case "message":
                 return [*streams.said(streams.text(event, "content"))]
             case "tool_use":

@@ -63,7 +63,11 @@ def amount(found: Mapping[str, Any], key: str) -> float | None:
 
 def shown(words: str) -> str:
     """Return a text without what would move a terminal's cursor or cannot be stored."""
-    return _CONTROL.sub("", _ESCAPE.sub("", words)).strip()
+    return _cleaned(words).strip()
+
+
+def _cleaned(words: str) -> str:
+    return _CONTROL.sub("", _ESCAPE.sub("", words))
 
 
 def brief(words: str) -> str:
@@ -76,6 +80,13 @@ def said(words: str) -> list[Said]:
     """Return a text as something said, nothing if it is empty."""
     clean = brief(words)
     return [Said(clean)] if clean else []
+
+
+def piece(found: Mapping[str, Any], key: str) -> list[Said]:
+    """Return the text under a key as a piece of something said, with the white at its ends, nothing if it is empty."""
+    value = found.get(key)
+    clean = _cleaned(value[:SHOWN]) if isinstance(value, str) else ""
+    return [Said(clean, piece=True)] if clean else []
 
 
 def about(value: object) -> str:

@@ -27,6 +27,10 @@ class Heard:
     """What a run has let us know; lost with us, and made again from its output. Times are the watcher's."""
 
     said: str = ""
+    last: str = ""
+    """What it said last."""
+    in_pieces: bool = False
+    """What it said last came in pieces, and another may follow."""
     asks: dict[str, Asks] = field(default_factory=dict)
     """The questions that it has asked and not gone on from, by a key that is the same however often they are read."""
     answered: set[str] = field(default_factory=set)
@@ -88,14 +92,20 @@ class Heard:
                 return
             case _:
                 self._answered()
+        if not isinstance(signal, signals.Said):
+            self.in_pieces = False
         match signal:
-            case signals.Said(text):
-                self.said = f"{self.said}{text}\n"[-SAID:]
+            case signals.Said():
+                self._say(signal)
                 self._goes_on()
             case signals.Waits():
                 self.waits = at
                 self.asked += 1
                 self.result, self.failed, self.trouble, self.until = None, None, None, None
+            case signals.Settled(name):
+                self._goes_on()
+                for key in [key for key, asks in self.asks.items() if name in (asks.handle, asks.id)]:
+                    self.close(key)
             case Calls():
                 self._call(signal, at)
             case signals.Called(name):
@@ -107,12 +117,20 @@ class Heard:
                 self.compacts = at if on else None
                 self.compacted += not on
             case signals.Result(text):
-                self._end(result=text or self.said.strip())  # some end without words of their own
+                self._end(result=text or self.last.strip())  # some end without words of their own
             case signals.Failed(what, trouble, until):
                 named = self.limited.until if self.limited is not None and trouble is Trouble.LIMIT else None
                 self._end(failed=what, trouble=trouble, until=until or named)
             case _:
                 self._goes_on()
+
+    def _say(self, said: signals.Said) -> None:
+        """Keep what was said as lines; the pieces of a message are joined to one."""
+        goes_on = said.piece and self.in_pieces
+        before = self.said.removesuffix("\n") if goes_on else self.said
+        self.said = f"{before}{said.text}\n"[-SAID:]
+        self.last = f"{self.last}{said.text}"[-SAID:] if goes_on else said.text
+        self.in_pieces = said.piece
 
     def _ask(self, asks: Asks) -> None:
         self.waits = None

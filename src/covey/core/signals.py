@@ -79,6 +79,8 @@ class Said:
     """It said or did something that people may like to see."""
 
     text: str
+    piece: bool = False
+    """It is a piece of a message: those that come one after the other are joined as they are."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,16 @@ class Asks:
     about: str = ""
     """For a permission: the whole command, path or address; what a permit is compared with."""
     choices: tuple[str, ...] = ()
+    handle: str = ""
+    """By what the agent takes the question back, if not by its name."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """It wants no answer to one of its questions any more, and goes on."""
+
+    id: str
+    """The handle of the question, or its name."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +214,7 @@ class Failed:
 Signal = (
     Said
     | Asks
+    | Settled
     | Works
     | Waits
     | Calls

@@ -17,6 +17,7 @@ from covey.core.signals import (
     Limited,
     Result,
     Said,
+    Settled,
     Signal,
     Spent,
     Total,
@@ -54,9 +55,9 @@ class Transcript:
 
     def _take(self, signal: Signal) -> list[str]:
         match signal:
-            case Said(text):
+            case Said(text, piece):
                 self.said = text.strip()
-                return _marked(SAYS, text)
+                return [] if piece and not self.said else _marked(SAYS, text)
             case Calls(name, tool, about):
                 self.calls[name] = used = _used(tool, about)
                 return [f"{USES}{used}"]
@@ -77,7 +78,7 @@ class Transcript:
                 return _marked(ENDS, "done, as it said" if repeats else text.strip() or "done")
             case Failed(what, trouble, until):
                 return _marked(TROUBLE, f"gave up ({trouble}): {what}{_until(until)}")
-            case Works() | Waits() | Conversation() | Spent() | Total() | Context():
+            case Settled() | Works() | Waits() | Conversation() | Spent() | Total() | Context():
                 return []
 
 
