@@ -42,7 +42,8 @@ def can_be_stored(signals: list[Signal]) -> bool:
 
 def lines(agent: str) -> st.SearchStrategy[str]:
     """Return lines that look like an agent's: recorded ones, cut, and with anything at all in any place."""
-    real = sorted({line for path in (FOLDER / agent).iterdir() for line in path.read_text().splitlines()})
+    files = [path for path in (FOLDER / agent).iterdir() if path.is_file()]
+    real = sorted({line for path in files for line in path.read_text().splitlines()})
     odd = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.just("\ud800\0\x1b[1m")
     anything = st.recursive(odd, lambda deeper: st.lists(deeper, max_size=2) | st.dictionaries(st.text(), deeper))
     spoilt = st.tuples(st.sampled_from(real), st.randoms(use_true_random=False), anything).map(_spoilt)

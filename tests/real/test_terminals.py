@@ -185,6 +185,7 @@ def test_a_daemon_that_is_killed_finds_the_run_again_and_types_its_prompt_once(t
         assert_paid(line, world)
 
 
+@pytest.mark.soak
 def test_a_conversation_is_taken_up_again_in_a_new_terminal_when_its_program_was_killed(tmp_path: Path) -> None:
     with lined(tmp_path, sessions="[watch]\nbackoff = 0.1\n") as (line, world):
         mark = world.model.add("t", [Step(do=(Write("half.txt", "half\n"),)), HELD, *goes_on()])
@@ -230,12 +231,12 @@ def test_a_folder_that_is_not_trusted_waits_for_a_person_once_and_goes_on(tmp_pa
 
 
 @contextmanager
-def interrupted(folder: Path) -> Iterator[tuple[Line, World, str]]:
+def interrupted(folder: Path, agent: str = "claude") -> Iterator[tuple[Line, World, str]]:
     """Yield a session at work without a terminal: it has written half a file, and its model says nothing more."""
     with lined(folder, runner="process") as (line, world):
         task = add(line, "Greet", world.model.add("t", [Step(do=(Write("half.txt", "half\n"),)), HELD]))
         world.model.add("talk", [Step(text="Hello, person."), *goes_on()])
-        begin(line)
+        begin(line, agent=agent)
         wait_until(lambda: world.model.asked("t", 1) > 0, "a model that holds", patience=PATIENCE)
         wait_until(lambda: bool(runs(line)[0]["conversation"]), "a conversation")
         yield line, world, task
@@ -304,6 +305,26 @@ def test_a_person_whose_terminal_is_closed_has_given_back(tmp_path: Path) -> Non
             attached(line, world, ada)
             ada.leaves()
         given_back(line, world, task)
+
+
+def test_the_conversation_of_codex_is_taken_over_and_given_back_too(tmp_path: Path) -> None:
+    with interrupted(tmp_path, "codex") as (line, world, task):
+        with person(line, "session", "attach", "ada") as ada:
+            ada.waits_for("Added half.txt")
+            ada.waits_for("Ask Codex to do anything")
+            ada.enters("Hello [[script talk]]")
+            ada.waits_for("Hello, person.")
+            ada.detaches()
+            assert "ada has its conversation back and goes on." in ada.ends_with(0)
+        until_done(line, task)
+        assert line.git("show", "main:half.txt") == "half"
+        assert [run["outcome"] for run in runs(line)] == ["stopped", "stopped", "handed-in"]
+        turns = [request for request in world.model.requests if request.kind == "turn"]
+        assert {turn.conversation for turn in turns} == {run["conversation"] for run in runs(line)}
+        total = line.json("cost", "--by", "model")["total"]
+        # Its screen also asks for a title, which it does not count to the conversation.
+        assert total["input"] == sum(turn.usage.input for turn in turns)
+        assert total["output"] == sum(turn.usage.output for turn in turns)
 
 
 def test_what_cannot_be_taken_over_is_refused_in_words(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 from covey.core.launches import Launch, Screen
 from covey.core.permits import Level
 from covey.core.questions import Reply
+from covey.core.runs import TMUX, Run
 from covey.core.signals import Asks, Compacts, Limited, Signal
 
 
@@ -86,6 +87,10 @@ class Sight(StrEnum):
 class Terminal(Protocol):
     """An agent program in a terminal, where a person can see and use it. Every method is pure."""
 
+    @property
+    def begins(self) -> bool:
+        """Say whether a conversation can begin there; else one is only taken over that began elsewhere."""
+
     def launch(self, work: Assignment) -> Launch:
         """Return how it is started in a terminal; the prompt is not part of it, it is typed."""
 
@@ -109,6 +114,12 @@ class Terminal(Protocol):
 
     def leave(self) -> str:
         """Return what is typed at its prompt to end it."""
+
+
+def terminal_of(run: Run, agent: Agent | None) -> Terminal | None:
+    """Return the terminal program that a run is, None if it is none."""
+    terminal = None if agent is None or run.runner != TMUX else agent.terminal
+    return terminal if terminal is not None and (terminal.begins or run.person) else None
 
 
 class Agent(Protocol):

@@ -48,6 +48,8 @@ _ENDED = ("end_turn", "stop_sequence", "max_tokens", "refusal")
 class ClaudeTerminal:
     """Claude Code as a person uses it; what it asks, it asks on its screen."""
 
+    begins: bool = True
+
     def launch(self, work: Assignment) -> Launch:
         """Return its command line; a conversation that begins gets the name under which its journal is found."""
         argv, env = program(work)

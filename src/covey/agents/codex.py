@@ -13,10 +13,7 @@ stay only if every process is killed at once, and git does not see them.
 
 from __future__ import annotations
 
-import json
-import os.path
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,9 +21,11 @@ from typing import Any
 
 from covey.agents import streams
 from covey.agents.agent import Assignment, Terminal, Traits
+from covey.agents.codex_launch import command_of, settings, usage_of
+from covey.agents.codex_terminal import CodexTerminal
 from covey.agents.troubles import trouble
 from covey.core.launches import Launch
-from covey.core.permits import SHELL, Level
+from covey.core.permits import SHELL
 from covey.core.questions import Reply
 from covey.core.signals import (
     Asks,
@@ -39,18 +38,10 @@ from covey.core.signals import (
     Signal,
     Total,
     Trouble,
-    Usage,
     Waits,
 )
 
-CACHES = (
-    ".cache", ".npm", ".yarn", ".local/share/pnpm", ".cargo/registry", ".cargo/git", "go/pkg", ".gradle", ".m2",
-    ".nuget",
-)  # fmt: skip
-"""Folders of a home that package managers and compilers write to, without which many a gate fails."""
-KEPT = ("hooks", "config", "covey", "worktrees")
-"""What a session must not change of the git folder that all share."""
-
+TERMINAL = CodexTerminal()
 TRAITS = Traits(
     speaks=True, resumes=True, env=("CODEX_*", "OPENAI_*", "AZURE_OPENAI_*"), gap=0.5, memory=200 * 1024 * 1024
 )
@@ -59,7 +50,6 @@ _AGAIN = re.compile(r"\AReconnecting\.\.\. (?:\d+/\d+|waiting for network) \((.*
 _AGAIN_IN = re.compile(r"try again in ([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(ms|s\b|sec|m\b|min|h\b|hour)")
 _AGAIN_AT = re.compile(r"try again at (?:([A-Z][a-z]{2} \d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d{2} [AP]M)")
 _UNITS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0}
-_SHELLS = ("sh", "bash", "zsh", "dash")
 
 
 @dataclass(frozen=True)
@@ -68,7 +58,7 @@ class Codex:
 
     name: str = "codex"
     traits: Traits = TRAITS
-    terminal: Terminal | None = None
+    terminal: Terminal | None = TERMINAL
     clock: Callable[[], datetime] = field(default=datetime.now, compare=False)
     """It names the time of a reset without its day when that is today."""
 
@@ -101,7 +91,7 @@ class Codex:
                 return _complained(streams.text(event, "message"))
             case "turn.completed":
                 # The event has no words: what it said last stands.
-                return [Total(_usage(streams.inner(event, "usage")), whole=True), Result("")]
+                return [Total(usage_of(streams.inner(event, "usage")), whole=True), Result("")]
             case "turn.failed":
                 return [self._failed(streams.text(streams.inner(event, "error"), "message"))]
         return []
@@ -131,46 +121,6 @@ class Codex:
             return None
 
 
-def settings(work: Assignment) -> list[str]:
-    """Return the options by which Codex may do what the level allows, whatever the user's own settings say."""
-    # A login shell would set another PATH, on which covey need not be; and covey has chosen the environment already.
-    common = ['approval_policy="never"', "allow_login_shell=false", 'shell_environment_policy.inherit="all"']
-    options = [word for setting in common for word in ("-c", setting)]
-    match work.permissions:
-        case Level.ASK:
-            return [*options, "--sandbox", "read-only"]
-        case Level.FULL:
-            return [*options, "--sandbox", "danger-full-access"]
-        case Level.EDITS:
-            table = ",".join(f"{key}={value}" for key, value in _filesystem(work).items())
-            options += ["-c", 'default_permissions="covey"', "-c", f"permissions.covey.filesystem={{{table}}}"]
-            return [*options, "-c", "permissions.covey.network.enabled=true"]
-
-
-def _filesystem(work: Assignment) -> dict[str, str]:
-    """Return which paths it may write, in the words of a permission profile.
-
-    Codex protects the folder that a worktree's .git names, unless just that folder is listed: a mere folder above it,
-    or a sandbox mode with writable roots above it, leaves `git commit` without an index.
-    """
-    rights = {'":root"': '"read"', '":workspace_roots"': '{"."="write"}', '":tmpdir"': '"write"'}
-    rights['":slash_tmp"'] = '"write"'
-    home = work.env.get("HOME", "")
-    caches = [os.path.join(home, folder) for folder in CACHES] if os.path.isabs(home) else []
-    for folder in [*caches, work.env.get("XDG_CACHE_HOME", ""), work.git]:
-        if os.path.isabs(folder):
-            rights[_toml(folder)] = '"write"'
-    if os.path.isabs(work.git):
-        rights |= {_toml(os.path.join(work.git, kept)): '"read"' for kept in KEPT}
-        entry = work.entry or os.path.join(work.git, "worktrees", os.path.basename(os.path.normpath(work.worktree)))
-        rights[_toml(entry)] = '"write"'
-    return rights
-
-
-def _toml(path: str) -> str:
-    return json.dumps(streams.word(path), ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
 def _plain(line: str) -> list[Signal]:
     """Return what a line says that is no event: what went wrong before there were any."""
     words = streams.shown(line[: streams.SHOWN])
@@ -183,7 +133,7 @@ def _started(item: Mapping[str, Any]) -> list[Signal]:
     name = streams.text(item, "id")
     match item.get("type"):
         case "command_execution":
-            return [Calls(name, SHELL, streams.about(_command(streams.text(item, "command"))))]
+            return [Calls(name, SHELL, streams.about(command_of(streams.text(item, "command"))))]
         case "file_change":
             return [Calls(name, "edit", streams.about(", ".join(_paths(item))))]
         case "mcp_tool_call":
@@ -214,24 +164,6 @@ def _complained(message: str) -> list[Signal]:
     found = _AGAIN_IN.search(again[1])
     wait = float(found[1]) * _UNITS[found[2]] if found else None
     return [Limited(trouble(again[1]), streams.brief(message), again_in=wait)]
-
-
-def _usage(usage: Mapping[str, Any]) -> Usage:
-    """Return the tokens of the whole conversation, earlier runs too; its input has the cached ones in it."""
-    read, written = streams.count(usage, "cached_input_tokens"), streams.count(usage, "cache_write_input_tokens")
-    fresh = max(0, streams.count(usage, "input_tokens") - read - written)
-    return Usage(fresh, streams.count(usage, "output_tokens"), read, written)
-
-
-def _command(command: str) -> str:
-    """Return the command that its shell is given."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return command
-    if len(words) == 3 and os.path.basename(words[0]) in _SHELLS and words[1] in ("-c", "-lc"):
-        return words[2]
-    return command
 
 
 def _paths(item: Mapping[str, Any]) -> list[str]:

@@ -158,6 +158,7 @@ def _reader(call: Call, run: runs.Run, *, alive: bool) -> tuple[transcripts.Read
     Nothing does if its agent is not known any more or prints plain lines.
     """
     from covey.agents import registry  # few commands read what an agent said, and all of them start with this module
+    from covey.agents.agent import terminal_of
 
     try:
         agent = registry.find(run.agent, call.house.config.declared())
@@ -166,9 +167,10 @@ def _reader(call: Call, run: runs.Run, *, alive: bool) -> tuple[transcripts.Read
     if run.runner == runs.PROCESS:
         return (agent.read if agent.traits.speaks else None), None
     journal = journals.find(call.house.runs / run.id) if call.house.runs is not None else None
-    if agent.terminal is None or (journal is None and not alive):
+    terminal = terminal_of(run, agent)
+    if terminal is None or (journal is None and not alive):
         return None, None  # of one that ended without a word, what it drew says more
-    return agent.terminal.read, journal or journals.Journal("")
+    return terminal.read, journal or journals.Journal("")
 
 
 def _run_of(call: Call, name: str, run_id: str | None) -> runs.Run:

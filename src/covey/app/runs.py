@@ -260,7 +260,9 @@ def started(call: Call, work: Work, base: str) -> None:
         questions.told(call, question)
     now = call.tx.run(run.id)
     if now is not None and now.outcome is None and now.base is None:
-        put_run(call, now, runs.Prepared(base=base), COVEY)
+        now = put_run(call, now, runs.Prepared(base=base), COVEY)
+    if run.person and work.conversation and now is not None and now.outcome is None:
+        talks(call, now, work.conversation)  # what the program writes from now on need not name it again
     hands = f": {work.session.attached} has it in a terminal" if run.person and work.session.attached else ""
     show(call, run.session, State.WORKING, f"{run.id} on {run.task}{hands}")
 

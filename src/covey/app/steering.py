@@ -82,8 +82,10 @@ def send(call: Call, asked: shapes.SendText, name: str) -> RunRow:
 def _say(call: Call, run: runs.Run, text: str) -> None:
     """Say a text in the way in which the agent of a run takes it."""
     assert call.house.runner is not None
+    from covey.agents.agent import terminal_of  # as few need it as need an agent
+
     agent = _agent(call, run.agent)
-    if run.runner == runs.TMUX and agent.terminal is not None:
+    if terminal_of(run, agent) is not None:
         raise Refused(
             f"{run.session} has a terminal of its own.", hint=f"covey session attach {run.session} lets you type there."
         )

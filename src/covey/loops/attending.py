@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field, replace
 
-from covey.agents.agent import Agent, Sight
+from covey.agents.agent import Agent, Sight, terminal_of
 from covey.app import costs, journals, questions
 from covey.app import runs as life
 from covey.app.journals import Journal
@@ -105,16 +105,16 @@ class Attendant:
 
     def source(self, run: Run, watched: Watched, agent: Agent | None) -> tuple[Source, Reader | None]:
         """Return where a run says what it does, and what understands it."""
-        if agent is not None and is_terminal(run, agent):
-            assert agent.terminal is not None
+        terminal = terminal_of(run, agent)
+        if terminal is not None:
             journal = watched.journal
-            return (lambda since: (b"", since) if journal is None else journal.read(since)), agent.terminal.read
+            return (lambda since: (b"", since) if journal is None else journal.read(since)), terminal.read
         return (lambda since: self.desk.runner.output(run.id, since)), None if agent is None else agent.read
 
     def listen(self, run: Run, watched: Watched, agent: Agent | None, size: int) -> None:
         """Take in all that a run has said since; called beside the loop."""
         at = self.desk.awake()
-        if agent is not None and is_terminal(run, agent):
+        if terminal_of(run, agent) is not None:
             watched.journal = watched.journal or journals.find(self.desk.project.state / "runs" / run.id)
             size = 0 if watched.journal is None else watched.journal.size()
         source, reader = self.source(run, watched, agent)
@@ -139,11 +139,11 @@ class Attendant:
     ) -> None:
         """Do what a run that is alive needs now; `decided`: its questions of which it has not been told."""
         heard, at = watched.heard, self.desk.awake()
-        drawn = agent is not None and is_terminal(run, agent)
+        drawn = terminal_of(run, agent) is not None
         if drawn or seen.size > watched.tail.read:
             await self.desk.near(lambda: self.listen(run, watched, agent, seen.size))
             await self._pass_on(run, watched, agent)
-        if agent is not None and is_terminal(run, agent) and not run.person:
+        if agent is not None and drawn and not run.person:
             await self._use_terminal(run, watched, agent)
         if heard.limits > watched.limits and heard.limited is not None:
             watched.limits, watched.limited_at = heard.limits, at
@@ -159,7 +159,7 @@ class Attendant:
 
     async def _let_end(self, run: Run, watched: Watched, agent: Agent) -> None:
         """Let a program end that has said its last word."""
-        if is_terminal(run, agent):
+        if terminal_of(run, agent) is not None:
             return  # it is left at its prompt
         await self.desk.near(lambda: self.desk.runner.finish(run.id))
         watched.finished = True
@@ -283,7 +283,7 @@ class Attendant:
     async def say(self, run: Run, agent: Agent, text: str) -> bool:
         """Tell a run something while it works; false if it does not listen."""
         typed = agent.say(text)
-        if typed is None or is_terminal(run, agent):
+        if typed is None or terminal_of(run, agent) is not None:
             return False
         try:
             await self.desk.near(lambda: self.desk.runner.type(run.id, typed))
@@ -441,11 +441,6 @@ NUDGE = (
     " Step back: say what you expected, look at what really happened, and try another way."
     ' If you cannot go on without a person, run: covey ask "your question"'
 )
-
-
-def is_terminal(run: Run, agent: Agent) -> bool:
-    """Say whether a run is a program that draws on a terminal."""
-    return run.runner == "tmux" and agent.terminal is not None
 
 
 def patience_of(config: Config) -> Patience:

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from covey.agents import registry
-from covey.agents.agent import Agent, Assignment
+from covey.agents.agent import Agent, Assignment, terminal_of
 from covey.app import journals
 from covey.app.runs import Work
 from covey.config import AgentSettings, Config
 from covey.core.launches import Launch
 from covey.core.permits import Level
 from covey.core.prompts import prompt, resumed
-from covey.core.runs import TMUX
+from covey.core.runs import TMUX, Run
 from covey.errors import Invalid
 from covey.runners.tmux import make_place
 
@@ -113,7 +113,7 @@ def launch(
         commands=work.commands,
         allowance=run.money,
     )
-    made = _made(agent, assignment, folder, in_terminal=run.runner == TMUX)
+    made = _made(agent, assignment, folder, run)
     problem = registry.executable(made)
     if problem is not None:
         raise Invalid(f"The agent {run.agent} cannot be started: {problem}.")
@@ -122,16 +122,15 @@ def launch(
     return made
 
 
-def _made(agent: Agent, work: Assignment, folder: Path, *, in_terminal: bool) -> Launch:
+def _made(agent: Agent, work: Assignment, folder: Path, run: Run) -> Launch:
     """Return how an agent is started, in a terminal if its run lives in one: drawing there if it can."""
-    if not in_terminal:
-        return agent.launch(work)
-    if agent.terminal is None:
-        return replace(agent.launch(work), terminal=True)
-    journal = agent.terminal.journal(work)
+    terminal = terminal_of(run, agent)
+    if terminal is None:
+        return replace(agent.launch(work), terminal=run.runner == TMUX)
+    journal = terminal.journal(work)
     if journal is not None and not (folder / journals.NOTE).exists():
         _write(folder / journals.NOTE, journals.expect(journal, taken_up=work.conversation is not None))
-    return agent.terminal.launch(work)
+    return terminal.launch(work)
 
 
 def _write(path: Path, text: str) -> None:

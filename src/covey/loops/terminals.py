@@ -15,7 +15,7 @@ from covey.errors import CoveyError
 LOOK_EVERY = 0.1
 LOOKS = 30
 """How often a screen is looked at before we give up on seeing there what was typed."""
-FOLDED = "[Pasted text"
+FOLDED = "[Pasted "
 """How a program shows a long text that was pasted."""
 SEEN = 24
 """Characters by which a text is known again on the screen."""

@@ -8,10 +8,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from covey.agents.agent import Agent
+from covey.agents.agent import Agent, terminal_of
 from covey.app import journals
 from covey.app.transcripts import KEPT, whole
-from covey.core.runs import PROCESS, TMUX, Run
+from covey.core.runs import PROCESS, Run
 from covey.runners.runner import Runner
 
 OUTPUT = "output"
@@ -23,9 +23,9 @@ def transcript_of(runner: Runner, folder: Path, run: Run, agent: Agent | None) -
     `folder`: the run's own.
     """
     speaks = agent is not None and agent.traits.speaks and run.runner == PROCESS
-    journal = journals.find(folder) if agent is not None and run.runner == TMUX else None
-    if journal is not None and agent is not None and agent.terminal is not None:
-        return whole(journal.read, agent.terminal.read)
+    terminal, journal = terminal_of(run, agent), journals.find(folder)
+    if journal is not None and terminal is not None:
+        return whole(journal.read, terminal.read)
     return whole(lambda since: runner.output(run.id, since), agent.read if speaks and agent is not None else None)
 
 

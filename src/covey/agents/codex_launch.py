@@ -1,0 +1,85 @@
+"""How Codex is started, and what its events have in common with its journal."""
+
+from __future__ import annotations
+
+import json
+import os.path
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from covey.agents import streams
+from covey.agents.agent import Assignment
+from covey.core.permits import Level
+from covey.core.signals import Usage
+
+CACHES = (
+    ".cache", ".npm", ".yarn", ".local/share/pnpm", ".cargo/registry", ".cargo/git", "go/pkg", ".gradle", ".m2",
+    ".nuget",
+)  # fmt: skip
+"""Folders of a home that package managers and compilers write to, without which many a gate fails."""
+KEPT = ("hooks", "config", "covey", "worktrees")
+"""What a session must not change of the git folder that all share."""
+
+_SHELLS = ("sh", "bash", "zsh", "dash")
+
+
+def settings(work: Assignment, approval: str = "never") -> list[str]:
+    """Return the options by which Codex may do what the level allows, whatever the user's own settings say.
+
+    `approval`: when it asks a person to allow more, if one is there.
+    """
+    # A login shell would set another PATH, on which covey need not be; and covey has chosen the environment already.
+    common = [f'approval_policy="{approval}"', "allow_login_shell=false", 'shell_environment_policy.inherit="all"']
+    options = [word for setting in common for word in ("-c", setting)]
+    match work.permissions:
+        case Level.ASK:
+            return [*options, "--sandbox", "read-only"]
+        case Level.FULL:
+            return [*options, "--sandbox", "danger-full-access"]
+        case Level.EDITS:
+            table = ",".join(f"{key}={value}" for key, value in _filesystem(work).items())
+            options += ["-c", 'default_permissions="covey"', "-c", f"permissions.covey.filesystem={{{table}}}"]
+            return [*options, "-c", "permissions.covey.network.enabled=true"]
+
+
+def _filesystem(work: Assignment) -> dict[str, str]:
+    """Return which paths it may write, in the words of a permission profile.
+
+    Codex protects the folder that a worktree's .git names, unless just that folder is listed: a mere folder above it,
+    or a sandbox mode with writable roots above it, leaves `git commit` without an index.
+    """
+    rights = {'":root"': '"read"', '":workspace_roots"': '{"."="write"}', '":tmpdir"': '"write"'}
+    rights['":slash_tmp"'] = '"write"'
+    home = work.env.get("HOME", "")
+    caches = [os.path.join(home, folder) for folder in CACHES] if os.path.isabs(home) else []
+    for folder in [*caches, work.env.get("XDG_CACHE_HOME", ""), work.git]:
+        if os.path.isabs(folder):
+            rights[_toml(folder)] = '"write"'
+    if os.path.isabs(work.git):
+        rights |= {_toml(os.path.join(work.git, kept)): '"read"' for kept in KEPT}
+        entry = work.entry or os.path.join(work.git, "worktrees", os.path.basename(os.path.normpath(work.worktree)))
+        rights[_toml(entry)] = '"write"'
+    return rights
+
+
+def _toml(path: str) -> str:
+    return json.dumps(streams.word(path), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def usage_of(told: Mapping[str, Any]) -> Usage:
+    """Return the tokens of the whole conversation, earlier runs too; its input has the cached ones in it."""
+    read, written = streams.count(told, "cached_input_tokens"), streams.count(told, "cache_write_input_tokens")
+    fresh = max(0, streams.count(told, "input_tokens") - read - written)
+    return Usage(fresh, streams.count(told, "output_tokens"), read, written)
+
+
+def command_of(command: str) -> str:
+    """Return the command that its shell is given."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    if len(words) == 3 and os.path.basename(words[0]) in _SHELLS and words[1] in ("-c", "-lc"):
+        return words[2]
+    return command
