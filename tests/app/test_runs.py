@@ -12,10 +12,11 @@ import pytest
 
 from covey.app import fleet, merges, questions, runs
 from covey.app.changes import change, find, step
+from covey.app.sessions import alert as raise_alert
 from covey.app.tries import put_back
 from covey.app.verbs import Call
 from covey.config import Board, Config, Merge, Watch
-from covey.core import judge, sessions, tasks
+from covey.core import judge, sessions, tasks, watch
 from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
 from covey.core.launches import Launch
 from covey.core.merges import Rejected
@@ -26,6 +27,7 @@ from covey.core.runs import Ending, Outcome, Run
 from covey.core.sessions import COVEY, State
 from covey.core.signals import Asks, Trouble
 from covey.core.tasks import Status
+from covey.core.watch import Clue
 from covey.errors import Denied, Unknown
 from covey.store.rows import MERGES
 from tests.app.world import Principal, World
@@ -374,8 +376,26 @@ def test_no_secret_that_an_agent_prints_reaches_the_log(world: World) -> None:
     world.do(lambda call: runs.lost(call, failed, f"{SECRET} is lost", None))
     failed = world.begin()
     world.do(lambda call: runs.unstartable(call, failed, f"no program {SECRET}"))
+    failed = world.begin()
+    world.do(lambda call: runs.ending(call, failed, Ending(f"Stalled: {SECRET}", again=True)))
+    world.end(failed, Crashed(f"killed by {SECRET}"), -15)
+    world.end(world.begin(), PutOff(f"401: {SECRET} is no key", Trouble.KEY), 1)
+    world.do(lambda call: raise_alert(call, "agent_key", f"{SECRET} is no key", "ada", None))
     assert SECRET not in repr(world.everything())
     assert "[secret removed]" in world.task("T-1")["result"]
+
+
+def test_no_secret_is_told_with_why_a_session_is_in_its_state(world: World) -> None:
+    world.add()
+    world.at_work()
+    clue = Clue("stream", f"429: {SECRET} has no quota", 1.0)
+    verdict = watch.Verdict(state=State.LIMITED, rule="its provider put it off", clues=(clue,))
+    world.app.house.why = lambda name: (verdict, Wait(f"401: {SECRET} is no key"))
+    told = world.ask("session.why", name="ada")
+    assert [each["text"] for each in told["clues"]] == [
+        "429: [secret removed] has no quota",
+        "401: [secret removed] is no key",
+    ]
 
 
 # Questions
@@ -446,14 +466,41 @@ def test_a_run_that_ends_with_a_question_open_goes_on_with_the_answer(world: Wor
     assert world.work(again).answers == (), "it was told"
 
 
-def test_a_run_that_is_done_is_handed_in_though_it_asked_for_nothing(gated: World) -> None:
-    task = gated.add()
+@pytest.mark.parametrize(("kind", "done"), [("change", DONE), ("report", HandIn(None, "All is well"))])
+def test_work_that_looks_done_is_handed_in_only_when_what_its_run_asked_is_answered(
+    gated: World, kind: str, done: HandIn
+) -> None:
+    task = gated.add(kind=kind)
     gated.at_work()
     run = gated.begin()
     question = asked_by_shell(gated, "Is that all?")
+    ended = gated.end(run, done)
+    assert (ended.outcome, ended.what) == (Outcome.PUT_OFF, f"It waits for an answer to {question}.")
+    assert waits(gated) == (State.NEEDS_YOU, None)
+    shown = gated.task(task)
+    assert (shown["status"], shown["session"], shown["result"], shown["tries"]) == ("doing", "ada", None, [])
+    assert gated.would_begin() == Wait("A person has not answered yet.")
+    gated.ask("question.answer", id=question, decision="reply", text="It is")
+    again = gated.begin()
+    gated.do(lambda call: runs.started(call, work_of(call, again), COMMIT))
+    assert gated.end(again, done).outcome is Outcome.HANDED_IN
+    assert gated.status(task) == ("merging" if kind == "change" else "done")
+
+
+def work_of(call: Call, run: Run) -> runs.Work:
+    """Return what a run needs to be started."""
+    work = runs.work(call, run)
+    assert work is not None
+    return work
+
+
+def test_what_a_run_asked_by_its_output_keeps_no_work_from_being_handed_in(gated: World) -> None:
+    task = gated.add()
+    gated.at_work()
+    run = gated.begin()
+    question = asks(gated, run, "May I?", id="q1")
     gated.end(run, DONE)
-    assert gated.status(task) == "merging"
-    assert gated.ask("question.show", id=question)["state"] == "withdrawn"
+    assert (gated.status(task), gated.ask("question.show", id=question.id)["state"]) == ("merging", "withdrawn")
 
 
 # Troubles that are nobody's fault, and crashes
@@ -513,7 +560,7 @@ def test_a_crash_is_no_failed_try_and_many_in_a_short_time_block_the_task_once(t
         world.clock.run(60)
     assert world.end(world.begin(), Crashed(what), -11).outcome is Outcome.CRASHED
     shown = world.task(task)
-    reason = "Its runs crashed 3 times in 15 minutes; the last time: The agent was ended by signal 11."
+    reason = "Its runs crashed 3 times in 2 minutes; the last time: The agent was ended by signal 11."
     assert (shown["status"], shown["reason"], shown["session"]) == ("blocked", reason, None)
     assert [each["what"] for each in shown["tries"]] == [what], "the story is with the task"
     (alert,) = world.ask("alert.list")
@@ -524,15 +571,95 @@ def test_a_crash_is_no_failed_try_and_many_in_a_short_time_block_the_task_once(t
     world.store.close()
 
 
-def test_crashes_far_apart_are_no_crash_loop(tmp_path: Path) -> None:
+SEGV = "The agent was ended by signal 11."
+
+
+def test_crashes_far_apart_block_a_task_when_they_are_twice_as_many(tmp_path: Path) -> None:
     world = World(tmp_path, Config(watch=Watch(crashes=3, crash_minutes=15)))
     task = world.add()
     world.at_work()
-    for _ in range(8):
-        world.end(world.begin(), Crashed("The agent was ended by signal 11."), -11)
+    for _ in range(5):
+        world.end(world.begin(), Crashed(SEGV), -11)
+        assert (world.status(task), world.ask("alert.list")) == ("doing", [])
         world.clock.run(8 * 60)
-    assert (world.status(task), world.ask("alert.list")) == ("doing", [])
+    world.end(world.begin(), Crashed(SEGV), -11)
+    assert world.status(task) == "blocked"
+    assert world.task(task)["reason"] == f"Its runs crashed 6 times in 40 minutes; the last time: {SEGV}"
+    assert [alert["type"] for alert in world.ask("alert.list")] == ["crash_loop"]
     world.store.close()
+
+
+def stopped(world: World, run: Run) -> None:
+    """Let a run be restarted by a person."""
+    world.do(lambda call: runs.ending(call, run, Ending("It was restarted by a person.", again=True)))
+    world.end(run, Crashed("The agent was ended by signal 15."), -15)
+
+
+BETWEEN: dict[str, Callable[[World, Run], object]] = {
+    "put off": lambda world, run: world.end(run, PutOff("429", Trouble.LIMIT), 1),
+    "stopped": stopped,
+}
+
+
+@pytest.mark.parametrize("between", BETWEEN.values(), ids=BETWEEN)
+@pytest.mark.parametrize("apart", [1, 20])
+def test_what_was_put_off_or_stopped_between_crashes_neither_counts_nor_ends_their_row(
+    tmp_path: Path, apart: int, between: Callable[[World, Run], object]
+) -> None:
+    world = World(tmp_path, Config(watch=Watch(crashes=3, crash_minutes=15)))
+    task = world.add()
+    world.at_work()
+    wanted = 3 if apart == 1 else 6
+    for _ in range(wanted - 1):
+        world.end(world.begin(), Crashed(SEGV), -11)
+        between(world, world.begin())
+        assert world.status(task) == "doing"
+        world.clock.run(apart * 60)
+    world.end(world.begin(), Crashed(SEGV), -11)
+    assert world.status(task) == "blocked"
+    assert world.task(task)["reason"].startswith(f"Its runs crashed {wanted} times in ")
+    world.store.close()
+
+
+def test_lost_runs_count_as_crashes_when_a_crash_follows(tmp_path: Path) -> None:
+    world = World(tmp_path, Config(watch=Watch(crashes=3, crash_minutes=15)))
+    task = world.add()
+    world.at_work()
+    for _ in range(2):
+        lost = world.begin()
+        world.do(lambda call, lost=lost: runs.lost(call, lost, "Nobody saw it end", None))  # type: ignore[misc]
+    world.end(world.begin(), Crashed(SEGV), -11)
+    assert world.status(task) == "blocked"
+    world.store.close()
+
+
+def test_a_failed_try_between_crashes_ends_their_row(tmp_path: Path) -> None:
+    world = World(tmp_path, Config(watch=Watch(crashes=2, crash_minutes=15), board=Board(tries=9)))
+    task = world.add()
+    world.at_work()
+    for _ in range(4):
+        world.end(world.begin(), Crashed(SEGV), -11)
+        assert world.status(task) == "doing"
+        world.end(world.begin(), Again("The run ended without a commit."))
+        assert world.status(task) == "todo"
+    world.store.close()
+
+
+BROKEN = PutOff("a thinking block was changed", Trouble.CORRUPT, fresh=True)
+
+
+def test_a_conversation_that_breaks_a_third_time_is_a_failed_try(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    for _ in range(2):
+        assert world.end(world.begin(), BROKEN, 1).outcome is Outcome.PUT_OFF
+        world.end(world.begin(), PutOff("429", Trouble.LIMIT), 1)
+    assert (world.status(task), world.task(task)["tries"]) == ("doing", [])
+    ended = world.end(world.begin(), BROKEN, 1)
+    assert (ended.outcome, ended.what, ended.conversation) == (Outcome.FAILED, BROKEN.what, "")
+    shown = world.task(task)
+    assert (shown["status"], [each["what"] for each in shown["tries"]]) == ("todo", [BROKEN.what])
+    assert world.end(world.begin(), BROKEN, 1).outcome is Outcome.PUT_OFF, "the next claim begins from one on"
 
 
 def test_a_task_that_crashed_and_was_given_back_by_a_person_crashes_from_one_on(tmp_path: Path) -> None:
@@ -564,6 +691,61 @@ def test_the_run_of_a_person_is_never_judged_and_gives_the_conversation_back(wor
     assert (again.person, again.task) == (False, task)
 
 
+def person_run(world: World) -> Run:
+    """Let a person take over what ada was put off with, and return the run that begins for that."""
+    world.end(world.begin(), PutOff("429", Trouble.LIMIT))
+    world.do(lambda call: attach(call, "ada"))
+    return world.begin()
+
+
+def test_a_conversation_is_given_back_though_the_run_of_the_person_could_not_start(world: World) -> None:
+    task = world.add()
+    world.at_work()
+    run = person_run(world)
+    world.do(lambda call: runs.unstartable(call, run, "there is no tmux"))
+    assert world.store.read(lambda tx: tx.session("ada")).attached is None  # type: ignore[union-attr]
+    assert world.status(task) == "todo"
+    again = world.begin()
+    assert (again.person, again.task) == (False, task)
+
+
+@pytest.mark.parametrize("how", ["lost", "taken away"])
+def test_a_conversation_is_given_back_however_the_run_of_a_person_ends(world: World, how: str) -> None:
+    task = world.add()
+    world.at_work()
+    run = person_run(world)
+    if how == "lost":
+        world.do(lambda call: runs.lost(call, run, "Nobody saw it end", None))
+    else:
+        world.ask("task.block", id=task, reason="Which one?")
+        world.end(run, Again("killed"), -15)
+    assert world.store.read(lambda tx: tx.session("ada")).attached is None  # type: ignore[union-attr]
+
+
+def test_a_person_takes_over_what_was_put_off(world: World) -> None:
+    world.add()
+    world.ask("session.new", name="ada", agent="claude")
+    world.ask("session.start", name="ada")
+    until = world.clock.now().wall + 3600
+    run = world.begin()
+    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    world.end(run, PutOff("429", Trouble.LIMIT), 1, until)
+    world.ask("session.attach", name="ada")
+    again = world.begin()
+    assert (again.person, again.runner, world.work(again).conversation) == (True, "tmux", "talk-1")
+
+
+@pytest.mark.parametrize("verb", ["session.start", "session.restart"])
+def test_who_was_put_off_goes_on_at_once_when_a_person_says_so(world: World, verb: str) -> None:
+    world.add()
+    world.at_work()
+    forgiven: list[tuple[str, str]] = []
+    world.app.house.forgive = lambda agent, session: forgiven.append((agent, session))
+    world.end(world.begin(), PutOff("429", Trouble.LIMIT), 1, world.clock.now().wall + 3600)
+    world.ask(verb, name="ada")
+    assert (waits(world), forgiven) == ((State.IDLE, None), [("scripted", "ada")])
+
+
 def attach(call: Call, name: str) -> None:
     """Let the owner take a conversation over."""
     session = call.tx.session(name)
@@ -581,6 +763,26 @@ def test_a_stalled_run_that_is_begun_again_keeps_the_claim(world: World) -> None
     assert ended.outcome is Outcome.STOPPED
     assert (world.status(task), world.task(task)["tries"]) == ("doing", [])
     assert waits(world) == (State.IDLE, until)
+
+
+ENDED = "It had said its last word, and did not end."
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outcome", "status", "tries"),
+    [(DONE, Outcome.HANDED_IN, "merging", []), (Again("no commit"), Outcome.FAILED, "todo", ["no commit"])],
+)
+def test_what_a_run_brought_that_did_not_end_by_itself_is_judged(
+    gated: World, verdict: Verdict, outcome: Outcome, status: str, tries: list[str]
+) -> None:
+    task = gated.add()
+    gated.at_work()
+    run = gated.begin()
+    gated.do(lambda call: runs.ending(call, run, Ending(ENDED, over=True)))
+    assert gated.run(run.id).over
+    assert gated.end(run, verdict, -15).outcome is outcome
+    shown = gated.task(task)
+    assert (shown["status"], [each["what"] for each in shown["tries"]]) == (status, tries)
 
 
 # Prompts
@@ -619,6 +821,26 @@ def test_a_later_run_of_the_same_agent_takes_the_conversation_up_again(world: Wo
     assert world.work(again).conversation == "talk-1"
     other = replace(again, agent="another")
     assert world.work(other).conversation is None
+
+
+def test_what_lies_in_a_worktree_belongs_to_a_task_only_if_its_session_ran_on_nothing_else_since(world: World) -> None:
+    first = world.add("One")
+    world.at_work()
+    run = world.begin()
+    assert not world.work(run).lies, "nothing of it can be there"
+    world.end(run, PutOff("429", Trouble.LIMIT), 1)
+    again = world.begin()
+    assert world.work(again).lies
+    world.do(lambda call: runs.talks(call, again, "talk-1"))
+    world.end(again, Again("no commit"))
+    other = world.add("Two", priority=9)
+    between = world.begin()
+    assert (between.task, world.work(between).lies) == (other, False)
+    world.end(between, Again("no commit"))
+    world.ask("task.drop", id=other, reason="Not now")
+    back = world.begin()
+    work = world.work(back)
+    assert (back.task, work.conversation, work.lies) == (first, "talk-1", False)
 
 
 # Rejected work

@@ -50,9 +50,10 @@ class AnyOrder(RuleBasedStateMachine):
     def talks(self, conversation: str) -> None:
         self.take(runs.Talking(conversation))
 
-    @rule(why=texts, again=st.booleans(), fault=st.booleans())
-    def is_to_end(self, why: str, again: bool, fault: bool) -> None:
-        self.take(Ending(why, again, fault))
+    @rule(why=texts, again=st.booleans(), fault=st.booleans(), over=st.booleans())
+    def is_to_end(self, why: str, again: bool, fault: bool, over: bool) -> None:
+        self.take(Ending(why, again, fault, over))
+        assert (self.run.ending, self.run.again, self.run.fault, self.run.over) == (why, again, fault, over)
 
     @rule(event=st.builds(Ended, outcome=st.sampled_from(Outcome), code=st.none() | st.integers(-9, 9), what=texts))
     def ends(self, event: Ended) -> None:

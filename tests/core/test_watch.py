@@ -12,7 +12,7 @@ from covey.core import watch
 from covey.core.heard import Call
 from covey.core.sessions import State
 from covey.core.signals import Limited, Trouble
-from covey.core.watch import FULL, Action, Clue, Patience, Signs, Verdict, judge
+from covey.core.watch import FULL, OVER, Action, Clue, Patience, Signs, Verdict, judge
 
 NOW = 10_000.0
 PATIENCE = Patience(stalled=300.0, request=900.0, repeats=5)
@@ -60,8 +60,8 @@ any_signs = st.builds(
 
 
 def repeats(signs: Signs) -> bool:
-    """Say whether a run does the same thing far too often, which is the only reason besides standing still."""
-    return signs.repeats >= 2 * PATIENCE.repeats
+    """Say whether a run does the same on and on after it was told so: the only reason besides standing still."""
+    return signs.nudged > 0 and signs.repeats >= signs.nudged + PATIENCE.repeats
 
 
 # Nothing is ended for silence alone
@@ -81,10 +81,10 @@ def test_what_runs_a_tool_is_never_ended(signs: Signs) -> None:
     assert judge(signs, PATIENCE).action not in FATAL or repeats(signs)
 
 
-@given(any_signs)
-def test_what_waits_for_its_model_is_not_ended_before_that_has_had_its_time(signs: Signs) -> None:
-    assume(signs.waits is not None and NOW - signs.waits < PATIENCE.request)
-    assert judge(signs, PATIENCE).action not in FATAL or repeats(signs)
+@given(any_signs, st.floats(0.0, PATIENCE.request, exclude_max=True))
+def test_what_waits_for_its_model_is_not_ended_before_that_has_had_its_time(signs: Signs, ago: float) -> None:
+    waits = replace(signs, waits=NOW - ago)
+    assert judge(waits, PATIENCE).action not in FATAL or repeats(signs)
 
 
 @given(any_signs)
@@ -159,7 +159,12 @@ EXAMPLES: list[tuple[str, Signs, State, Action, str]] = [
     ("hangs", QUIET, State.STALLED, Action.END,
      "it last said something (2.5 h ago); no processor time was used (2.5 h ago);"
      " no request is under way and no tool runs (2.8 h ago)"),
-    ("is over", replace(QUIET, over=True), State.WORKING, Action.NONE, "it last said something (2.5 h ago)"),
+    ("is over", replace(QUIET, over=True), State.WORKING, Action.FINISH,
+     "it has said its last word, and does not end (2.5 h ago)"),
+    ("is just over", replace(QUIET, over=True, said=NOW - OVER + 1), State.WORKING, Action.NONE,
+     "it last said something (59 s ago)"),
+    ("is over in plain words", replace(QUIET, over=True, speaks=False), State.WORKING, Action.NONE,
+     "it last said something (2.5 h ago)"),
     ("full", replace(QUIET, said=NOW, context=FULL), State.WORKING, Action.COMPACT,
      "its context is 92% full (0 s ago)"),
     ("is squeezed", replace(QUIET, said=NOW, context=FULL, squeezed=True), State.WORKING, Action.NONE,
@@ -174,6 +179,25 @@ EXAMPLES: list[tuple[str, Signs, State, Action, str]] = [
 def test_each_rule_has_its_case(signs: Signs, state: State, action: Action, evidence: str) -> None:
     verdict = judge(signs, PATIENCE)
     assert (verdict.state, verdict.action, verdict.evidence) == (state, action, evidence)
+
+
+@given(any_signs)
+def test_nobody_is_ended_as_stuck_who_was_not_told(signs: Signs) -> None:
+    verdict = judge(replace(signs, said=NOW, nudged=0), PATIENCE)
+    assert verdict.action not in FATAL, "however often it did the same between two looks"
+
+
+@pytest.mark.parametrize(("nudged", "ends"), [(5, 10), (9, 14), (23, 28)])
+def test_who_was_told_has_as_many_repetitions_left_as_led_to_it(nudged: int, ends: int) -> None:
+    signs = replace(QUIET, said=NOW, repeats=ends - 1, nudged=nudged)
+    assert judge(signs, PATIENCE).action is Action.NONE
+    assert judge(replace(signs, repeats=ends), PATIENCE).action is Action.END
+
+
+def test_who_has_said_its_last_word_and_works_on_it_is_left_alone() -> None:
+    signs = replace(QUIET, over=True)
+    for alive in (replace(signs, worked=NOW - 1), replace(signs, printed=NOW - 1), replace(signs, held=True)):
+        assert judge(alive, PATIENCE).action is Action.NONE
 
 
 def test_the_reset_that_a_provider_named_is_told_until_it_is_over() -> None:
