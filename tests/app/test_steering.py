@@ -1,0 +1,56 @@
+"""Taking a session in hand: what may be taken over, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from covey.app import runs
+from covey.core.judge import Again
+from covey.core.runs import Ending, Outcome, Run
+from covey.core.sessions import State
+from covey.errors import Refused
+from tests.app.world import World
+
+
+def at_work(world: World, agent: str = "claude") -> Run:
+    """Let a session begin a run."""
+    world.add()
+    world.ask("session.new", name="ada", agent=agent)
+    world.ask("session.start", name="ada")
+    return world.begin()
+
+
+def test_a_conversation_is_taken_over_when_there_is_one(world: World) -> None:
+    run = at_work(world)
+    with pytest.raises(Refused, match="ada has no conversation yet"):
+        world.ask("session.attach", name="ada")
+    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    for _ in range(2):
+        world.ask("session.attach", name="ada")
+    assert len(world.ask("log.list", kind="session.attached")) == 1
+    world.do(lambda call: runs.ending(call, world.run(run.id), Ending("owner takes it over.", again=True)))
+    world.end(world.run(run.id), Again("it was ended"), 143)
+    theirs = world.begin()
+    work = world.work(theirs)
+    world.do(lambda call: runs.started(call, work, "0" * 40))
+    assert (theirs.person, theirs.runner, work.conversation) == (True, "tmux", "talk-1")
+    assert world.run(theirs.id).conversation == "talk-1", "known from its first moment on"
+    session = world.store.read(lambda tx: tx.session("ada"))
+    assert session is not None and session.state is State.WORKING
+    assert session.evidence == f"{theirs.id} on T-1: owner has it in a terminal"
+    world.end(world.run(theirs.id), Again("killed"), 0)
+    assert world.run(theirs.id).outcome is Outcome.STOPPED
+    assert not world.begin().person, "who left has given it back"
+
+
+def test_what_has_no_terminal_is_not_taken_over(world: World) -> None:
+    at_work(world, "scripted")
+    with pytest.raises(Refused, match="The conversation of scripted cannot be taken over in a terminal"):
+        world.ask("session.attach", name="ada")
+
+
+def test_who_is_not_at_work_is_not_taken_over(world: World) -> None:
+    world.ask("session.new", name="ada", agent="claude")
+    with pytest.raises(Refused, match="ada is not at work, so there is nothing to take over"):
+        world.ask("session.attach", name="ada")
+    assert world.ask("session.terminal", name="ada") == {"run": None, "person": False, "command": [], "used": False}
