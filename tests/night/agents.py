@@ -25,6 +25,7 @@ class NightTerminal:
     """The program as a person sees it, of which nothing is read."""
 
     name: str
+    begins: bool = True
 
     def launch(self, work: Assignment) -> Launch:
         return _launch(self.name, work, terminal=True)
