@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from covey.core import pace
-from covey.core.pace import BURST, CALM, CLOSED, Load, Pace, Wait
+from covey.core.pace import BURST, CALM, CLOSED, LONGEST, Load, Pace, Wait
 from covey.core.signals import Trouble
 
 MIB = 1024**2
@@ -68,6 +68,15 @@ def test_nothing_starts_before_the_reset_that_was_named() -> None:
     assert wait(now, 3_599.9, 0) == Wait("resets at nine", 3_600.0, news=True)
     now = pace.calm(now, 3_600.0, 0)
     assert (now.closed, wait(now, 3_600.0, 0)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("until", "counts"),
+    [(None, False), (1.75e9 - 1, False), (1.75e9, False), (1.75e9 + 1, True), (1.75e9 + 7 * 86_400, True)]
+    + [(1.75e9 + LONGEST, False), (1.75e9 * 1000, False), (1.75e12 + 3_600_000, False), (float("inf"), False)],
+)
+def test_a_reset_is_believed_if_it_lies_within_the_next_days(until: float | None, counts: bool) -> None:
+    assert pace.believed(until, 1.75e9) == (until if counts else None)
 
 
 def test_the_latest_reset_counts() -> None:

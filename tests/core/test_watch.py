@@ -206,6 +206,12 @@ def test_the_reset_that_a_provider_named_is_told_until_it_is_over() -> None:
     assert judge(replace(signs, wall=5_000.0), PATIENCE).until is None
 
 
+def test_who_names_a_reset_that_makes_no_sense_is_not_waited_for_any_longer_than_others() -> None:
+    signs = replace(QUIET, limited=replace(LIMIT, until=1.75e12), wall=1.75e9, put_off=NOW - 901, limited_at=NOW - 901)
+    assert judge(signs, PATIENCE).action is Action.RESTART
+    assert judge(replace(signs, put_off=NOW - 899), PATIENCE).until is None
+
+
 def test_who_was_kept_from_going_on_has_all_its_time_after_that() -> None:
     assert judge(replace(QUIET, kept=NOW - 299), PATIENCE).action is Action.NONE
     assert judge(replace(QUIET, kept=NOW - 300), PATIENCE).action is Action.END

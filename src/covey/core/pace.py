@@ -10,6 +10,8 @@ BURST = 15.0
 """Seconds in which several refusals are one."""
 CALM = 60.0
 """Seconds without a refusal after which one run more is tried."""
+LONGEST = 8 * 86_400.0
+"""Seconds that a provider's limit may last, so that a time which makes no sense stops nobody for ever."""
 MEMORY = "memory"
 CLOSED = {Trouble.KEY: 300.0, Trouble.CREDIT: 300.0}
 """Troubles that every run of the agent would meet, and seconds until one tries again."""
@@ -69,6 +71,11 @@ def refused(pace: Pace, at: float, running: int, trouble: Trouble, what: str, un
         return pace
     before = running if pace.limit is None else min(pace.limit, max(running, 1))
     return replace(pace, limit=max(before / 2, 1.0), cut=at, grown=at, why=what)
+
+
+def believed(until: float | None, wall: float) -> float | None:
+    """Return a reset that a provider named, None if it is over, or so far ahead that it makes no sense."""
+    return until if until is not None and wall < until < wall + LONGEST else None
 
 
 def calm(pace: Pace, at: float, running: int) -> Pace:

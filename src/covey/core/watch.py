@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from covey.core.heard import Call
+from covey.core.pace import believed
 from covey.core.sessions import State
 from covey.core.signals import Limited, Trouble
 
@@ -154,7 +155,7 @@ def _limited(signs: Signs, patience: Patience) -> Verdict | None:
         return None
     said = signs.limited
     clue = _clue(signs, "stream", said.what, signs.limited_at)
-    until = said.until if said.until is not None and said.until > signs.wall else None
+    until = believed(said.until, signs.wall)
     waited = None if signs.put_off is None else signs.at - max(signs.put_off, signs.kept or signs.put_off)
     if until is None and waited is not None and waited > patience.request:
         since = _clue(signs, "stream", "it was put off first, and again and again since", signs.put_off)

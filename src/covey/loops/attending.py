@@ -16,6 +16,7 @@ from covey.core import watch
 from covey.core.budgets import is_over, is_own
 from covey.core.heard import Heard
 from covey.core.launches import Activity, Observation
+from covey.core.pace import believed
 from covey.core.questions import Question, Withdrawn, reply_of
 from covey.core.questions import State as Asked
 from covey.core.runs import Ending, Run
@@ -431,8 +432,9 @@ class Attendant:
         await self.desk.write(write)
 
     def _slow_down(self, run: Run, trouble: Trouble, what: str, until: float | None) -> None:
-        at = self.desk.awake()
-        awake = None if until is None else at + max(until - self.desk.wall(), 0.0)
+        at, wall = self.desk.awake(), self.desk.wall()
+        named = believed(until, wall)
+        awake = None if named is None else at + named - wall
         self.starts.refused(run.agent, self.desk.running.get(run.agent, 1), trouble, what, at, awake)
 
 

@@ -23,7 +23,7 @@ from covey.core import sessions, tasks, watch
 from covey.core.dispatch import Step, next_step, why_end
 from covey.core.judge import Again, Crashed, Evidence, HandIn, PutOff, Verdict, judge
 from covey.core.launches import Observation
-from covey.core.pace import Wait
+from covey.core.pace import Wait, believed
 from covey.core.questions import Question
 from covey.core.runs import Ending, Outcome, Run
 from covey.core.sessions import COVEY, Goal, Session, State
@@ -63,8 +63,6 @@ LOST = 5
 LEAVE_PATIENCE = 30.0
 OFTEN = 3
 """Crashes in a row of which a person is told."""
-LONGEST = 8 * 86_400.0
-"""Seconds that a provider's limit may last, so that a time which makes no sense stops nobody for ever."""
 HANDED_IN = 5
 """The last commits that a session handed in and that its worktree may still know of."""
 TAIL = 4000
@@ -575,7 +573,7 @@ class Fleet:
     def _learn_put_off(self, run: Run, verdict: PutOff) -> tuple[float, tuple[str, str] | None]:
         """Learn that a provider refused a run; a reset that it names counts, but not for ever."""
         at, wall = self.desk.awake(), self.desk.wall()
-        named = verdict.until if verdict.until is not None and wall < verdict.until < wall + LONGEST else None
+        named = believed(verdict.until, wall)
         awake = None if named is None else at + named - wall
         self.starts.refused(run.agent, self.desk.running.get(run.agent, 1), verdict.trouble, verdict.what, at, awake)
         message = f"{run.session} cannot go on with {run.task}: {verdict.what}"
