@@ -106,7 +106,7 @@ def test_a_crash_loop_blocks_the_task_with_its_story_and_says_so_once(made: Call
     line = made(SCRIPTED, GOOD, watching(crashes=3))
     task = started(line, "say Here I go\ncrash SEGV\n")
     shown = line.wait_for(task, "blocked")
-    reason = "Its runs crashed 3 times in 15 minutes; the last time: The agent was ended by signal 11."
+    reason = "Its runs crashed 3 times in a minute; the last time: The agent was ended by signal 11."
     assert shown["reason"] == reason
     assert "Here I go" in shown["tries"][0]["what"]
     assert (outcomes(line), told(line)) == (["crashed"] * 3, ["crash_loop"])

@@ -78,7 +78,8 @@ class Starts:
 
     def forgive(self, agent: str, session: str) -> None:
         """Forget what kept an agent and a session from starting: a person says that they shall."""
-        self.paces.pop(agent, None)
+        if agent in self.paces:
+            self.paces[agent] = Pace(started=self.paces[agent].started)
         self.failures.pop(session, None)
 
     def began(self, agent: Agent, at: float) -> None:
