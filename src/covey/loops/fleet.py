@@ -537,13 +537,17 @@ class Fleet:
         """Write down the end of a run: lost, or as it was judged, with the alert that goes with it."""
         self._note(call, run, rescued)
         watched = self._watch(run)
+        if watched.heard.conversation is not None:  # nobody may have looked after a run that ended soon
+            life.talks(call, run, watched.heard.conversation)
         costs.count(call, run, watched.used, self.desk.today().name, whole=watched.whole)
         if lost:
             life.lost(call, run, "Nobody saw it end: it was killed, or the machine was.", seen.code)
             return
-        if news is not None:
-            alert(call, news[0], news[1][: life.EVIDENCE], run.session, run.task)
         life.judged(call, run, verdict, seen.code, until)
+        task = call.tx.task(run.task)
+        told = isinstance(verdict, Crashed) and task is not None and task.status is tasks.Status.BLOCKED
+        if news is not None and not told:  # of a task that is blocked a person knows by that
+            alert(call, news[0], news[1][: life.EVIDENCE], run.session, run.task)
 
     def _learn(self, run: Run, verdict: Verdict) -> tuple[float | None, tuple[str, str] | None]:
         """Learn from how a run went; return until when its session waits, and the alert that a person gets."""
