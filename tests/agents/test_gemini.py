@@ -150,6 +150,10 @@ ROOF = Script(
         Step(do=(Shell("touch by-touch.txt"),)),
         Step(do=(Shell("git status; touch by-chain.txt"),)),
         Step(do=(Shell("git log > ../by-redirection.txt"),)),
+        Step(do=(Shell('git log > "../by-redirection.txt"'),)),
+        Step(do=(Shell("git commit -q --allow-empty -m 'x' 2>/dev/null >$HOME/by-redirection.txt"),)),
+        Step(do=(Shell("git commit -q --allow-empty -m 'Route -> /api' > /dev/null 2>&1"),)),
+        Step(do=(Shell('git commit -q --allow-empty -m "Say a > /b"'),)),
         Step(text="The roof is on."),
         Step(text="It still is."),
     )
@@ -168,11 +172,17 @@ def test_the_real_one_edits_commits_and_goes_on_in_the_same_conversation(tmp_pat
         env = {**place.env, **guard}
         first = place.done(agent, place.work(agent, "Add a roof.", model=GEMINI_MODEL, env=env))
         assert first.code == 0, first.complaints
-        assert place.git("log", "--format=%s by %cn", "main..") == "Add a roof by ada", first.output
+        assert place.git("log", "--format=%s by %cn", "main..").splitlines() == [
+            "Say a > /b by ada",
+            "Route -> /api by ada",
+            "Add a roof by ada",
+        ], first.output
         assert (tmp_path / "guarded").exists()
-        assert [signal.failed for signal in first.signals if isinstance(signal, Called)] == [False, False, *[True] * 3]
+        assert [signal.failed for signal in first.signals if isinstance(signal, Called)] == [
+            *[False] * 2, *[True] * 5, *[False] * 2,
+        ]  # fmt: skip
         assert place.git("status", "--porcelain") == ""
-        assert not (place.worktree.parent / "by-redirection.txt").exists()
+        assert not list(tmp_path.rglob("by-redirection.txt"))
         assert ends(first.signals) == [Result("")]
         (conversation,) = (signal for signal in first.signals if isinstance(signal, Conversation))
 

@@ -135,6 +135,43 @@ def test_what_the_user_says_in_the_same_place_stays() -> None:
     assert said["theme"] == "dark" and said["permission"]["skill"] == "deny" and said["permission"]["edit"] == "allow"
 
 
+FINE = (
+    "git commit -q --allow-empty -m 'Map a -> b'",
+    'git commit -q --allow-empty -m "Route <b> -> /api, -> /b" 2>&1',
+    "git commit -q --allow-empty -m \"$(cat <<'EOF'\nLead -> /home\nEOF\n)\"",
+    "make test > /dev/null",
+    "make test >/dev/null 2>&1",
+    "git log --format='%h => %s' 2>/dev/null",
+    "echo x > ./in.txt",
+)
+ASTRAY = (
+    "echo x 2>/dev/null >{out}",
+    "echo x >{out} >/dev/null 2>&1",
+    "echo x >{out}",
+    'echo x >> "{out}"',
+    "echo x >|{out}",
+    "echo x >\t{out}",
+    "echo x > $HOME/out",
+    "echo x > ~/out",
+    "echo x > sub/../../out",
+    "git commit -q --allow-empty -m 'x' > '{out}'",
+)
+
+
+def test_the_real_one_writes_out_of_its_worktree_by_no_redirection_and_nowhere_by_any(tmp_path: Path) -> None:
+    with ModelServer() as model:
+        commands = [*FINE, *(command.format(out=tmp_path / "out") for command in ASTRAY)]
+        model.add("lines", Script((*(Step(do=(Shell(command),)) for command in commands), Step(text="Done."))))
+        place = linked(tmp_path, model.url("lines"))
+        (place.worktree / "Makefile").write_text("test:\n\t@echo tested\n")
+        done = place.done(agent, place.work(agent, "Do that.", commands=("make test",)))
+        refused = [signal.failed for signal in done.signals if isinstance(signal, Called)]
+        assert dict(zip(commands, refused, strict=True)) == {
+            command: number >= len(FINE) for number, command in enumerate(commands)
+        }
+        assert not list(tmp_path.rglob("out")) and (place.worktree / "in.txt").exists()
+
+
 ROOF = Script(
     (
         Step(text="I add a roof.", do=(Write("roof.txt", "red\n"),)),

@@ -56,8 +56,15 @@ _UNREACHED = re.compile(r"\bE(?:CONN\w+|NOTFOUND|AI_AGAIN|TIMEDOUT)\b|fetch fail
 """Why a login could not be renewed, though it is in order."""
 _TOOLS = {"run_shell_command": SHELL, "write_file": "edit", "replace": "edit"}
 _ABOUT = ("command", "file_path", "path", "dir_path", "pattern", "query", "prompt", "url")
-_OUTSIDE = r">\s*(?!/dev/null|/tmp/)(?:/|~|\.\.|\$)"
-"""A redirection that leaves the worktree: at `auto_edit` redirections are let pass unseen."""
+_OUTSIDE = (
+    r"(?<![-=]|commit [^;|&]*[\x22\x27][^\s\x22\x27][^\x22\x27]*)>[>|&]*\s*[\x22\x27\x5c]*"
+    r"(?!/dev/null[^\w./-]|/tmp/(?!\S*\.\.))(?:/|~|\$|\.\.|[\w.-]+/[\w./-]*\.\./)"
+)
+"""A redirection that leaves the worktree: at `auto_edit` redirections are let pass unseen.
+
+It is looked for in JSON. Arrows are none, nor is what stands in the message of a commit. A group that is repeated would
+not be taken: the program fears that it takes for ever.
+"""
 
 
 @dataclass(frozen=True)

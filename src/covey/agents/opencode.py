@@ -3,8 +3,8 @@
 What the levels come to, with opencode 1.18:
 - ask: it reads. It cannot ask while nobody is there: what writes, and every command, is refused, and it is told so.
 - edits: it edits files in the worktree, and runs commands that begin as allowed ones do; of a chain each one must, and
-  none may redirect its output to an absolute path. All else is refused, and it is told so. It has no sandbox: what an
-  allowed command does is not looked at.
+  none may redirect its output out of the worktree; but of `a && b > file` it shows its rules no redirection at all. All
+  else is refused, and it is told so. It has no sandbox: what an allowed command does is not looked at.
 - full: nothing is refused.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,19 @@ _LOGGED = re.compile(r'\btimestamp=\S+ .*?\bmessage="stream error" .*?\berror\.e
 _GONE = re.compile(r"\AError:\s*Session not found")
 _TOOLS = {"bash": SHELL, "write": "edit", "edit": "edit", "patch": "edit", "multiedit": "edit", "apply_patch": "edit"}
 _ABOUT = ("command", "filePath", "path", "pattern", "query", "url", "prompt", "description")
+_OUTSIDE = tuple(
+    f"*{way}*"
+    for redirection in (">", "> ", ">  ", ">\t", ">|", ">| ", ">&", ">& ")
+    for quote in ("", '"', "'")
+    for way in (*(f"{redirection}{quote}{place}" for place in ("/", "~", "$", "..")), ">*/../")
+)
+"""Redirections that leave the worktree, as patterns: it knows only `*` and `?`."""
+_NOWHERE = (
+    tuple(f"{which}{gap}/dev/null" for which in (">", "&>", "2>") for gap in ("", " ")),
+    (">/dev/null 2>&1", "> /dev/null 2>&1", ">/dev/null 2>/dev/null"),
+)
+"""Ends of commands that write to nowhere, first with one redirection and then with two."""
+_QUOTES = ("'", '"')
 _GOES_ON = ("tool-calls", "unknown")
 """Why a step ends after which another follows."""
 
@@ -128,10 +141,21 @@ def _permissions(work: Assignment) -> dict[str, Any]:
     bash = {"*": "deny"}
     begins = allowed(work.commands)
     bash |= {pattern: "allow" for begin in begins for pattern in (begin, f"{begin} *")}
-    bash["*>*/*"] = "deny"
-    bash |= {f"{begin} *2>/dev/null*": "allow" for begin in begins}
-    bash |= dict.fromkeys(("*> /*", "*> ~*", "*> ..*", "*> $*"), "deny")
+    bash |= _redirections(begins)
     return {"edit": "allow", "bash": bash, "webfetch": "allow", **closed}
+
+
+def _redirections(begins: Iterable[str]) -> dict[str, str]:
+    """Return that no allowed command writes out of the worktree; an arrow in the message of a commit does not."""
+    rights = dict.fromkeys(_OUTSIDE, "deny")
+    for number, ends in enumerate(_NOWHERE, 1):
+        rights |= {f"{begin} *{end}": "allow" for begin in begins for end in ends}
+        rights |= dict.fromkeys((f"{outside}{'>*' * number}" for outside in _OUTSIDE), "deny")  # to elsewhere as well
+    # A message ends with a quote, and what is redirected after it does not, or has one before it.
+    rights |= {f"git commit *{quote}{end}": "allow" for quote in _QUOTES for end in ("", " 2>&1")}
+    rights |= {f"cat <<{gap}{word}\n*": "allow" for gap in ("", "-", " ") for word in ("EOF", "'EOF'", '"EOF"')}
+    pairs = [(first, last) for first in _QUOTES for last in _QUOTES]
+    return rights | {f"git commit *{first}{gap}>*{last}": "deny" for first, last in pairs for gap in ("", " ")}
 
 
 def _plain(line: str) -> list[Signal]:
