@@ -264,6 +264,7 @@ def test_a_limit_with_a_named_end_is_waited_for_by_all(real: Real, world: World)
     wait_until(lambda: world.model.asked("one") > 0, "its first request")
     reset = int(time.time()) + 8
     world.model.add("one", limited_until(reset))
+    begin(line, "bob")  # now, since who is told to start by a person does so at once
     world.model.open("begin")
     wait_for_ends(line, 1)
     assert was(line, "limited", "hit your")
@@ -271,7 +272,6 @@ def test_a_limit_with_a_named_end_is_waited_for_by_all(real: Real, world: World)
     (limited,) = [event["data"] for event in line.events("session.changed") if event["data"]["state"] == "limited"]
     assert limited["until"] == reset
     other = add(line, "Two", world.model.add("two", writing("two.txt")))
-    begin(line, "bob")
     for each in (task, other):
         assert lands(line, each)["tries"] == []
     assert outcomes(line, task) == ["put-off", "handed-in"]
