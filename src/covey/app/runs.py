@@ -30,7 +30,12 @@ from covey.core.tasks import Status, Task
 from covey.core.texts import redact
 from covey.store import rows
 
-STATES = {Trouble.KEY: State.STALLED, Trouble.CREDIT: State.STALLED, Trouble.CORRUPT: State.IDLE}
+STATES = {
+    Trouble.KEY: State.STALLED,
+    Trouble.CREDIT: State.STALLED,
+    Trouble.CORRUPT: State.IDLE,
+    Trouble.BUDGET: State.IDLE,
+}
 """What a session is after a trouble, if it is not limited."""
 IN_A_ROW = 2
 """So many times more crashes in a row than in a short time end a task too."""

@@ -31,6 +31,8 @@ class Evidence:
     trouble: Trouble | None = None
     until: float | None = None
     """When its provider will take requests again."""
+    share: bool = False
+    """What it was allowed to spend was a share that covey set aside, and no limit of a person's on runs."""
     speaks: bool = False
     """Its agent always says how it ended."""
     result: str | None = None
@@ -100,6 +102,8 @@ def judge(evidence: Evidence) -> Verdict:
     if evidence.stopped is None and evidence.trouble in ELSEWHERE and evidence.failed is not None:
         assert evidence.trouble is not None
         return PutOff(evidence.failed, evidence.trouble, evidence.until, evidence.trouble in BROKEN)
+    if evidence.stopped is None and evidence.trouble is Trouble.BUDGET and evidence.share:
+        return PutOff(evidence.failed or "It has spent its share.", Trouble.BUDGET)
     crash = _crash(evidence)
     if crash is not None:
         return Crashed(_story(crash, evidence))

@@ -20,6 +20,7 @@ from covey.app.pulses import of_session
 from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.core import sessions, tasks, watch
+from covey.core.budgets import is_own
 from covey.core.dispatch import Step, next_step, why_end
 from covey.core.judge import Again, Crashed, Evidence, HandIn, PutOff, Verdict, judge
 from covey.core.launches import Observation
@@ -27,6 +28,7 @@ from covey.core.pace import Wait, believed
 from covey.core.questions import Question
 from covey.core.runs import Ending, Outcome, Run
 from covey.core.sessions import COVEY, Goal, Session, State
+from covey.core.signals import Trouble
 from covey.core.tasks import Task
 from covey.errors import CoveyError, Refused
 from covey.git import candidates
@@ -581,7 +583,8 @@ class Fleet:
         awake = None if named is None else at + named - wall
         self.starts.refused(run.agent, self.desk.running.get(run.agent, 1), verdict.trouble, verdict.what, at, awake)
         message = f"{run.session} cannot go on with {run.task}: {verdict.what}"
-        news = (f"agent_{verdict.trouble}", message) if self.starts.is_news(run.agent, verdict.trouble) else None
+        tells = verdict.trouble is not Trouble.BUDGET and self.starts.is_news(run.agent, verdict.trouble)
+        news = (f"agent_{verdict.trouble}", message) if tells else None
         return named or wall + self.starts.failed(run.session, self.desk.app.house.config), news
 
     def _lost_often(self, call: Call, run: Run) -> bool:
@@ -620,6 +623,7 @@ class Fleet:
                 stopped=stopped,
                 failed=heard.failed,
                 trouble=heard.trouble,
+                share=run.money is not None and not is_own(run.money, desk.app.house.config.budget.run),
                 until=heard.until,
                 speaks=speaks,
                 result=result,
