@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from datetime import datetime
 from pathlib import Path
 
@@ -176,6 +177,34 @@ def test_to_edit_it_may_write_what_a_commit_needs_and_no_more_of_the_shared_fold
         assert f'"{path}"="{right}"' in table
     assert "--sandbox" not in argv
     assert 'default_permissions="covey"' in argv
+
+
+def test_what_is_coveys_own_is_closed_to_it_but_for_its_own_place_in_there() -> None:
+    env = {"HOME": "/home/ada", "TMUX_TMPDIR": "/tmp/covey-7/own"}
+    argv = agent.launch(assignment(permissions=Level.EDITS, private=("/tmp/covey-7",), env=env)).argv
+    (table,) = (word for word in argv if word.startswith("permissions.covey.filesystem="))
+    assert table.endswith('"/tmp/covey-7"="none","/tmp/covey-7/own"="write"}')
+
+
+def call(private: Path) -> str:
+    """Return a command that calls who listens there, and then uses its own place."""
+    connect = f"import socket; socket.socket(socket.AF_UNIX).connect('{private}/socket')"
+    return f'python3 -c "{connect}" && echo reach""ed || echo refus""ed; touch {private}/own/mine'
+
+
+def test_the_real_one_reaches_no_socket_of_coveys(tmp_path: Path) -> None:
+    with ModelServer() as model, socket.socket(socket.AF_UNIX) as listening:
+        private = tmp_path / "private"
+        (private / "own").mkdir(parents=True)
+        listening.bind(str(private / "socket"))
+        listening.listen()
+        model.add("call", Script((Step(do=(Shell(call(private)),)), Step(text="Done."))))
+        place = linked(tmp_path, model.url("call"))
+        env = {**place.env, "TMUX_TMPDIR": str(private / "own")}
+        done = place.done(agent, place.work(agent, "Call.", env=env, private=(str(private),)))
+        assert done.code == 0, done.complaints
+        assert "refused" in done.output and "reached" not in done.output, done.output
+        assert (private / "own" / "mine").exists()
 
 
 def test_it_neither_listens_nor_asks_while_it_works() -> None:

@@ -38,6 +38,8 @@ class Assignment:
     """The folder that all worktrees share: a commit writes there."""
     entry: str = ""
     """The folder in it that is this worktree's own."""
+    private: tuple[str, ...] = ()
+    """Folders of covey's own that no agent may look into; its TMUX_TMPDIR may lie in one, and is its own."""
     program: str = ""
     """The program to start, if the settings name another than the usual one."""
     arguments: tuple[str, ...] = ()

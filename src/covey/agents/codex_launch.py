@@ -60,7 +60,18 @@ def _filesystem(work: Assignment) -> dict[str, str]:
         rights |= {_toml(os.path.join(work.git, kept)): '"read"' for kept in KEPT}
         entry = work.entry or os.path.join(work.git, "worktrees", os.path.basename(os.path.normpath(work.worktree)))
         rights[_toml(entry)] = '"write"'
-    return rights
+    return rights | _private(work)
+
+
+def _private(work: Assignment) -> dict[str, str]:
+    """Return that it cannot even connect to a socket in what is covey's own, but has its place in there.
+
+    At the level `ask` its sandbox has no network at all, and sockets are part of that.
+    """
+    closed = [os.path.normpath(folder) for folder in work.private if os.path.isabs(folder)]
+    own = os.path.normpath(work.env.get("TMUX_TMPDIR", ""))
+    rights = {_toml(folder): '"none"' for folder in closed}
+    return rights | ({_toml(own): '"write"'} if any(own.startswith(f"{folder}/") for folder in closed) else {})
 
 
 def _toml(path: str) -> str:
