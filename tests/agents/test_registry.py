@@ -13,6 +13,13 @@ from covey.core.launches import Launch
 from covey.errors import Invalid, NotFound
 
 
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode", "aider"])
+def test_each_program_is_told_whom_its_user_trusts_but_not_how_to_push(name: str) -> None:
+    env = registry.find(name, {}).traits.env
+    assert {"NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"} <= set(env)
+    assert "SSH_AUTH_SOCK" not in env
+
+
 def test_ours_joins_by_the_same_door_as_anyones() -> None:
     names = registry.names({"sh": ("bash", "{body_file}")})
     assert names == sorted(names) and {"codex", "scripted", "sh"} <= set(names)

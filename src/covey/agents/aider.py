@@ -24,7 +24,9 @@ from covey.core.permits import Level
 from covey.core.questions import Reply
 from covey.core.signals import Asks, Failed, Limited, Signal, Spent, Trouble, Usage, Waits
 
-TRAITS = Traits(priced=True, env=("AIDER_*", *providers.KEYS), gap=1.0, memory=300 * 1024 * 1024)
+TRAITS = Traits(
+    priced=True, env=("AIDER_*", *providers.KEYS, *providers.AUTHORITIES), gap=1.0, memory=300 * 1024 * 1024
+)
 QUIET = (
     "--yes-always", "--no-pretty", "--no-stream", "--no-fancy-input", "--no-check-update", "--no-analytics",
     "--no-show-release-notes", "--no-show-model-warnings", "--no-gitignore", "--no-detect-urls", "--disable-playwright",

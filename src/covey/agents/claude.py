@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from covey.agents import claude_messages, claude_questions, streams
+from covey.agents import claude_messages, claude_questions, providers, streams
 from covey.agents.agent import Assignment, Terminal, Traits
 from covey.agents.claude_launch import permissions, program
 from covey.agents.claude_messages import KINDS, blocks, totals, trouble_of, until_of
@@ -38,7 +38,7 @@ VARIABLES = (
     *("CLAUDE_CODE_API_*", "CLAUDE_CODE_MAX_*", "CLAUDE_CODE_DISABLE_*", "CLAUDE_CODE_EFFORT_LEVEL"),
     *("CLAUDE_CODE_SUBAGENT_MODEL", "CLAUDE_CODE_ENABLE_*", "API_TIMEOUT_MS", "MAX_THINKING_TOKENS"),
     *("BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_*", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "MAX_MCP_OUTPUT_TOKENS"),
-    *("DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_PROMPT_CACHING*", "NODE_EXTRA_CA_CERTS"),
+    *("DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_PROMPT_CACHING*", *providers.AUTHORITIES),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
 )
 """By name, since whoever starts covey from inside of Claude Code has more of them, which tell of that session."""

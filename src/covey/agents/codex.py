@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from covey.agents import streams
+from covey.agents import providers, streams
 from covey.agents.agent import Assignment, Terminal, Traits
 from covey.agents.codex_launch import command_of, settings, usage_of
 from covey.agents.codex_terminal import CodexTerminal
@@ -43,7 +43,11 @@ from covey.core.signals import (
 
 TERMINAL = CodexTerminal()
 TRAITS = Traits(
-    speaks=True, resumes=True, env=("CODEX_*", "OPENAI_*", "AZURE_OPENAI_*"), gap=0.5, memory=200 * 1024 * 1024
+    speaks=True,
+    resumes=True,
+    env=("CODEX_*", "OPENAI_*", "AZURE_OPENAI_*", *providers.AUTHORITIES),
+    gap=0.5,
+    memory=200 * 1024 * 1024,
 )
 
 _AGAIN = re.compile(r"\AReconnecting\.\.\. (?:\d+/\d+|waiting for network) \((.*)\)\Z", re.DOTALL)

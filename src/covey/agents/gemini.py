@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from covey.agents import streams
+from covey.agents import providers, streams
 from covey.agents.agent import Assignment, Terminal, Traits
 from covey.agents.commands import allowed
 from covey.agents.troubles import of_status, trouble
@@ -42,7 +42,9 @@ from covey.core.signals import (
     Waits,
 )
 
-TRAITS = Traits(speaks=True, resumes=True, env=("GEMINI_*", "GOOGLE_*"), gap=0.5, memory=400 * 1024 * 1024)
+TRAITS = Traits(
+    speaks=True, resumes=True, env=("GEMINI_*", "GOOGLE_*", *providers.AUTHORITIES), gap=0.5, memory=400 * 1024 * 1024
+)
 MODES = {Level.ASK: "default", Level.EDITS: "auto_edit", Level.FULL: "yolo"}
 POLICY = "gemini-policy.toml"
 

@@ -43,7 +43,7 @@ TRAITS = Traits(
     speaks=True,
     resumes=True,
     priced=True,
-    env=("OPENCODE_*", *providers.KEYS),
+    env=("OPENCODE_*", *providers.KEYS, *providers.AUTHORITIES),
     gap=1.0,
     memory=500 * 1024 * 1024,
 )

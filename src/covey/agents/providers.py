@@ -1,4 +1,4 @@
-"""Where keys of model providers stand in an environment, for programs that speak with any of them."""
+"""Where keys of model providers and the authorities to trust stand in an environment."""
 
 from __future__ import annotations
 
@@ -9,3 +9,9 @@ KEYS = (
     "AWS_PROFILE",
 )  # fmt: skip
 """Not all of AWS_*: with those a command could do far more than ask a model."""
+
+AUTHORITIES = ("NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+"""Certificates that a program trusts besides its own; the commands that it runs are of all kinds, so it gets them all.
+
+The key ring of SSH is not among them: with it an agent could push.
+"""
