@@ -18,7 +18,7 @@ from covey.core.permits import Level
 from covey.core.prompts import prompt, resumed
 from covey.core.runs import TMUX, Run
 from covey.errors import Invalid
-from covey.runners.tmux import make_place
+from covey.runners.tmux import make_place, place_of
 
 ALLOWED = (
     "HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "TMPDIR", "NO_COLOR",
@@ -104,6 +104,7 @@ def launch(
         env=env,
         conversation=conversation,
         folder=str(folder),
+        private=(str(place_of(folder).parent),),
         git=str(common),
         entry="" if entry is None else str(entry),
         program=settings.program,
