@@ -116,6 +116,16 @@ def test_every_trouble_is_either_put_off_or_a_try(trouble: Trouble, code: int | 
         assert verdict == Again("The agent gave up: no", gave_up=gave_up, fresh=fresh)
 
 
+@pytest.mark.parametrize("code", [0, 1, -15, None])
+def test_who_has_spent_a_share_of_what_all_may_spend_goes_on_later(code: int | None) -> None:
+    spent = SPEAKS | {"result": None, "failed": "all is spent", "trouble": Trouble.BUDGET, "code": code}
+    assert judge(Evidence(**spent, share=True)) == PutOff("all is spent", Trouble.BUDGET)
+    assert judge(Evidence(**spent)) == Again("The agent gave up: all is spent")
+    assert isinstance(judge(Evidence(**spent, share=True, stopped="It took too long.")), Again)
+    other = spent | {"trouble": Trouble.OTHER}
+    assert isinstance(judge(Evidence(**other, share=True)), Again), "its share says nothing of other troubles"
+
+
 def test_the_story_names_what_was_rescued_and_the_end_of_the_output() -> None:
     verdict = judge(Evidence(**GOOD | {"code": 1, "rescued": "refs/covey/rescue/ada/1", "tail": "\nboom\n"}))
     assert verdict == Again(
@@ -133,6 +143,7 @@ evidences = st.builds(
     failed=st.none() | st.just("failed"),
     trouble=st.none() | st.sampled_from(Trouble),
     until=st.none() | st.just(9.0),
+    share=st.booleans(),
     speaks=st.booleans(),
     result=st.none() | st.sampled_from(["", " ", "result"]),
     ahead=st.booleans(),

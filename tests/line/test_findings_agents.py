@@ -339,6 +339,14 @@ def test_of_crashes_in_a_row_a_person_is_told_at_the_third(built: Callable[..., 
     assert (house.outcomes(), house.told()) == (["crashed"] * 5, ["crashes"])
 
 
+def test_of_a_crash_that_blocks_its_task_a_person_is_told_once(built: Callable[..., House]) -> None:
+    house = built(watching(crashes=3, backoff=1))
+    task = house.add("crash SEGV\n")
+    house.staff("ada", agent="scripted")
+    house.until(lambda: house.task(task)["status"] == "blocked", "the end of the loop", seconds=1.0)
+    assert (house.outcomes(), house.told()) == (["crashed"] * 3, ["crash_loop"])
+
+
 # The files of another task
 
 
@@ -403,10 +411,10 @@ def test_a_person_is_told_once_that_memory_is_short(built: Callable[..., House])
     house.staff("ada")
     house.tick()
     assert len(house.runs()) == 1
-    house.staff("ben", "cem")
-    for step in range(20):
+    for step, name in enumerate(("ben", "cem")):
+        house.staff(name)
         house.free = (300 + step) * MIB
-        house.tick(2.0)
+        house.ticks(5, 2.0)
     assert (len(house.runs()), house.told()) == (1, ["waits"])
     assert house.session("ben")["state"] == house.session("cem")["state"] == "limited"
     house.free = 64 * 1024 * MIB
