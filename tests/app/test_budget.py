@@ -138,9 +138,7 @@ def test_the_budget_of_one_session_is_not_anothers(bounded: Callable[..., World]
 
 
 @pytest.mark.parametrize("scope", ["day", "session", "task"])
-def test_a_run_without_a_price_counts_as_all_that_was_set_aside(
-    bounded: Callable[..., World], scope: str
-) -> None:
+def test_a_run_without_a_price_counts_as_all_that_was_set_aside(bounded: Callable[..., World], scope: str) -> None:
     world = bounded(**{scope: 4.0, "run": 2.0})
     for _ in range(2):
         run = world.begin("s0")
