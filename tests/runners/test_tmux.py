@@ -642,7 +642,9 @@ def test_a_machine_without_tmux_says_what_to_install(tmp_path: Path) -> None:
     assert runner.screens() == {}
 
 
-@pytest.mark.parametrize(("told", "good"), [("2.9a", False), ("3.0", False), ("3.1", True), ("next-3.5", True), ("master", True)])
+@pytest.mark.parametrize(
+    ("told", "good"), [("2.9a", False), ("3.0", False), ("3.1", True), ("next-3.5", True), ("master", True)]
+)
 def test_an_old_tmux_is_said_to_be_too_old(tmp_path: Path, told: str, good: bool) -> None:
     program = tmp_path / "tmux"
     program.write_text(f"#!/bin/sh\necho tmux {told}\n")

@@ -42,6 +42,8 @@ def start(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
 def _forgive(call: Call, name: str) -> None:
     """Let a session start at once that waits: a person says so."""
     session = find(call, name)
+    if session.state not in (sessions.State.LIMITED, sessions.State.STALLED) and session.until is None:
+        return  # it does not wait, and others of its agent may do so with reason
     call.house.forgive(session.agent or "", name)
     if session.until is not None and not call.tx.open_runs(name):
         event = sessions.Changed(sessions.State.IDLE, "A person let it go on.")
