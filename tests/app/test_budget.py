@@ -88,7 +88,8 @@ def test_a_task_over_its_budget_is_blocked_and_a_person_is_told_once(bounded: Ca
     assert world.would_begin("s0") is None
     shown = world.task(task)
     assert (shown["status"], shown["session"]) == ("blocked", None)
-    assert shown["reason"] == f"Of the 2.00 dollars of {task}, 0.05 are left."
+    more = f"covey task edit {task} --budget gives it more."
+    assert shown["reason"] == f"Of the 2.00 dollars of {task}, 0.05 are left. {more}"
     (alert,) = world.ask("alert.list")
     assert (alert["type"], alert["task"]) == ("budget_spent", task)
     assert world.would_begin("s0") is None
@@ -161,7 +162,7 @@ def test_tokens_have_limits_of_their_own(bounded: Callable[..., World]) -> None:
 
 
 def test_a_run_of_which_nothing_is_known_gets_what_the_last_ones_needed(bounded: Callable[..., World]) -> None:
-    world = bounded(sessions=2, day=100.0)
+    world = bounded(sessions=2, day=20.0)
     first = world.begin("s0")
     assert first.money == 2.0
     spend(world, first, 1.5)

@@ -32,7 +32,7 @@ books = st.builds(Books, task=amounts, session=amounts, day=amounts, aside=amoun
         (Limits(run=2.0, day=10.0), Books(day=9.0), Granted(1.0)),
         (Limits(run=2.0, day=10.0), Books(day=9.75), Spent(Scope.DAY, 10.0, 0.25)),
         (Limits(day=100.0), Books(), Granted(100.0 * SHARE)),
-        (Limits(day=100.0), Books(usual=3.0), Granted(6.0)),
+        (Limits(day=100.0), Books(usual=6.0), Granted(12.0)),
         (Limits(session=10.0, day=100.0), Books(session=9.0, usual=3.0), Granted(1.0)),
     ],
 )

@@ -66,6 +66,7 @@ def test_indented_lines_after_an_item_are_its_body() -> None:
     first = parse(SAMPLE)[0]
     assert first.body == "With care.\n\n```\n- [ ] this is code\n```\n- a plain bullet belongs to the body"
     assert parse("- [ ] A\n\n      code\n\nend\n")[0].body == "    code"
+    assert parse("- [ ] A\n      text\n        more\n")[0].body == "text\n  more"
     assert parse("- [ ] A\nnot indented\n")[0].body == ""
 
 

@@ -112,4 +112,5 @@ def _words(spent: Spent, task: Task, session: Session, unit: str) -> str:
     limit = f"{spent.limit:,.2f}" if unit == "dollars" else f"{spent.limit:,.0f}"
     if spent.waits:
         return f"What is left of the {limit} {unit} of {whose} is set aside for runs at work."
-    return f"Of the {limit} {unit} of {whose}, {left} are left."
+    more = f" covey task edit {task.id} --budget gives it more." if spent.scope is Scope.TASK else ""
+    return f"Of the {limit} {unit} of {whose}, {left} are left.{more}"

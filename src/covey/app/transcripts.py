@@ -39,8 +39,13 @@ def raw(output: Output, since: int, size: int, *, alive: bool) -> tuple[str, int
     elif alive or following < size:
         data, following = _whole(data, following)
     head = _between(output, max(0, since - NEAR), since) if data else b""
-    shown, full = (redact(part.decode(errors="replace")) for part in (head, head + data))
+    shown, full = (redact(_plain(part)) for part in (head, head + data))
     return full[_same(shown, full) :], following
+
+
+def _plain(data: bytes) -> str:
+    """Return bytes as text; the ends of lines are a terminal's own if it was printed there."""
+    return data.replace(b"\r\n", b"\n").decode(errors="replace")
 
 
 def _same(one: str, other: str) -> int:

@@ -25,6 +25,8 @@ class Story:
         self._merges: dict[str, str] = {}
         self._runs: dict[str, str] = {}
         self._titles: dict[str, str] = {}
+        self._limited: dict[str, str] = {}
+        """The sessions of our tasks, and what was last told of their waiting."""
 
     def begin(self, client: Client) -> None:
         """Tell only what happens from now on."""
@@ -62,6 +64,10 @@ class Story:
             self._merges[subject] = data["task"]
         if kind == "run.begun":
             self._runs[subject] = data["task"]
+            if data["task"] in self.ids:
+                self._limited.setdefault(data["session"], "")
+        if kind == "session.changed" and subject in self._limited:
+            return self._waits(subject, data)
         if kind == "alert.raised" and data["type"] != "task_blocked":
             return f"{paint('limited' if data['type'] in PASSING else 'needs-you', 9)} {plain(data['message'])}"
         task = self._merges.get(subject) or self._runs.get(subject) or subject
@@ -72,6 +78,14 @@ class Story:
         said = self._said(kind, data, task)
         return None if said is None else f"{paint(said[0], 9)} {task:<6} {said[1]}"
 
+    def _waits(self, session: str, data: dict[str, Any]) -> str | None:
+        """Return the line for a session that its provider puts off, once for each time that it is."""
+        if data["state"] != "limited" or self._limited[session]:
+            self._limited[session] = "" if data["state"] in ("working", "idle") else self._limited[session]
+            return None
+        self._limited[session] = data["evidence"]
+        return f"{paint('limited', 9)} {plain(session)}: {first_line(data['evidence'], 160)}"
+
     def _said(self, kind: str, data: dict[str, Any], task: str) -> tuple[str, str] | None:
         """Return a word of status and what happened, if people want to see it."""
         match kind:
@@ -81,6 +95,8 @@ class Story:
                 return "rejected" if data["outcome"] == "failed" else "stalled", first_line(data.get("what") or "")
             case "run.ended" if data["outcome"] == "put-off":
                 return "limited", first_line(data.get("what") or "")
+            case "run.ending" if data.get("again"):
+                return "limited", f"begins again: {first_line(data['why'], 160)}"
             case "task.handed_in":
                 where = {"review": "waits for your review", "done": "is done"}.get(data["to"], "is handed in")
                 return {"merging": "merging"}.get(data["to"], data["to"]), f"{where}{_at(data)}"

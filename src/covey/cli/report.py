@@ -15,6 +15,8 @@ from covey.config import Config
 
 LINES = 12
 """Lines of the story of a try."""
+HEAD = 3
+"""The first of them that are always told."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,16 @@ def _blocked(task: dict[str, Any]) -> Iterator[str]:
     yield f"\n{task['id']} is {paint('blocked')}: {plain(task['reason'] or '')}"
     for number, tried in enumerate(task["tries"], 1):
         yield f"  try {number}, {tried['session']}:"
-        yield from (f"    {plain(line)}" for line in tried["what"].splitlines()[:LINES])
+        yield from (f"    {plain(line)}" for line in _short(tried["what"].splitlines()))
+    yield f"  covey task show {task['id']}                    tells it whole"
     yield f"  covey task edit {task['id']} --status todo      lets it be tried again"
+
+
+def _short(story: list[str]) -> list[str]:
+    """Return the beginning of a story, which says what went wrong, and its end, where output says why."""
+    if len(story) <= LINES:
+        return story
+    return [*story[:HEAD], "[...]", *story[HEAD - LINES + 1 :]]
 
 
 def _word(task: dict[str, Any]) -> str:

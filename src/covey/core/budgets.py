@@ -7,7 +7,7 @@ from enum import StrEnum
 
 LEAST = 0.05
 """The part of a limit that must be left: with less, a run would only be cut off."""
-SHARE = 0.02
+SHARE = 0.1
 """The part of the largest limit that a run of which nothing is known is given."""
 
 

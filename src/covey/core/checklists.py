@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from textwrap import dedent
 
 _ITEM = re.compile(
     r"(?P<indent>[ \t]*)(?P<mark>[-*+]|\d{1,9}[.)])(?P<gap>[ \t]+)\[(?P<box>[ xX])\](?:[ \t]+(?P<title>.*))?\Z"
@@ -65,7 +66,7 @@ def parse(text: str) -> list[Item]:
                 box=draft.box,
                 title=draft.title,
                 ticked=draft.ticked,
-                body="\n".join(draft.body).strip("\n"),
+                body=_text(draft.body),
                 key=key,
                 parent=draft.parent,
             )
@@ -107,6 +108,12 @@ def _drafts(text: str) -> list[_Draft]:
             if body_of is not None:
                 body_of.body.append(_cut(line, body_of.content))
     return drafts
+
+
+def _text(body: list[str]) -> str:
+    """Return a body; one that stands right below its item may be aligned with the title, after a gap it is code."""
+    text = "\n".join(body)
+    return (dedent(text) if body and body[0].strip() else text).strip("\n")
 
 
 def _draft(item: re.Match[str], number: int, offset: int, headings: list[tuple[int, str]]) -> _Draft:

@@ -240,10 +240,10 @@ class Attendant:
             return None
         spent, set_by_person = whole(watched.used.values()), self.desk.app.house.config.budget
         if is_over(run.money, spent.cost, watched.next_call.cost):
-            what = f"The run spent ${spent.cost:.4f} of the ${run.money:.4f} that it was allowed."
+            what = f"The run spent ${spent.cost:.4f} of the ${run.money:.4f} that it was allowed.{NEXT}"
             own = is_own(run.money, set_by_person.run)
         elif is_over(run.tokens, spent.tokens, watched.next_call.tokens):
-            what = f"The run used {spent.tokens:,} of the {run.tokens:,} tokens that it was allowed."
+            what = f"The run used {spent.tokens:,} of the {run.tokens:,} tokens that it was allowed.{NEXT}"
             own = is_own(run.tokens, set_by_person.tokens.run)
         else:
             return None
@@ -438,6 +438,7 @@ class Attendant:
         self.starts.refused(run.agent, self.desk.running.get(run.agent, 1), trouble, what, at, awake)
 
 
+NEXT = " Its next call could pass that."
 NUDGE = (
     "covey notices that you have done the same thing {times} times in a row, with the same result."
     " Step back: say what you expected, look at what really happened, and try another way."

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import shutil
 from collections import Counter
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from covey.agents import registry
+from covey.agents import registry, streams
 from covey.agents.agent import Agent
 from covey.app import costs, journals, questions
 from covey.app import fleet as verbs
@@ -26,7 +27,7 @@ from covey.core.judge import Again, Crashed, Evidence, HandIn, PutOff, Verdict, 
 from covey.core.launches import Observation
 from covey.core.pace import Wait, believed
 from covey.core.questions import Question
-from covey.core.runs import Ending, Outcome, Run
+from covey.core.runs import TMUX, Ending, Outcome, Run
 from covey.core.sessions import COVEY, Goal, Session, State
 from covey.core.signals import Trouble
 from covey.core.tasks import Task
@@ -65,10 +66,19 @@ LOST = 5
 LEAVE_PATIENCE = 30.0
 OFTEN = 3
 """Crashes in a row of which a person is told."""
+HELP = {
+    Trouble.KEY: " (Log in with the program itself, or set its key where you type covey up; then covey down, covey up."
+    " It tries again every 5 minutes.)",
+    Trouble.CREDIT: " (It tries again every 5 minutes.)",
+}
+"""What a person can do about a trouble."""
 HANDED_IN = 5
 """The last commits that a session handed in and that its worktree may still know of."""
 TAIL = 4000
 """Bytes of the end of the output that a story carries."""
+
+_STEP = re.compile(r"\x1b\[[0-9;]*[CGH]")
+"""How a program goes on at another place of its screen."""
 
 log = logging.getLogger("covey.fleet")
 
@@ -582,10 +592,12 @@ class Fleet:
         named = believed(verdict.until, wall)
         awake = None if named is None else at + named - wall
         self.starts.refused(run.agent, self.desk.running.get(run.agent, 1), verdict.trouble, verdict.what, at, awake)
-        message = f"{run.session} cannot go on with {run.task}: {verdict.what}"
+        message = f"{run.session} cannot go on with {run.task}: {verdict.what}{HELP.get(verdict.trouble, '')}"
         tells = verdict.trouble is not Trouble.BUDGET and self.starts.is_news(run.agent, verdict.trouble)
         news = (f"agent_{verdict.trouble}", message) if tells else None
-        return named or wall + self.starts.failed(run.session, self.desk.app.house.config), news
+        wait = self.starts.failed(run.session, self.desk.app.house.config)
+        closed = self.starts.paces[run.agent].closed
+        return named or wall + max(wait, 0.0 if closed is None else closed - at), news
 
     def _lost_often(self, call: Call, run: Run) -> bool:
         earlier = call.tx.last_runs("task", run.task, LOST)[1:]
@@ -608,6 +620,7 @@ class Fleet:
             result = heard.said.strip() or None
         printed, _ = desk.runner.output(run.id, max(seen.size - TAIL, 0))
         told = heard.said if speaks and heard.said.strip() else printed.decode(errors="replace")
+        told = drawn(told) if run.runner == TMUX else told
         told = f"{told.rstrip()}\n{complaint.strip()}" if complaint.strip() else told
         # A daemon that was killed right after it had started the program has not noted where its branch began.
         base = run.base or self._newest_main()
@@ -745,6 +758,12 @@ def is_kept(watched: Watched) -> bool:
     """Say whether a run waits for its provider or a person, and so is not at work."""
     asks = watched.verdict is not None and watched.verdict.state is State.NEEDS_YOU
     return asks or watched.heard.limited is not None
+
+
+def drawn(text: str) -> str:
+    """Return the words of what a program drew on a terminal."""
+    lines = (streams.shown(_STEP.sub(" ", line)) for line in re.split(r"[\r\n]+", text))
+    return "\n".join(line for line in lines if line)
 
 
 def _is_fresh(verdict: Verdict) -> bool:

@@ -117,7 +117,10 @@ def launch(
     made = _made(agent, assignment, folder, run)
     problem = registry.executable(made)
     if problem is not None:
-        raise Invalid(f"The agent {run.agent} cannot be started: {problem}.")
+        raise Invalid(
+            f"The agent {run.agent} cannot be started: {problem}.",
+            hint="The PATH is that of the shell in which covey up was typed.",
+        )
     for path, content in made.files.items():
         _write(Path(path), content)
     return made
