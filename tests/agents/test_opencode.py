@@ -158,6 +158,7 @@ ASTRAY = (
 )
 
 
+@pytest.mark.soak
 def test_the_real_one_writes_out_of_its_worktree_by_no_redirection_and_nowhere_by_any(tmp_path: Path) -> None:
     with ModelServer() as model:
         commands = [*FINE, *(command.format(out=tmp_path / "out") for command in ASTRAY)]

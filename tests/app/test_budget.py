@@ -88,7 +88,7 @@ def test_a_task_over_its_budget_is_blocked_and_a_person_is_told_once(bounded: Ca
     assert world.would_begin("s0") is None
     shown = world.task(task)
     assert (shown["status"], shown["session"]) == ("blocked", None)
-    more = f"covey task edit {task} --budget gives it more."
+    more = "[budget] in covey.toml says how much."
     assert shown["reason"] == f"Of the 2.00 dollars of {task}, 0.05 are left. {more}"
     (alert,) = world.ask("alert.list")
     assert (alert["type"], alert["task"]) == ("budget_spent", task)

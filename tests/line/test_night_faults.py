@@ -155,6 +155,7 @@ def test_silence_while_a_build_runs_ends_nobody(made: Callable[..., Line]) -> No
     assert (outcomes(line), told(line)) == (["handed-in"], [])
 
 
+@pytest.mark.soak
 def test_silence_of_one_process_that_uses_the_processor_ends_nobody(made: Callable[..., Line]) -> None:
     line = made(SHELL, ONCE, GOOD, watching())
     go, begun = line.mark("go"), line.mark("begun")
@@ -168,6 +169,7 @@ def test_silence_of_one_process_that_uses_the_processor_ends_nobody(made: Callab
     assert (outcomes(line), told(line)) == (["handed-in"], [])
 
 
+@pytest.mark.soak
 def test_a_run_that_stands_still_is_not_stalled(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, ONCE, GOOD, watching())
     begun, go = line.mark("begun"), line.mark("go")
@@ -205,6 +207,7 @@ def test_what_an_agent_leaves_in_the_background_ends_with_its_run(made: Callable
     assert (outcomes(line), told(line)) == (["handed-in"], [])
 
 
+@pytest.mark.soak
 def test_a_run_that_hangs_and_ignores_being_asked_to_end_is_ended(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, ONCE, GOOD, watching())
     task = started(line, f"ignore TERM\nignore INT\nignore HUP\nrun echo $PPID > {line.mark('pid')}\nhang\n")
@@ -276,6 +279,7 @@ def test_a_trouble_without_a_reset_is_tried_again_after_a_while(made: Callable[.
     assert "limited" in states(line)
 
 
+@pytest.mark.soak
 def test_who_is_put_off_by_its_provider_and_waits_itself_is_shown_as_limited(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, ONCE, GOOD, watching())
     go = line.mark("go")

@@ -53,7 +53,7 @@ def _assert_gone(line: Line, before: dict[str, Any], daemon: int) -> None:
     assert _picture(line) == before
     assert (line.worktrees / "folder" / "file").read_text() == "mine\n"
     assert set(processes_of(line.folder)) <= {daemon}
-    kept = {"output", "errors", "rc", "failure", "started", "lock", "lost"}
+    kept = {"output", "errors", "rc", "failure", "started", "lock", "lost", "transcript.gz"}
     left = {path.name for path in (line.state / "runs").glob("*/*")}
     assert left <= kept, left
     (rescued,) = line.json("rescue", "list", "--session", "ada")

@@ -37,6 +37,8 @@ WATCH = f"[watch]\n{QUICK}"
 IMPATIENT = f"{WATCH}stalled_minutes = 0.03\nrequest_minutes = 0.06\n"
 NOTHING_YET = Step(do=(Shell("true"),))
 BOTH = pytest.mark.parametrize("agent", ["claude", "codex"])
+MOSTLY = pytest.mark.parametrize("agent", ["claude", pytest.param("codex", marks=pytest.mark.soak)])
+"""Where both do alike and Codex takes its time."""
 
 
 def told(world: World, words: str) -> int:
@@ -110,7 +112,7 @@ def test_an_agent_that_did_nothing_is_told_so_and_its_task_is_blocked_in_the_end
     assert alerts(line) == ["task_blocked"]
 
 
-@BOTH
+@MOSTLY
 def test_what_was_left_uncommitted_is_a_try_is_kept_and_is_there_for_the_next_run(
     real: Real, world: World, agent: str
 ) -> None:
@@ -143,7 +145,7 @@ def test_an_agent_that_crashes_again_and_again_is_given_up_once(real: Real, worl
 # Its model does not answer
 
 
-@BOTH
+@MOSTLY
 def test_a_run_whose_model_does_not_answer_is_taken_up_again(real: Real, world: World, agent: str) -> None:
     line = real(IMPATIENT, agent=agent)
     hangs = at_once("one.txt", troubles=(Hang(times=1, whoever=True),))
@@ -280,7 +282,7 @@ def test_a_limit_with_a_named_end_is_waited_for_by_all(real: Real, world: World)
     assert alerts(line) == ["agent_limit"]
 
 
-@BOTH
+@MOSTLY
 @pytest.mark.parametrize(("status", "kind"), [(429, "limit"), pytest.param(500, "overload", marks=pytest.mark.soak)])
 def test_a_refusal_without_a_named_end_is_tried_again_after_a_while(
     real: Real, world: World, agent: str, status: int, kind: str
@@ -320,7 +322,7 @@ def test_a_storm_slows_all_sessions_down_and_all_land(real: Real, world: World) 
     assert alerts(line) == ["agent_overload"]
 
 
-@BOTH
+@MOSTLY
 def test_a_server_that_is_down_is_waited_for(real: Real, world: World, agent: str) -> None:
     line = real(WATCH, agent=agent)
     steps = [NOTHING_YET, at_once("one.txt", hold="go"), at_once("one.txt"), Step(text="Done.")]
@@ -446,7 +448,7 @@ def test_a_run_over_its_budget_is_a_try_and_a_task_over_its_own_is_blocked(real:
     assert alerts(line) == ["budget_spent"]
 
 
-@pytest.mark.parametrize(("agent", "day"), [("claude", 0.0155), ("codex", 0.0078)])
+@pytest.mark.parametrize(("agent", "day"), [("claude", 0.0155), pytest.param("codex", 0.0078, marks=pytest.mark.soak)])
 def test_nothing_starts_when_the_budget_of_the_day_is_spent(real: Real, world: World, agent: str, day: float) -> None:
     prices = f'[prices."{CODEX_MODEL}"]\ninput = 2.0\noutput = 10.0\n'
     line = real(WATCH, f"[budget]\nrun = 0.02\nday = {day}\n", prices, agent=agent)

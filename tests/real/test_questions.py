@@ -17,6 +17,8 @@ from tests.serving import wait_until
 Real = Callable[..., Line]
 WATCH = "[watch]\nbackoff = 0.2\nbackoff_most = 1\n"
 BOTH = pytest.mark.parametrize("agent", ["claude", "codex"])
+MOSTLY = pytest.mark.parametrize("agent", ["claude", pytest.param("codex", marks=pytest.mark.soak)])
+"""Where both do alike and Codex takes its time."""
 COMMAND = "python3 -c \"print('forty' + '-two')\""
 """What no level but `full` lets an agent run unasked."""
 WANTS = Step(do=(Shell(COMMAND),))
@@ -156,7 +158,7 @@ def test_who_asks_from_its_shell_gets_the_answer_while_it_waits(real: Real, worl
     assert alerts(line) == ["needs_you"]
 
 
-@BOTH
+@MOSTLY
 def test_who_has_ended_its_turn_is_called_again_with_the_answer(real: Real, world: World, agent: str) -> None:
     line = real(WATCH, agent=agent)
     asks = Step(do=(Shell('covey ask "Which port?" --wait 0.2'),))

@@ -284,6 +284,7 @@ def test_a_person_takes_a_conversation_over_and_gives_it_back(tmp_path: Path) ->
         assert "Hello, person." in mine and "Write" not in mine, "only what was said while the person had it"
 
 
+@pytest.mark.soak
 def test_two_people_take_over_together_and_the_last_to_leave_gives_back_with_any_daemon(tmp_path: Path) -> None:
     with interrupted(tmp_path) as (line, world, task):
         with person(line, "session", "attach", "ada") as ada, person(line, "session", "attach", "ada") as bob:

@@ -112,5 +112,7 @@ def _words(spent: Spent, task: Task, session: Session, unit: str) -> str:
     limit = f"{spent.limit:,.2f}" if unit == "dollars" else f"{spent.limit:,.0f}"
     if spent.waits:
         return f"What is left of the {limit} {unit} of {whose} is set aside for runs at work."
-    more = f" covey task edit {task.id} --budget gives it more." if spent.scope is Scope.TASK else ""
+    own = unit == "dollars" and task.budget == spent.limit
+    how = f"covey task edit {task.id} --budget gives it more" if own else "[budget] in covey.toml says how much"
+    more = f" {how}." if spent.scope is Scope.TASK else ""
     return f"Of the {limit} {unit} of {whose}, {left} are left.{more}"
