@@ -160,6 +160,7 @@ ROOF = Script(
 )
 
 
+@pytest.mark.soak
 def test_the_real_one_edits_commits_and_goes_on_in_the_same_conversation(tmp_path: Path) -> None:
     with ModelServer() as model:
         model.add("roof", ROOF)

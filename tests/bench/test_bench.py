@@ -70,6 +70,7 @@ def test_agents_at_work_are_measured(name: str, tmp_path: Path, monkeypatch: pyt
     assert all(figure["value"] >= 0 for figure in report["figures"])
 
 
+@pytest.mark.soak
 def test_panes_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.panes.PANES", 2)
     path = tmp_path / "latest.json"

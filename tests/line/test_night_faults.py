@@ -141,6 +141,7 @@ def test_a_run_that_hangs_is_stalled_and_ended_as_a_try(made: Callable[..., Line
     assert f"ada is stalled on {task}" in alert and "no request is under way and no tool runs" in alert
 
 
+@pytest.mark.soak
 def test_silence_while_a_build_runs_ends_nobody(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, ONCE, GOOD, watching())
     pipe = line.mark("pipe")
@@ -184,6 +185,7 @@ def test_a_run_that_stands_still_is_not_stalled(made: Callable[..., Line]) -> No
     assert told(line) == []
 
 
+@pytest.mark.soak
 def test_a_run_that_waits_for_a_person_is_not_stalled(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, ONCE, GOOD, watching())
     task = started(line, f"ask Which colour?\n{DONE}")

@@ -46,7 +46,13 @@ def result_of(run: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return found[-1]
 
 
-@pytest.mark.parametrize("name", WORDS)
+SLOW = ("opencode", "aider")
+"""Agents that take their time to start; tests/real lets each of them land a task as well."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak) if name in SLOW else name for name in WORDS]
+)
 def test_a_real_agent_edits_and_commits_and_nobody_else_is_asked(name: str, world: World, repository: Path) -> None:
     prompt = world.model.add("hello", committing("hello.txt", "hello\nyou\n", "Add hello"))
     run = run_agent(name, f"Please do it. {prompt}", repository, world.environment)

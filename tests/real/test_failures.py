@@ -344,7 +344,9 @@ def test_a_server_that_is_down_is_waited_for(real: Real, world: World, agent: st
     assert alerts(line) == (["agent_connection"] if agent == "claude" else [])
 
 
-@pytest.mark.parametrize(("times", "came"), [(1, ["handed-in"]), (6, ["put-off", "handed-in"])])
+@pytest.mark.parametrize(
+    ("times", "came"), [(1, ["handed-in"]), pytest.param(6, ["put-off", "handed-in"], marks=pytest.mark.soak)]
+)
 def test_answers_that_are_cut_off_are_asked_for_again(real: Real, world: World, times: int, came: list[str]) -> None:
     line = real(WATCH)
     cut = Cut(after=4, times=times, whoever=True)

@@ -300,6 +300,7 @@ def test_two_people_take_over_together_and_the_last_to_leave_gives_back_with_any
         assert found[1]["code"] == 0, "the program left as the person told it"
 
 
+@pytest.mark.soak
 def test_a_person_whose_terminal_is_closed_has_given_back(tmp_path: Path) -> None:
     with interrupted(tmp_path) as (line, world, task):
         with person(line, "session", "attach", "ada") as ada:
