@@ -36,9 +36,12 @@ def all_done(line: Line) -> bool:
     return all(task["status"] == "done" for task in board.values())
 
 
-def test_eight_sessions_of_claude_and_codex_land_sixteen_tasks_and_the_costs_add_up(tmp_path: Path) -> None:
+def test_eight_sessions_of_claude_and_codex_land_sixteen_tasks_and_the_costs_add_up(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     with scripted_world(tmp_path, prices={**_claude_prices(), CODEX_MODEL: TWO}) as world:
         line = real_line(tmp_path, world, PRICED)
+        request.addfinalizer(line.end)
         line.ok("up")
         for number in range(16):
             mark = world.model.add(f"task-{number}", committing(f"file-{number}.txt", f"{number}\n", f"Add {number}"))
@@ -65,7 +68,6 @@ def test_eight_sessions_of_claude_and_codex_land_sixteen_tasks_and_the_costs_add
         assert len(by_task["rows"]) == 16
         assert sum(row["cost"] for row in by_task["rows"]) == pytest.approx(costs["total"]["cost"])
         line.ok("log", "verify")
-        line.end()
 
 
 def _claude_prices() -> dict[str, Price]:
@@ -75,20 +77,23 @@ def _claude_prices() -> dict[str, Price]:
 
 
 @pytest.mark.parametrize("agent", ["gemini", "opencode", "aider"])
-def test_the_other_agents_land_a_task_each(agent: str, tmp_path: Path) -> None:
+def test_the_other_agents_land_a_task_each(agent: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with scripted_world(tmp_path) as world:
         line = real_line(tmp_path, world, agent=agent)
+        request.addfinalizer(line.end)
         mark = world.model.add("hello", committing("hello.txt", "hello\n", "Add hello"))
         said = line.ok("run", "-n", "1", line.tasks({"title": "Greet", "body": f"Write hello.txt. {mark}"}))
         assert "1 landed" in said
         assert line.git("show", "main:hello.txt") == "hello"
         assert line.json("cost", "--by", "agent")["total"]["tokens"] > 0
-        line.end()
 
 
-def test_twenty_sessions_of_claude_at_once_all_finish_with_paced_starts_and_known_memory(tmp_path: Path) -> None:
+def test_twenty_sessions_of_claude_at_once_all_finish_with_paced_starts_and_known_memory(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     with scripted_world(tmp_path) as world:
         line = real_line(tmp_path, world)
+        request.addfinalizer(line.end)
         line.ok("up")
         rest = (Step(do=(Shell("git add -A && git commit -q -m 'Add it'"),)), Step(text="Done."))
         for number in range(20):
@@ -109,7 +114,6 @@ def test_twenty_sessions_of_claude_at_once_all_finish_with_paced_starts_and_know
         assert len(starts) == 20
         gaps = [later - earlier for earlier, later in pairwise(starts)]
         assert min(gaps) > 0.1, "starts are staggered"
-        line.end()
 
 
 def _lightest(line: Line) -> int:
