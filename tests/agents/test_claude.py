@@ -54,10 +54,10 @@ WORK = Assignment(
     session="ada",
     task="T-1",
     title="Paint the shed",
-    worktree="/work/shed",
+    worktree="/home/shed",
     prompt="Paint the shed.",
-    prompt_file="/work/prompt",
-    body_file="/work/body",
+    prompt_file="/home/prompt",
+    body_file="/home/body",
     env={"HOME": "/home/ada"},
 )
 
@@ -93,7 +93,7 @@ def test_a_turn_is_read_from_its_beginning_to_its_result() -> None:
         Total(Usage(input=3000, output=150), MODEL, 0.015, whole=True),
         Result("Done: hello.txt is committed."),
     ]
-    assert (hello.wants, hello.tool, hello.about) == (Wants.PERMISSION, "Write", "/work/shed/hello.txt")
+    assert (hello.wants, hello.tool, hello.about) == (Wants.PERMISSION, "Write", "/home/shed/hello.txt")
     assert (commit.wants, commit.tool, commit.about) == (Wants.PERMISSION, "shell", COMMIT)
     assert commit.question == f"It wants to run: {COMMIT}\nCommit the file"
 

@@ -55,10 +55,10 @@ WORK = Assignment(
     session="ada",
     task="T-1",
     title="Paint the shed",
-    worktree="/work/shed",
+    worktree="/home/shed",
     prompt="Paint the shed.",
-    prompt_file="/work/prompt",
-    body_file="/work/body",
+    prompt_file="/home/prompt",
+    body_file="/home/body",
     env={"HOME": "/home/ada"},
 )
 

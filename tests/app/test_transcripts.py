@@ -135,7 +135,7 @@ def test_the_transcript_of_real_claude_code_can_be_read() -> None:
     assert lines[:3] == [
         "- I will write the file.",
         "> Write: hello.txt",
-        "? It wants to use Write: /work/shed/hello.txt",
+        "? It wants to use Write: /home/shed/hello.txt",
     ]
     assert lines[-2:] == ["- Done: hello.txt is committed.", "= done, as it said"]
     parts = every_part(
