@@ -152,9 +152,10 @@ def test_a_run_whose_model_does_not_answer_is_taken_up_again(real: Real, world: 
     task = add(line, "One", world.model.add("one", [NOTHING_YET, hangs, at_once("one.txt"), Step(text="Done.")]))
     begin(line, agent=agent)
     done = lands(line, task)
-    first, second = runs(line, task)
-    assert (first["outcome"], second["outcome"]) == ("stopped", "handed-in")
-    assert first["conversation"] == second["conversation"]
+    first, *between, last = runs(line, task)  # on a busy machine so little patience may end another one
+    assert {run["outcome"] for run in (first, *between)} == {"stopped"}
+    assert last["outcome"] == "handed-in"
+    assert first["conversation"] == last["conversation"]
     assert "its model does not answer" in first["what"]
     assert was(line, "stalled", "its model does not answer")
     assert done["tries"] == []
