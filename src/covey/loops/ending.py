@@ -1,0 +1,226 @@
+"""What a run came to that is no longer alive, and what is learnt from it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+from dataclasses import dataclass
+
+from covey.agents import streams
+from covey.app import costs, journals
+from covey.app import runs as life
+from covey.app.sessions import alert
+from covey.app.verbs import Call
+from covey.core import tasks
+from covey.core.budgets import is_own
+from covey.core.judge import Again, Crashed, Evidence, HandIn, PutOff, Verdict, judge
+from covey.core.launches import Observation
+from covey.core.pace import believed
+from covey.core.runs import TMUX, Outcome, Run
+from covey.core.signals import Trouble
+from covey.core.tasks import Task
+from covey.git.rescue import Rescued
+from covey.loops import tree
+from covey.loops.attending import Attendant
+from covey.loops.desk import Desk
+from covey.loops.hearing import finish, overhear
+from covey.loops.rescues import note_rescue, put_in_safety
+from covey.loops.starting import Starter, agent_of, newest_main
+from covey.loops.starts import Starts
+from covey.loops.transcripts import keep_transcript, transcript_of
+from covey.loops.watches import Watches
+from covey.runners.tmux import place_of
+
+LOST = 5
+"""Lost runs of one task in a row after which it counts as the task's own fault."""
+OFTEN = 3
+"""Crashes in a row of which a person is told."""
+HELP = {
+    Trouble.KEY: " (Log in with the program itself, or set its key where you type covey up; then covey down, covey up."
+    " It tries again every 5 minutes.)",
+    Trouble.CREDIT: " (It tries again every 5 minutes.)",
+}
+"""What a person can do about a trouble."""
+TAIL = 4000
+"""Bytes of the end of the output that a story carries."""
+
+_STEP = re.compile(r"\x1b\[[0-9;]*[CGH]")
+"""How a program goes on at another place of its screen."""
+
+log = logging.getLogger("covey.fleet")
+
+
+@dataclass
+class Closer:
+    """Closes runs that are no longer alive."""
+
+    desk: Desk
+    starts: Starts
+    watches: Watches
+    starter: Starter
+    attendant: Attendant
+
+    async def close(self, run: Run, seen: Observation) -> None:
+        """See what a run came to that is no longer alive."""
+        if not seen.known:  # it shall end, and never began
+            await self.desk.near(lambda: self.desk.runner.stop(run.id))
+        if seen.failure is not None and run.ending is None:
+            await self.starter.cannot_start(run, seen.failure)
+            await self.desk.beside(lambda: self.desk.runner.forget(run.id))
+            return
+        task = await self.desk.read(lambda call: call.tx.task(run.task))
+        merge = await self.desk.read(lambda call: call.tx.last_merge(run.task))
+        rejected = merge.commit if merge is not None and merge.session == run.session else None
+        assert task is not None
+        evidence, rescued = await self.desk.beside(lambda: self._evidence(run, seen, task, rejected))
+        verdict = judge(evidence)
+        watched = self.watches.of(run)
+        await self.attendant.spend(run, watched)
+        unseen = seen.code is None and run.ending is None and not isinstance(verdict, HandIn | PutOff)
+        lost = unseen and not _is_fresh(verdict) and not await self.desk.read(lambda call: self._lost_often(call, run))
+        if watched.learnt is None:
+            watched.learnt = (None, None) if lost else self._learn(run, verdict)
+        until, news = watched.learnt
+        await self.desk.write(lambda call: self._write_down(call, run, seen, verdict, rescued, lost, until, news))
+        self.watches.forget(run)
+        await self.desk.beside(lambda: self._tidy(run))
+
+    def _write_down(
+        self,
+        call: Call,
+        run: Run,
+        seen: Observation,
+        verdict: Verdict,
+        rescued: Rescued | None,
+        lost: bool,
+        until: float | None,
+        news: tuple[str, str] | None,
+    ) -> None:
+        """Write down the end of a run: lost, or as it was judged, with the alert that goes with it."""
+        note_rescue(call, run.session, rescued, run.task)
+        watched = self.watches.of(run)
+        if watched.heard.conversation is not None:  # nobody may have looked after a run that ended soon
+            life.talks(call, run, watched.heard.conversation)
+        costs.count(call, run, watched.used, self.desk.today().name, whole=watched.whole)
+        if lost:
+            life.lost(call, run, "Nobody saw it end: it was killed, or the machine was.", seen.code)
+            return
+        life.judged(call, run, verdict, seen.code, until)
+        task = call.tx.task(run.task)
+        told = isinstance(verdict, Crashed) and task is not None and task.status is tasks.Status.BLOCKED
+        if news is not None and not told:  # of a task that is blocked a person knows by that
+            alert(call, news[0], news[1][: life.EVIDENCE], run.session, run.task)
+
+    def _learn(self, run: Run, verdict: Verdict) -> tuple[float | None, tuple[str, str] | None]:
+        """Learn from how a run went; return until when its session waits, and the alert that a person gets."""
+        config, at, wall = self.desk.app.house.config, self.desk.awake(), self.desk.wall()
+        if run.ending is not None and not run.fault and not run.over:
+            stalled = run.again and not run.person and run.ending.startswith("Stalled")
+            return (wall + self.starts.failed(run.session, config) if stalled else None), None
+        if isinstance(verdict, PutOff):
+            return self._learn_put_off(run, verdict)
+        if isinstance(verdict, Again) and verdict.gave_up:
+            wait = self.starts.failed(run.session, config)
+            self.starter.not_before[run.session] = at + wait
+            often = self.starts.gave_up(run.agent, run.task, verdict.what, at)
+            message = f"{run.agent} gives up one task after another, and is stopped for a while: {verdict.what}"
+            news = ("agent_gives_up", message) if often and self.starts.is_news(run.agent, "gives up") else None
+            return wall + wait, news
+        if isinstance(verdict, Crashed):
+            wait = self.starts.failed(run.session, config)
+            often = self.starts.failures[run.session] >= OFTEN
+            message = f"{run.session} crashes again and again on {run.task}: {verdict.what}"
+            news = ("crashes", message) if often and self.starts.is_news(run.agent, f"crash {run.task}") else None
+            return wall + wait, news
+        if isinstance(verdict, HandIn):
+            self.starts.went_well(run.session, run.agent)
+        return None, None
+
+    def _learn_put_off(self, run: Run, verdict: PutOff) -> tuple[float, tuple[str, str] | None]:
+        """Learn that a provider refused a run; a reset that it names counts, but not for ever."""
+        at, wall = self.desk.awake(), self.desk.wall()
+        named = believed(verdict.until, wall)
+        awake = None if named is None else at + named - wall
+        self.starts.refused(run.agent, self.desk.running.get(run.agent, 1), verdict.trouble, verdict.what, at, awake)
+        message = f"{run.session} cannot go on with {run.task}: {verdict.what}{HELP.get(verdict.trouble, '')}"
+        tells = verdict.trouble is not Trouble.BUDGET and self.starts.is_news(run.agent, verdict.trouble)
+        news = (f"agent_{verdict.trouble}", message) if tells else None
+        wait = self.starts.failed(run.session, self.desk.app.house.config)
+        closed = self.starts.paces[run.agent].closed
+        return named or wall + max(wait, 0.0 if closed is None else closed - at), news
+
+    def _lost_often(self, call: Call, run: Run) -> bool:
+        earlier = call.tx.last_runs("task", run.task, LOST)[1:]
+        return len(earlier) == LOST - 1 and all(one.outcome is Outcome.LOST for one in earlier)
+
+    def _evidence(
+        self, run: Run, seen: Observation, task: Task, rejected: str | None
+    ) -> tuple[Evidence, Rescued | None]:
+        desk = self.desk
+        path = desk.worktrees.path(run.session)
+        watched, agent = self.watches.of(run), agent_of(desk, run.agent)
+        heard = watched.heard
+        self.attendant.listen(run, watched, agent, seen.size)
+        finish(heard, watched.tail, self.attendant.source(run, watched, agent)[1], desk.awake())
+        complaint = "" if heard.is_over else desk.runner.errors(run.id).decode(errors="replace")
+        if agent is not None and agent.traits.speaks:
+            overhear(heard, agent.read, complaint, desk.awake())
+        result, speaks = heard.result, agent is not None and agent.traits.speaks
+        if task.kind is tasks.Kind.REPORT and result is None and not speaks:
+            result = heard.said.strip() or None
+        printed, _ = desk.runner.output(run.id, max(seen.size - TAIL, 0))
+        told = heard.said if speaks and heard.said.strip() else printed.decode(errors="replace")
+        told = drawn(told) if run.runner == TMUX else told
+        told = f"{told.rstrip()}\n{complaint.strip()}" if complaint.strip() else told
+        # A daemon that was killed right after it had started the program has not noted where its branch began.
+        base = run.base or newest_main(desk)
+        found = tree.look(desk.project, path, life.branch_of(run.task), base)
+        stopped = run.ending if run.fault else None
+        rescued = put_in_safety(desk, run.session, run.task, f"{run.id} on {run.task} ended") if found.there else None
+        if found.head is not None and found.ahead:
+            tree.keep(desk.project, run.task, found.head)
+        return (
+            Evidence(
+                kind=task.kind,
+                code=seen.code,
+                stopped=stopped,
+                failed=heard.failed,
+                trouble=heard.trouble,
+                share=run.money is not None and not is_own(run.money, desk.app.house.config.budget.run),
+                until=heard.until,
+                speaks=speaks,
+                result=result,
+                ahead=found.ahead,
+                head=found.head,
+                rejected=rejected,
+                dirty=found.dirty,
+                rescued=rescued.ref if rescued else None,
+                tail=told[-TAIL:],
+            ),
+            rescued,
+        )
+
+    def _tidy(self, run: Run) -> None:
+        """Keep what a run that has ended said, free its branch, and remove what was only needed while it lived."""
+        if self.desk.worktrees.path(run.session).exists():
+            self.desk.worktrees.release(run.session)
+        self.desk.runner.forget(run.id)
+        folder = self.desk.project.state / "runs" / run.id
+        shutil.rmtree(place_of(folder), ignore_errors=True)
+        try:
+            if folder.is_dir():
+                journals.close(folder)
+                keep_transcript(folder, transcript_of(self.desk.runner, folder, run, agent_of(self.desk, run.agent)))
+        except OSError as error:  # its output is still there
+            log.warning("the transcript of %s could not be kept: %s", run.id, error)
+
+
+def drawn(text: str) -> str:
+    """Return the words of what a program drew on a terminal."""
+    lines = (streams.shown(_STEP.sub(" ", line)) for line in re.split(r"[\r\n]+", text))
+    return "\n".join(line for line in lines if line)
+
+
+def _is_fresh(verdict: Verdict) -> bool:
+    return isinstance(verdict, Again) and verdict.fresh

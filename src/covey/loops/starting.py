@@ -1,0 +1,129 @@
+"""Starting a run: its worktree is prepared, and its program begins to work in it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from covey.agents import registry
+from covey.agents.agent import Agent
+from covey.app import runs as life
+from covey.app.sessions import alert
+from covey.app.verbs import Call
+from covey.core.judge import Again
+from covey.core.runs import Ending, Run
+from covey.errors import CoveyError, Refused
+from covey.git import candidates
+from covey.git.guard import write_guard
+from covey.git.rescue import Rescued
+from covey.loops import outfit, tree
+from covey.loops.desk import Desk
+from covey.loops.rescues import note_rescue, put_in_safety
+from covey.loops.starts import Starts
+from covey.loops.watches import Watches
+
+log = logging.getLogger("covey.fleet")
+
+
+class NotOurs(CoveyError):
+    """A branch or a worktree is in somebody else's hands."""
+
+
+@dataclass
+class Starter:
+    """Starts runs that have begun."""
+
+    desk: Desk
+    starts: Starts
+    watches: Watches
+    not_before: dict[str, float] = field(default_factory=dict)
+    """When each session may begin a run again, by the clock that stands still while the machine sleeps."""
+
+    async def start(self, run: Run) -> None:
+        """Prepare a run's worktree and start its program; done twice it is done once."""
+        work = await self.desk.write(lambda call: life.work(call, run))
+        if work is None:
+            gone = Ending(f"{run.task} is no longer with {run.session}.")
+            await self.desk.write(lambda call: life.ending(call, run, gone))
+            return
+        try:
+            base, rescued = await self.desk.beside(lambda: self._prepare(work))
+        except NotOurs as error:  # the fault of this task's branch, so no other task has to wait for it
+            refused = Again(str(error))
+            await self.desk.write(lambda call: life.judged(call, run, refused, None))
+            return
+        except CoveyError as error:
+            await self.cannot_start(run, str(error))
+            return
+
+        def write(call: Call) -> None:
+            note_rescue(call, run.session, rescued, run.task)
+            life.started(call, work, base)
+
+        await self.desk.write(write)
+
+    def _prepare(self, work: life.Work) -> tuple[str, Rescued | None]:
+        desk, run = self.desk, work.run
+        config = desk.app.house.config
+        base = newest_main(desk)
+        rescued = put_in_safety(desk, run.session, run.task, f"before {run.id} on {run.task}")
+        branch = work.brief.branch
+        try:
+            # Who takes a conversation up again finds the files as they were when it was left.
+            head = desk.worktrees.take_up(run.session, branch) if self._resumes(work) and work.lies else None
+            if head is None:
+                if not work.carried:
+                    tree.set_aside(desk.project, desk.worktrees, run.task, branch, base)
+                head = desk.worktrees.prepare(run.session, branch, base)
+        except Refused as error:
+            if tree.is_held(desk.project, branch):
+                raise NotOurs(f"{error.message} {error.hint}") from error
+            raise
+        guard = write_guard(desk.project, desk.project.state / "hooks")
+        git = desk.worktrees.session_env(run.session, guard)
+        folder = desk.project.state / "runs" / run.id
+        path = desk.worktrees.path(run.session)
+        common = desk.project.common
+        entry = desk.worktrees.git_dir(run.session)
+        kept = head != base
+        launch = outfit.launch(work, config, folder, path, git, desk.url, kept=kept, common=common, entry=entry)
+        desk.runner.start(run.id, launch)
+        return base, rescued
+
+    def _resumes(self, work: life.Work) -> bool:
+        agent = agent_of(self.desk, work.run.agent)
+        return work.conversation is not None and agent is not None and agent.traits.resumes
+
+    async def cannot_start(self, run: Run, what: str) -> None:
+        """End a run whose program could not be started, and let its session wait."""
+        log.warning("%s could not start: %s", run.id, what)
+        self.watches.forget(run)
+        failed_before = bool(self.starts.failures.get(run.session))
+
+        def end(call: Call) -> None:
+            life.unstartable(call, run, what)
+            if not failed_before:
+                alert(call, "cannot_start", f"{run.session} cannot start: {what}", run.session, run.task)
+
+        await self.desk.write(end)
+        wait = self.starts.failed(run.session, self.desk.app.house.config)
+        self.not_before[run.session] = self.desk.awake() + wait
+
+
+def newest_main(desk: Desk) -> str:
+    """Return where new work begins: never on what had passed and was then rejected or dropped."""
+    named = desk.app.house.config.project
+    newest = desk.worktrees.newest_main(named.main, named.remote)
+    main = candidates.resolve(desk.project, f"refs/heads/{named.main}")
+    if main is None or newest == main:
+        return newest
+    unwanted = desk.app.store.read(lambda tx: tx.unwanted(tree.UNWANTED))
+    return newest if tree.taken_back(desk.project, newest, main, unwanted) is None else main
+
+
+def agent_of(desk: Desk, name: str) -> Agent | None:
+    """Return an agent, None if it was taken out of the settings while it ran."""
+    try:
+        return registry.find(name, desk.app.house.config.declared())
+    except CoveyError:
+        return None

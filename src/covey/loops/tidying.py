@@ -1,0 +1,112 @@
+"""Clearing away what has had its time: sessions that are removed, old rescues, old output, and stray batches."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import dataclass
+
+from covey.app import fleet as verbs
+from covey.app import questions
+from covey.app import runs as life
+from covey.app.verbs import Call
+from covey.core.runs import Run
+from covey.core.sessions import Session
+from covey.errors import Refused
+from covey.git.rescue import expire
+from covey.git.rescue_git import SCRATCH
+from covey.loops import tree
+from covey.loops.desk import Desk
+from covey.loops.rescues import note_rescue, put_in_safety
+from covey.store import rows
+
+STRAYS_EVERY = 30.0
+QUESTIONS_EVERY = 1.0
+EXPIRE_EVERY = 6 * 3600.0
+SCRATCH_FOR = 3600.0
+"""Seconds after which what a killed rescue left is nobody's any more."""
+
+log = logging.getLogger("covey.fleet")
+
+
+@dataclass
+class Tidier:
+    """Removes sessions, and sweeps now and then."""
+
+    desk: Desk
+    _swept: float = -1e9
+    _asked: float = -1e9
+    _expired: float = -1e9
+
+    async def remove(self, session: Session) -> None:
+        """Put a session's work in safety, then end it and all that is left of it."""
+        desk = self.desk
+        rescued = await desk.beside(lambda: put_in_safety(desk, session.name, None, "it was removed"))
+        past = await desk.read(lambda call: call.tx.last_runs("session", session.name, 10_000))
+        if rescued is not None and not rescued.again:
+            await desk.write(lambda call: note_rescue(call, session.name, rescued, None))
+        await desk.beside(lambda: self._clear(session, past))
+
+        def part(call: Call) -> None:
+            now = call.tx.session(session.name)
+            if now is not None and not now.removed:
+                verbs.part(call, now)
+
+        await desk.write(part)
+
+    def _clear(self, session: Session, past: list[Run]) -> None:
+        desk = self.desk
+        desk.worktrees.remove(session.name)
+        main = desk.app.house.config.project.main
+        for task in dict.fromkeys(run.task for run in past):
+            with contextlib.suppress(Refused):  # somebody looks at it; then it is theirs
+                desk.worktrees.drop_empty_branch(life.branch_of(task), main)
+        for run in past:
+            desk.runner.forget(run.id)
+
+    async def sweep(self) -> None:
+        """Now and then clear away what has had its time."""
+        now = self.desk.awake()
+        if now - self._swept >= STRAYS_EVERY:
+            self._swept = now
+            await self._disband_strays()
+        if now - self._asked >= QUESTIONS_EVERY:
+            self._asked = now
+            if await self.desk.read(lambda call: bool(call.tx.questions_over(call.tx.now))):
+                await self.desk.write(questions.expire)
+        if now - self._expired >= EXPIRE_EVERY:
+            self._expired = now
+            await self._expire_rescues()
+            await self._expire_runs()
+
+    async def _expire_rescues(self) -> None:
+        """Let rescues go whose session ended long ago."""
+        gone = await self.desk.read(lambda call: {one.name: one.updated for one in _removed(call)})
+        project, wall = self.desk.project, self.desk.wall()
+        for ref in await self.desk.beside(lambda: expire(project, gone.get, wall)):
+            log.info("%s has had its time", ref)
+
+    async def _expire_runs(self) -> None:
+        """Let go of what runs and gates printed that ended long ago; the log keeps what came of them."""
+        days = self.desk.app.house.config.log.keep_days
+        alive = await self.desk.read(lambda call: {run.id for run in call.tx.open_runs()})
+        folder, old = self.desk.project.state / "runs", self.desk.wall() - days * 86_400
+        await self.desk.beside(lambda: tree.expire(folder, alive, old))
+        await self.desk.beside(lambda: tree.clear(self.desk.project.state / SCRATCH, self.desk.wall() - SCRATCH_FOR))
+
+    async def _disband_strays(self) -> None:
+        """Give tasks whose batch has lost all its sessions back to the board."""
+
+        def strays(call: Call) -> list[str]:
+            old = call.tx.now - STRAYS_EVERY * 2
+            sql = "SELECT DISTINCT batch FROM tasks WHERE batch IS NOT NULL AND updated < ?"
+            alive = {session.batch for session in call.tx.run_sessions()}
+            closed = "status NOT IN ('done', 'dropped')"
+            return [name for (name,) in call.tx.db.rows(f"{sql} AND {closed}", (old,)) if name not in alive]
+
+        for name in await self.desk.read(strays):
+            await self.desk.write(lambda call, name=name: verbs.disband(call, name))  # type: ignore[misc]
+
+
+def _removed(call: Call) -> list[Session]:
+    return call.tx.find(rows.SESSIONS, "WHERE kind = 'run' AND removed = 1")
