@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.core import globs
+from covey.core.force import Force
 from covey.core.permits import Level
 from covey.core.runs import PROCESS, TMUX
 from covey.core.spending import Price
@@ -128,9 +129,21 @@ class Merge:
 
 @dataclass(frozen=True)
 class Leases:
-    """How long a lease survives its holder's silence, in seconds."""
+    """How long a lease survives silence, in seconds; what a write into another's comes to; how many fit in a lane."""
 
     ttl: float = 3600.0
+    tool: str = Force.WARN.value
+    commit: str = Force.DENY.value
+    capacity: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Radar:
+    """The overlap radar: collisions of a file within minutes that make it hot, and minutes of quiet that cool it."""
+
+    hot: int = 3
+    hot_minutes: float = 120.0
+    cool_minutes: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -154,6 +167,7 @@ class Config:
     watch: Watch = field(default_factory=Watch)
     merge: Merge = field(default_factory=Merge)
     leases: Leases = field(default_factory=Leases)
+    overlap: Radar = field(default_factory=Radar)
     log: Log = field(default_factory=Log)
 
     def default_agent(self) -> str:
@@ -233,6 +247,9 @@ def parse(text: str) -> Config:
         ("watch", "repeats", 2),
         ("merge", "check_minutes", 0.01),
         ("leases", "ttl", 1),
+        ("overlap", "hot", 1),
+        ("overlap", "hot_minutes", 0.001),
+        ("overlap", "cool_minutes", 0.001),
         ("log", "keep_days", 1),
         ("log", "keep_megabytes", 0),
     ):
@@ -242,6 +259,8 @@ def parse(text: str) -> Config:
         ("merge", "policy", POLICIES),
         ("sessions", "runner", RUNNERS),
         ("sessions", "permissions", tuple(Level)),
+        ("leases", "tool", tuple(Force)),
+        ("leases", "commit", tuple(Force)),
     ):
         chosen = getattr(getattr(config, table), name)
         if chosen not in known:
@@ -264,6 +283,12 @@ def parse(text: str) -> Config:
             globs.compile(pattern)
         except Invalid as error:
             raise Invalid(f"{_place(text, ('merge',), 'protected')}: {error.message}", hint=error.hint) from None
+    for name, room in config.leases.capacity.items():
+        if ":" not in name or name.startswith(("repo:", "path:")) or not 1 <= room <= 1000:
+            raise Invalid(
+                f"{_place(text, ('leases', 'capacity'), name)}: a capacity of 1 to 1,000 belongs to a named resource.",
+                hint='[leases.capacity] "lane:build" = 2, for example.',
+            )
     for name, agent in config.agents.items():
         if not _NAME.fullmatch(name):
             raise Invalid(f"{_place(text, ('agents',), name)}: {name!r} is no name for an agent.")

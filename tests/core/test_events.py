@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import alerts, events, fleet, leases, mail, merges, permits, questions, runs, sessions, tasks
+from covey.core import alerts, events, fleet, leases, mail, merges, overlaps, permits, questions, runs, sessions, tasks
 from covey.core.events import KINDS, NAMES, Event, Payload, digest
 from covey.core.fold import State
 from covey.store.rows import decode_payload, encode_payload
@@ -75,6 +75,7 @@ UNIONS = {
     "fleet": fleet.Event,
     "question": questions.Event,
     "permit": permits.Event,
+    "overlap": overlaps.Event,
     "alert": alerts.Raised,
     "log": events.LogEvent,
     "daemon": events.DaemonEvent,
@@ -112,7 +113,7 @@ def test_an_event_of_a_later_covey_with_a_field_more_can_still_be_read(kind: str
 
 def _example(name: str) -> object:
     values = {"fence": 1, "resources": ["a"], "state": "idle", "to": "review", "blobs": 0, "size": 0, "outcome": "lost"}
-    values |= {"decision": "deny"}
+    values |= {"decision": "deny", "paths": ["a"], "calls": 1, "collisions": 3, "level": "file"}
     return values.get(name, 0 if name in ("events", "differences") else "x")
 
 

@@ -238,7 +238,10 @@ class StartBatch(Asked, frozen=True, kw_only=True):
 
 
 class TakeLease(Asked, frozen=True, kw_only=True):
-    """A lease on path globs or names such as port:3000; `ttl` in seconds."""
+    """A lease on path globs or names such as port:3000; `ttl` in seconds.
+
+    With `wait` it stands in line where others hold it. With `beats` it lives by its own renewals alone.
+    """
 
     resources: Annotated[list[Glob], Meta(min_length=1, max_length=64)]
     session: Name | None = None
@@ -246,12 +249,15 @@ class TakeLease(Asked, frozen=True, kw_only=True):
     ttl: Annotated[float, Meta(ge=1, le=604_800)] | None = None
     task: TaskId | None = None
     reason: Line | None = None
+    wait: bool = False
+    beats: bool = False
 
 
 class ListLeases(Asked, frozen=True, kw_only=True):
-    """Which leases."""
+    """Which leases; with `waiting`, those too that are waited for."""
 
     session: Name | None = None
+    waiting: bool = False
 
 
 class ListQuestions(Asked, frozen=True, kw_only=True):
@@ -590,16 +596,19 @@ class LeaseFull(Struct, frozen=True, kw_only=True):
     ttl: float
     task: str | None
     reason: str | None
+    origin: str
+    beats: bool
     fence: int
     state: str
     taken: float
     ended: float | None
     until: float | None
+    behind: tuple[str, ...] = ()
 
     @staticmethod
-    def of(lease: Lease, until: float | None) -> LeaseFull:
-        """Return a lease as it is answered."""
-        return LeaseFull(**lease.__dict__, until=until)
+    def of(lease: Lease, until: float | None, behind: tuple[str, ...] = ()) -> LeaseFull:
+        """Return a lease as it is answered; `behind`: the leases that it waits for."""
+        return LeaseFull(**lease.__dict__, until=until, behind=behind)
 
 
 class MessageFull(Struct, frozen=True, kw_only=True):

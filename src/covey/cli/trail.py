@@ -70,6 +70,12 @@ def _done(data: dict[str, Any]) -> str:
     return f"{{it}} is done: it landed{commit}"
 
 
+def _list(names: Any) -> str:
+    """Return some names, and how many there are more."""
+    shown = ", ".join(_safe(str(name)) for name in list(names)[:5])
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+
+
 def _taken(data: dict[str, Any]) -> str:
     how = "shared" if data.get("shared") else "alone"
     task = f" for {_safe(data['task'])}" if data.get("task") else ""
@@ -122,6 +128,7 @@ _TELL: dict[str, Any] = {
     "run.ending": lambda data: f"{{it}} is to end{_because(data, 'why')}",
     "run.ended": lambda data: f"{{it}} ended, {_safe(data['outcome'])}{_because(data, 'what')}",
     "run.spent": _spent,
+    "run.missed": lambda data: f"{data['calls']} steps of {{it}} went by without covey{_because(data, 'why')}",
     "question.asked": _asked,
     "question.answered": _answered,
     "question.expired": "nobody answered {it} in time, so it was denied",
@@ -139,11 +146,24 @@ _TELL: dict[str, Any] = {
     "session.removed": "{who} removed session {it}",
     "session.token_minted": "{who} made a token for {it}",
     "lease.taken": _taken,
+    "lease.waiting": lambda data: f"{{who}} waits for {_list(data['resources'])} ({{it}})",
+    "lease.granted": "{it} is in force: those before it are gone",
     "lease.given": "{who} gave {it} back",
     "lease.expired": lambda data: f"{{it}} ended{_because(data, 'why')}",
+    "lease.crossed": lambda data: (
+        f"{_safe(data['session'])} wrote {_list(data['paths'])}, which is held by {{it}} ({_safe(data['how'])})"
+    ),
     "mail.sent": _sent,
     "mail.read": "{who} read {it}",
     "mail.acked": "{who} acknowledged {it}",
+    "mail.delivered": lambda data: (
+        f"{{it}} reached {_safe(data['reader'])} in {_safe(data['run'])} ({_safe(data['how'])})"
+    ),
+    "overlap.found": lambda data: f"{{it}} overlap ({_safe(data['level'])}): {_list(data.get('files', ()))}",
+    "overlap.changed": lambda data: f"{{it}} overlap ({_safe(data['level'])}): {_list(data.get('files', ()))}",
+    "overlap.gone": lambda data: f"{{it}} overlap no more{_because(data, 'why')}",
+    "overlap.heated": lambda data: f"{{it}} is hot: {data['collisions']} collisions",
+    "overlap.cooled": "{it} has cooled down",
     "merge.queued": lambda data: f"{{who}} brought {_safe(data['task'])} as {{it}}, on {_safe(data['branch'])}",
     "merge.approved": "{who} approved {it}",
     "merge.tested": "the gate began on {it}",

@@ -5,7 +5,20 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from covey.core import alerts, fleet, leases, mail, merges, permits, questions, runs, sessions, spending, tasks
+from covey.core import (
+    alerts,
+    fleet,
+    leases,
+    mail,
+    merges,
+    overlaps,
+    permits,
+    questions,
+    runs,
+    sessions,
+    spending,
+    tasks,
+)
 
 FIRST = bytes(32)
 """What the first event carries as the hash of the one before."""
@@ -80,6 +93,7 @@ Payload = (
     | fleet.Event
     | questions.Event
     | permits.Event
+    | overlaps.Event
     | alerts.Raised
     | LogEvent
     | DaemonEvent
@@ -118,6 +132,7 @@ KINDS: dict[str, type[Payload]] = {
     "run.ending": runs.Ending,
     "run.ended": runs.Ended,
     "run.spent": spending.Counted,
+    "run.missed": runs.Missed,
     "fleet.paused": fleet.Paused,
     "fleet.resumed": fleet.Resumed,
     "question.asked": questions.Asked,
@@ -128,11 +143,20 @@ KINDS: dict[str, type[Payload]] = {
     "permit.granted": permits.Granted,
     "permit.revoked": permits.Revoked,
     "lease.taken": leases.Taken,
+    "lease.waiting": leases.Waiting,
+    "lease.granted": leases.Granted,
     "lease.given": leases.Given,
     "lease.expired": leases.Expired,
+    "lease.crossed": leases.Crossed,
     "mail.sent": mail.Sent,
     "mail.read": mail.Read,
     "mail.acked": mail.Acked,
+    "mail.delivered": mail.Delivered,
+    "overlap.found": overlaps.Found,
+    "overlap.changed": overlaps.Changed,
+    "overlap.gone": overlaps.Gone,
+    "overlap.heated": overlaps.Heated,
+    "overlap.cooled": overlaps.Cooled,
     "merge.queued": merges.Queued,
     "merge.approved": merges.Approved,
     "merge.tested": merges.Tested,

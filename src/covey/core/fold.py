@@ -14,6 +14,7 @@ from covey.core import (
     mail,
     merges,
     needs,
+    overlaps,
     permits,
     questions,
     runs,
@@ -36,7 +37,7 @@ class NeedRow:
 
 @dataclass(frozen=True)
 class ResourceRow:
-    """One resource of a live lease, and the text under which it is found."""
+    """One resource of a lease that is live or waits, and the text under which it is found."""
 
     lease: str
     resource: str
@@ -63,6 +64,7 @@ Row = (
     tasks.Task
     | sessions.Session
     | leases.Lease
+    | leases.Crossing
     | mail.Message
     | mail.Reading
     | merges.Merge
@@ -71,6 +73,8 @@ Row = (
     | questions.Question
     | permits.Permit
     | spending.Spend
+    | overlaps.Overlap
+    | overlaps.HotFile
     | alerts.Alert
     | NeedRow
     | ResourceRow
@@ -85,6 +89,7 @@ class State:
 
     tasks: dict[str, tasks.Task] = field(default_factory=dict)
     sessions: dict[str, sessions.Session] = field(default_factory=dict)
+    crossings: dict[tuple[str, str, str], leases.Crossing] = field(default_factory=dict)
     leases: dict[str, leases.Lease] = field(default_factory=dict)
     messages: dict[str, mail.Message] = field(default_factory=dict)
     readings: dict[tuple[str, str], mail.Reading] = field(default_factory=dict)
@@ -94,6 +99,8 @@ class State:
     questions: dict[str, questions.Question] = field(default_factory=dict)
     permits: dict[str, permits.Permit] = field(default_factory=dict)
     spends: dict[tuple[str, str, str], spending.Spend] = field(default_factory=dict)
+    hot_files: dict[str, overlaps.HotFile] = field(default_factory=dict)
+    overlaps: dict[str, overlaps.Overlap] = field(default_factory=dict)
     alerts: dict[str, alerts.Alert] = field(default_factory=dict)
 
     def fold(self, *, seq: int, at: float, actor: str, kind: str, subject: str, payload: Payload) -> None:
@@ -117,6 +124,8 @@ class State:
                 self._question(subject, seq, payload, at, actor)
             case "permit":
                 self._permit(subject, seq, payload, at, actor)
+            case "overlap":
+                self._overlap(subject, payload, at)
             case "alert" if isinstance(payload, alerts.Raised):
                 self.alerts[subject] = alerts.first(subject, seq, payload, at)
             case _:
@@ -135,15 +144,18 @@ class State:
             self.sessions[name] = sessions.apply(self.sessions[name], payload, at, actor)
 
     def _lease(self, lease: str, seq: int, payload: Payload, at: float) -> None:
-        if isinstance(payload, leases.Taken):
+        if isinstance(payload, leases.Taken | leases.Waiting):
             self.leases[lease] = leases.first(lease, seq, payload, at)
+        elif isinstance(payload, leases.Crossed):
+            for row in leases.crossings(lease, payload, at):
+                self.crossings.setdefault((row.lease, row.task, row.path), row)
         elif isinstance(payload, leases.Event):
             self.leases[lease] = leases.apply(self.leases[lease], payload, at)
 
     def _mail(self, message: str, seq: int, payload: Payload, at: float, actor: str) -> None:
         if isinstance(payload, mail.Sent):
             self.messages[message] = mail.first(message, seq, actor, payload, at)
-        elif isinstance(payload, mail.Read | mail.Acked):
+        elif isinstance(payload, mail.Read | mail.Acked | mail.Delivered):
             key = (message, payload.reader)
             self.readings[key] = mail.read(message, self.readings.get(key), payload, at)
 
@@ -174,6 +186,14 @@ class State:
         elif isinstance(payload, permits.Event):
             self.permits[permit] = permits.apply(self.permits[permit], payload, at, actor)
 
+    def _overlap(self, subject: str, payload: Payload, at: float) -> None:
+        if isinstance(payload, overlaps.Found):
+            self.overlaps[subject] = overlaps.first(subject, payload, at)
+        elif isinstance(payload, overlaps.PairEvent):
+            self.overlaps[subject] = overlaps.apply(self.overlaps[subject], payload, at)
+        elif isinstance(payload, overlaps.FileEvent):
+            self.hot_files[subject] = overlaps.heat(subject, self.hot_files.get(subject), payload, at)
+
     def rows(self) -> Iterator[tuple[str, Iterator[Row]]]:
         """Yield every folded table with its rows, counters and indexes made from the rest."""
         yield "tasks", self._with_counters()
@@ -184,6 +204,7 @@ class State:
         yield "sessions", iter(self.sessions.values())
         yield "leases", iter(self.leases.values())
         yield "lease_resources", self._resources()
+        yield "crossings", iter(self.crossings.values())
         yield "messages", iter(self.messages.values())
         yield "readings", iter(self.readings.values())
         yield "merges", iter(self.merges.values())
@@ -192,6 +213,8 @@ class State:
         yield "questions", iter(self.questions.values())
         yield "permits", iter(self.permits.values())
         yield "spends", iter(self.spends.values())
+        yield "overlaps", iter(self.overlaps.values())
+        yield "hot_files", iter(self.hot_files.values())
         yield "alerts", iter(self.alerts.values())
         counts = Counter(task.status for task in self.tasks.values())
         yield "counts", (CountRow(status, counts[status]) for status in tasks.Status)
@@ -211,7 +234,7 @@ class State:
 
     def _resources(self) -> Iterator[ResourceRow]:
         for lease in self.leases.values():
-            if lease.state is leases.State.LIVE:
+            if lease.state in (leases.State.LIVE, leases.State.WAITING):
                 yield from resource_rows(lease)
 
 
@@ -223,6 +246,6 @@ def spend_row(run: runs.Run, event: spending.Counted) -> spending.Spend:
 
 
 def resource_rows(lease: leases.Lease) -> Iterator[ResourceRow]:
-    """Yield the rows under which a live lease is found."""
+    """Yield the rows under which a lease that is live, or waits, is found."""
     for resource in lease.resources:
         yield ResourceRow(lease.id, resource, leases.index(resource))

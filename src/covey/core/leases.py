@@ -1,12 +1,14 @@
 """The life of a lease: the right to write some paths, or to use a named resource, until a time.
 
 A resource is a path glob (`src/auth/**`), a name (`port:3000`, `db:main`), or `repo:`, which covers every path.
+
+waiting > live > given | expired        A lease that is free at once begins as live.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -17,14 +19,30 @@ REPO = "repo:"
 _NAMED = re.compile(r"[a-z][a-z0-9_-]*:[\w./@+-]{0,200}\Z")
 MOST = 64
 """Resources that one lease may cover."""
+LANE = "lane:"
+LANE_ROOM = 2
+"""How many may be in a lane at once, if the settings do not say."""
+BEAT = 30.0
+"""Seconds of silence after which a lease ends that lives by its own renewals alone."""
 
 
 class State(StrEnum):
     """Whether a lease is in force."""
 
+    WAITING = "waiting"
     LIVE = "live"
     GIVEN = "given"
     EXPIRED = "expired"
+
+
+class Origin(StrEnum):
+    """How a lease came about."""
+
+    HAND = "hand"
+    SCOPE = "scope"
+    """By the scope of a task that was claimed."""
+    EDIT = "edit"
+    """By the first edit of a file that nobody held."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +56,26 @@ class Lease:
     ttl: float = 3600.0
     task: str | None = None
     reason: str | None = None
+    origin: Origin = Origin.HAND
+    beats: bool = False
+    """It lives by its own renewals alone, and not by its holder's signs of life."""
     fence: int = 0
     state: State = State.LIVE
     taken: float = 0.0
+    """When it came into force; of one that waits, when it was asked for."""
     ended: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crossing:
+    """Somebody wrote a path while another held a lease on it."""
+
+    lease: str
+    task: str
+    path: str
+    session: str
+    how: str
+    at: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +88,27 @@ class Taken:
     ttl: float = 3600.0
     task: str | None = None
     reason: str | None = None
+    origin: Origin = Origin.HAND
+    beats: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """Somebody waits in line for a lease that others hold, or wait for before it."""
+
+    holder: str
+    resources: tuple[str, ...]
+    shared: bool = False
+    ttl: float = 3600.0
+    task: str | None = None
+    reason: str | None = None
+    origin: Origin = Origin.HAND
+    beats: bool = False
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A lease that was waited for came into force."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +120,25 @@ class Given:
 
 @dataclass(frozen=True)
 class Expired:
-    """The holder was silent for the lease's time to live."""
+    """The holder was silent for the lease's time to live, or has no use for it any more."""
 
     why: str
 
 
-Event = Taken | Given | Expired
+@dataclass(frozen=True, kw_only=True)
+class Crossed:
+    """A session wrote into what another holds; the lease itself stays as it is."""
+
+    session: str
+    task: str
+    paths: tuple[str, ...]
+    how: str
+
+
+Event = Taken | Waiting | Granted | Given | Expired | Crossed
+Wish = Taken | Waiting
+Room = Callable[[str], int]
+"""How many may hold a resource at once."""
 
 
 def resource(text: str) -> str:
@@ -107,24 +175,98 @@ def collide(one: str, other: str) -> bool:
     return one == other
 
 
-def take(wish: Taken, others: Iterable[Lease], left: Callable[[Lease], float] = lambda lease: lease.ttl) -> Taken:
-    """Grant a lease that collides with no live lease of another holder; `left` says how long one still lives."""
+def room_of(capacity: Mapping[str, int]) -> Room:
+    """Return how many may hold each resource, by the settings: one, or two in a lane of which they say nothing."""
+    return lambda name: capacity.get(name, LANE_ROOM if name.startswith(LANE) else 1)
+
+
+def _one(name: str) -> int:
+    return 1
+
+
+def take(
+    wish: Taken,
+    others: Iterable[Lease],
+    left: Callable[[Lease], float] = lambda lease: lease.ttl,
+    room: Room = _one,
+) -> Taken:
+    """Grant a lease that meets nobody's; `left` says how long another still lives. Who waits comes first too."""
     if not 1 <= len(wish.resources) <= MOST:
         raise Invalid(f"A lease covers 1 to {MOST} resources, not {len(wish.resources)}.")
-    for lease in others:
-        clash = conflict(wish, lease)
-        if clash is not None:
-            raise _refusal(*clash, lease, left(lease))
+    met = meets(wish, others, room)
+    if met:
+        mine, theirs, lease = met[0]
+        raise _refusal(mine, theirs, lease, left(lease))
     return wish
+
+
+def meets(wish: Wish | Lease, others: Iterable[Lease], room: Room = _one) -> list[tuple[str, str, Lease]]:
+    """Return what stands in the way of a lease: each of its resources with that of another that leaves no room."""
+    found: list[tuple[str, str, Lease]] = []
+    rivals = [lease for lease in others if _is_rival(wish, lease)]
+    for mine in wish.resources:
+        met = [(mine, theirs, lease) for lease in rivals for theirs in lease.resources if collide(mine, theirs)]
+        if len(met) >= room(mine):
+            found += met
+    return found
+
+
+def _is_rival(wish: Wish | Lease, lease: Lease) -> bool:
+    if lease.state not in (State.LIVE, State.WAITING) or (lease.shared and wish.shared):
+        return False
+    if isinstance(wish, Lease) and (lease.id == wish.id or (lease.state is State.WAITING and lease.fence > wish.fence)):
+        return False  # itself, or one that came later
+    return lease.holder != wish.holder or (wish.beats and lease.beats)
+
+
+def stuck(waits: Mapping[str, Sequence[tuple[int, Sequence[str]]]]) -> set[str]:
+    """Return the holders that wait for each other in a circle, or for such ones.
+
+    `waits`: for each who waits, for each resource, how many may hold it and who holds it or is before in line.
+    """
+    free: set[str] = set()
+    found = True
+    while found:
+        able = {
+            holder
+            for holder, needs in waits.items()
+            if holder not in free
+            and all(sum(other in waits and other not in free for other in others) < room for room, others in needs)
+        }
+        free |= able
+        found = bool(able)
+    return set(waits) - free
+
+
+def circle(start: str, waits: Mapping[str, Sequence[tuple[int, Sequence[str]]]]) -> list[str]:
+    """Return the shortest circle of holders through one of them, itself first; empty if there is none."""
+    found: dict[str, str] = {}
+    line = [start]
+    for holder in line:
+        for other in dict.fromkeys(name for _, others in waits.get(holder, ()) for name in others):
+            if other == start:
+                path = [holder]
+                while path[-1] != start:
+                    path.append(found[path[-1]])
+                return path[::-1]
+            if other not in found and other in waits:
+                found[other] = holder
+                line.append(other)
+    return []
 
 
 def _refusal(mine: str, theirs: str, lease: Lease, left: float) -> Refused:
     task = f" for {lease.task}" if lease.task else ""
     common = _in_common(mine, theirs)
+    if lease.state is State.WAITING:
+        return Refused(
+            f"{mine} meets {theirs} of {lease.id}{common}, for which {lease.holder} waits{task}.",
+            hint="Wait in line behind it (--wait), or go on without the lease.",
+        )
     return Refused(
         f"{mine} meets {theirs} of {lease.id}{common}, which {lease.holder} holds{task}; "
         f"it ends after another {in_words(left)} of silence.",
-        hint=f"Wait, ask {lease.holder} (covey mail send {lease.holder} ...), or go on without the lease.",
+        hint=f"Wait (--wait), ask {lease.holder} (covey mail send {lease.holder} ...), or go on without the lease.",
     )
 
 
@@ -144,14 +286,6 @@ def in_words(seconds: float) -> str:
     return f"{max(seconds, 0):.0f} s"
 
 
-def conflict(wish: Taken, lease: Lease) -> tuple[str, str] | None:
-    """Return the two resources that meet, if this live lease stands in the way of a wish."""
-    if lease.holder == wish.holder or lease.state is not State.LIVE or (lease.shared and wish.shared):
-        return None
-    pairs = ((mine, theirs) for mine in wish.resources for theirs in lease.resources)
-    return next((pair for pair in pairs if collide(*pair)), None)
-
-
 def give(lease: Lease, by: str, *, owner: bool) -> Given:
     """End a lease that its holder, or the person in charge, gives back."""
     hold(lease, None if owner else by, None)
@@ -160,7 +294,7 @@ def give(lease: Lease, by: str, *, owner: bool) -> Given:
 
 def hold(lease: Lease, session: str | None, fence: int | None) -> None:
     """Refuse who does not hold this live lease under this fence."""
-    if lease.state is not State.LIVE:
+    if lease.state not in (State.LIVE, State.WAITING):
         raise Refused(f"{lease.id} has ended: it was {lease.state}.", hint="Take the lease again.")
     if session is not None and lease.holder != session:
         raise Refused(f"{lease.id} is held by {lease.holder}, not by {session}.")
@@ -168,8 +302,8 @@ def hold(lease: Lease, session: str | None, fence: int | None) -> None:
         raise Refused(f"{lease.id} has the fence {lease.fence}, not {fence}.")
 
 
-def first(lease_id: str, seq: int, event: Taken, at: float) -> Lease:
-    """Return the lease that a Taken event begins."""
+def first(lease_id: str, seq: int, event: Wish, at: float) -> Lease:
+    """Return the lease that a Taken or Waiting event begins."""
     return Lease(
         id=lease_id,
         holder=event.holder,
@@ -178,7 +312,10 @@ def first(lease_id: str, seq: int, event: Taken, at: float) -> Lease:
         ttl=event.ttl,
         task=event.task,
         reason=event.reason,
+        origin=event.origin,
+        beats=event.beats,
         fence=seq,
+        state=State.LIVE if isinstance(event, Taken) else State.WAITING,
         taken=at,
     )
 
@@ -186,9 +323,21 @@ def first(lease_id: str, seq: int, event: Taken, at: float) -> Lease:
 def apply(lease: Lease, event: Event, at: float) -> Lease:
     """Return the lease as it is after `event`. Never refuses."""
     match event:
-        case Taken():
+        case Taken() | Waiting():
             return first(lease.id, lease.fence, event, at)
+        case Granted():
+            return replace(lease, state=State.LIVE, taken=at)
         case Given():
             return replace(lease, state=State.GIVEN, ended=at)
         case Expired():
             return replace(lease, state=State.EXPIRED, ended=at)
+        case Crossed():
+            return lease  # kept in rows of their own, by path
+
+
+def crossings(lease_id: str, event: Crossed, at: float) -> list[Crossing]:
+    """Return the rows that an event of crossing makes."""
+    return [
+        Crossing(lease=lease_id, task=event.task, path=path, session=event.session, how=event.how, at=at)
+        for path in event.paths
+    ]

@@ -34,6 +34,8 @@ class Reading:
     reader: str
     read: float
     acked: float | None = None
+    delivered: float | None = None
+    """When it was seen to have reached an agent's conversation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,16 @@ class Acked:
     reader: str
 
 
-Event = Sent | Read | Acked
+@dataclass(frozen=True, kw_only=True)
+class Delivered:
+    """The conversation of a reader's run shows the message: it has reached the model."""
+
+    reader: str
+    run: str
+    how: str
+
+
+Event = Sent | Read | Acked | Delivered
 
 
 def address(to: str) -> str:
@@ -103,7 +114,13 @@ def first(message_id: str, seq: int, sender: str, event: Sent, at: float) -> Mes
     )
 
 
-def read(message: str, reading: Reading | None, event: Read | Acked, at: float) -> Reading:
-    """Return what a reader has done with a message after `event`: who acknowledges has read."""
+def read(message: str, reading: Reading | None, event: Read | Acked | Delivered, at: float) -> Reading:
+    """Return what a reader has done with a message after `event`: what was acknowledged or delivered has been read."""
     reading = reading or Reading(message, event.reader, at)
-    return replace(reading, acked=at) if isinstance(event, Acked) else reading
+    match event:
+        case Acked():
+            return replace(reading, acked=at)
+        case Delivered():
+            return replace(reading, delivered=reading.delivered or at)
+        case Read():
+            return reading

@@ -109,7 +109,15 @@ class Ended:
     commit: str | None = None
 
 
-Event = Begun | Prepared | Talking | Ending | Ended | Counted
+@dataclass(frozen=True, kw_only=True)
+class Missed:
+    """So many uses of tools went by without a hook being answered: covey was away, or too slow."""
+
+    calls: int
+    why: str
+
+
+Event = Begun | Prepared | Talking | Ending | Ended | Counted | Missed
 
 
 def end(run: Run, event: Ended) -> Ended:
@@ -150,5 +158,5 @@ def apply(run: Run, event: Event, at: float) -> Run:
             return replace(run, ending=why, again=again, fault=fault, over=over)
         case Ended():
             return replace(run, outcome=event.outcome, code=event.code, what=event.what, commit=event.commit, ended=at)
-        case Counted():
-            return run  # kept in rows of their own, by model and day
+        case Counted() | Missed():
+            return run  # the one is kept in rows of its own, the other is a fact of the log alone

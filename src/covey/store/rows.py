@@ -18,6 +18,7 @@ from covey.core import (
     leases,
     mail,
     merges,
+    overlaps,
     permits,
     questions,
     runs,
@@ -156,6 +157,7 @@ NEEDS = Table("needs", fold.NeedRow, ("task", "need"))
 SESSIONS = Table("sessions", sessions.Session, ("name",))
 LEASES = Table("leases", leases.Lease, ("id",))
 LEASE_RESOURCES = Table("lease_resources", fold.ResourceRow, ("lease", "resource"))
+CROSSINGS = Table("crossings", leases.Crossing, ("lease", "task", "path"))
 MESSAGES = Table("messages", mail.Message, ("id",))
 READINGS = Table("readings", mail.Reading, ("message", "reader"))
 MERGES = Table("merges", merges.Merge, ("id",))
@@ -164,6 +166,8 @@ FLEET = Table("fleet", fleet.Fleet, ("id",))
 QUESTIONS = Table("questions", questions.Question, ("id",))
 PERMITS = Table("permits", permits.Permit, ("id",))
 SPENDS = Table("spends", spending.Spend, ("run", "model", "day"))
+OVERLAPS = Table("overlaps", overlaps.Overlap, ("id",))
+HOT_FILES = Table("hot_files", overlaps.HotFile, ("path",))
 ALERTS = Table("alerts", alerts.Alert, ("id",))
 COUNTS = Table("counts", fold.CountRow, ("status",))
 IDS = Table("ids", fold.IdRow, ("prefix",))
@@ -176,6 +180,7 @@ FOLDED: dict[str, Table[Any]] = {
         SESSIONS,
         LEASES,
         LEASE_RESOURCES,
+        CROSSINGS,
         MESSAGES,
         READINGS,
         MERGES,
@@ -184,6 +189,8 @@ FOLDED: dict[str, Table[Any]] = {
         QUESTIONS,
         PERMITS,
         SPENDS,
+        OVERLAPS,
+        HOT_FILES,
         ALERTS,
         COUNTS,
         IDS,
