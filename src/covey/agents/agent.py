@@ -15,6 +15,18 @@ from covey.core.signals import Asks, Compacts, Limited, Signal
 
 
 @dataclass(frozen=True, kw_only=True)
+class HookDoor:
+    """Where an agent program asks covey at each step of its work."""
+
+    url: str
+    """The daemon's address on loopback; a hook is posted to /hooks/ and its moment there."""
+    relay: tuple[str, ...]
+    """The words that start the relay, for programs and moments that only know commands."""
+    holds: bool = True
+    """Whether a question for permission in a terminal is asked by a hook too, and kept open while a person decides."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Assignment:
     """One task for one run, as an agent needs it to be launched."""
 
@@ -50,6 +62,8 @@ class Assignment:
     """Commands that it may run without asking at the level `edits`: each stands for all that begin with its words."""
     allowance: float | None = None
     """Dollars that it may spend, if there is a limit."""
+    hooks: HookDoor | None = None
+    """Where it asks at each step; None lets it work unasked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +76,8 @@ class Traits:
     """It can take a conversation up again."""
     priced: bool = False
     """It says what it cost in dollars."""
+    hooks: bool = False
+    """It asks covey at each step of its work, if it is told where."""
     env: tuple[str, ...] = ()
     """Variables of the user's environment that it needs besides the usual ones; a name may end with *."""
     compact: str = ""
