@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,10 @@ def test_a_task_lands_in_a_terminal_of_any_size_with_the_right_state_at_every_st
 
 def test_a_dialog_waits_for_a_person_who_attaches_and_nothing_is_typed_into_it(tmp_path: Path) -> None:
     with lined(tmp_path, sessions='permissions = "ask"\n') as (line, world):
-        task = add(line, "Greet", world.model.add("t", committing("hello.txt", "hello\n", "Add hello")))
+        writes, commits, says = committing("hello.txt", "hello\n", "Add hello").steps
+        # Between two dialogs the model waits until the watchdog has seen it work, which may be shorter than a look.
+        steps = [writes, replace(commits, hold="written"), replace(says, hold="committed")]
+        task = add(line, "Greet", world.model.add("t", steps))
         begin(line)
         until_state(line, "needs-you")
         kill_daemon(line)
@@ -143,7 +147,9 @@ def test_a_dialog_waits_for_a_person_who_attaches_and_nothing_is_typed_into_it(t
         assert "Do you want to create hello.txt?" in alert and "covey session attach ada lets you answer" in alert
         with person(line, "session", "attach", "ada") as ada:
             ada.waits_for("Do you want to create hello.txt?")
-            press(ada.presses, lambda: "Do you want to create" not in ada.screen())
+            press(ada.presses, lambda: world.model.asked("t", 1) > 0)
+            until_state(line, "working")
+            world.model.open("written")
             ada.waits_for("Do you want to proceed?")
             until_state(line, "needs-you")
             ada.detaches()
@@ -151,6 +157,8 @@ def test_a_dialog_waits_for_a_person_who_attaches_and_nothing_is_typed_into_it(t
         runner = TmuxRunner(line.state / "runs")
         press(lambda key: runner.press(run["id"], key), lambda: world.model.asked("t", 2) > 0)
         runner.close()
+        until_state(line, "working")
+        world.model.open("committed")
         until_done(line, task)
         assert states(line)[:5] == ["starting", "working", "needs-you", "working", "needs-you"]
         assert states(line)[5:] == ["working", "idle"]
