@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from covey.app import shapes
-from covey.app.changes import change, count_child, count_unmet, find, queue, settle
+from covey.app.changes import change, count_child, count_unmet, queue, settle
 from covey.app.costs import spent
 from covey.app.mail import tell
 from covey.app.pulses import of_session
 from covey.app.shapes import TaskFull, TaskRow
+from covey.app.tasks import find
 from covey.app.tries import put_back
 from covey.app.verbs import Call, Page, verb
 from covey.app.wishes import (

@@ -6,8 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from covey.app.verbs import Call, missing
-from covey.core import ids, merges, tasks
+from covey.app.tasks import find
+from covey.app.verbs import Call
+from covey.core import merges, tasks
 from covey.core.needs import Need, is_met
 from covey.core.sessions import COVEY, State
 from covey.core.tasks import ENDED, WAITING, Status, Task
@@ -18,14 +19,6 @@ MANY = 100
 """Dependants beyond which telling them all is nothing for the event loop."""
 Steps = Iterator[tuple[Task, Task]]
 """Tasks that changed in the wake of another, each as it was and as it is."""
-
-
-def find(tx: Tx, task_id: str) -> Task:
-    """Return a task, or say that there is none."""
-    task = tx.task(task_id) if ids.is_task_id(task_id) else None
-    if task is None:
-        raise missing("task", task_id)
-    return task
 
 
 def change(call: Call, task: Task, event: tasks.Event, actor: str) -> Task:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from covey.app import shapes
-from covey.app.changes import find
 from covey.app.pulses import of_lease, of_session
 from covey.app.shapes import LeaseFull
+from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import leases
 from covey.core.fold import resource_rows

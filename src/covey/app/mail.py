@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from covey.app import shapes
-from covey.app.changes import find
 from covey.app.shapes import MessageFull
+from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import mail
 from covey.core.mail import Message, Reading

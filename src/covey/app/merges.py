@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from covey.app import shapes
-from covey.app.changes import change, find, step
+from covey.app.changes import change, step
 from covey.app.shapes import MergeRow
+from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import merges, tasks
 from covey.core.sessions import COVEY, Goal, Kind

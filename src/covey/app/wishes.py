@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec import UNSET
 
 from covey.app import shapes
-from covey.app.changes import find
+from covey.app.tasks import find
 from covey.app.verbs import Call
 from covey.core import globs, scheduling, tasks
 from covey.core.needs import Need, Policy, find_cycle
