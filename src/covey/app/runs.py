@@ -43,6 +43,7 @@ MANY = 100
 """The last runs of a task that are looked at."""
 EVIDENCE = 1000
 """Characters of the evidence for a session's state."""
+MISSED = "the daemon was away, or did not answer in time"
 MAIL = 5
 """Unread messages that a prompt carries."""
 
@@ -277,6 +278,13 @@ def talks(call: Call, run: Run, conversation: str) -> None:
     now = call.tx.run(run.id)
     if now is not None and now.outcome is None and now.conversation != conversation:
         put_run(call, now, runs.Talking(conversation), COVEY)
+
+
+def missed(call: Call, run: Run, calls: int) -> None:
+    """Note that covey was not there before some uses of tools."""
+    now = call.tx.run(run.id)
+    if calls and now is not None and now.outcome is None:
+        put_run(call, now, runs.Missed(calls=calls, why=MISSED), COVEY)
 
 
 def ending(call: Call, run: Run, event: runs.Ending) -> None:

@@ -57,6 +57,8 @@ class Heard:
     """Since when it has been put off again and again."""
     limits: int = 0
     """How often it was put off in all."""
+    used: set[str] = field(default_factory=set)
+    """The names of all its uses of tools."""
     compacts: float | None = None
     compacted: int = 0
     context: float | None = None
@@ -150,6 +152,7 @@ class Heard:
 
     def _call(self, call: Calls, at: float) -> None:
         self._goes_on()
+        self.used.add(call.id)
         self.calls[call.id] = Call(call.tool, call.about, at)
         now = (call.tool, call.about)
         self.repeats = self.repeats + 1 if now == self.last_call else 1

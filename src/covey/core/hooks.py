@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -67,3 +68,14 @@ class Reply:
 
 
 NOTHING = Reply()
+
+
+def missed(used: Collection[str], seen: Collection[str], lost: int = 0) -> int:
+    """Return before how many uses of tools covey was not asked, or did not answer.
+
+    `used`: their names as the agent told them; `seen`: those of which covey was asked; `lost`: askings of which the
+    relay knows that nobody answered. An agent whose two names for one use differ is judged by their number.
+    """
+    asked = set(seen)
+    left = len(set(used) - asked) if asked & set(used) else max(0, len(set(used)) - len(seen))
+    return max(left, lost)

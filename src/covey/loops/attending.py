@@ -21,7 +21,7 @@ from covey.core.questions import Question, Withdrawn, reply_of
 from covey.core.questions import State as Asked
 from covey.core.runs import Ending, Run
 from covey.core.sessions import COVEY, Session, State
-from covey.core.signals import Compacts, Limited, Trouble
+from covey.core.signals import Compacts, Limited, Signal, Trouble
 from covey.core.spending import Used, whole
 from covey.core.watch import Action, Patience, Signs, Verdict
 from covey.errors import CoveyError, Refused
@@ -83,6 +83,12 @@ class Watched:
     journal: Journal | None = None
     """Where a terminal program writes its conversation."""
     prompted: bool = False
+    hooked: bool = False
+    """Its hooks reach us: mail is told by them."""
+    missed: int = 0
+    """How many uses of tools went by without covey."""
+    overheard: list[Signal] = field(default_factory=list)
+    """What its hooks said since we last listened."""
     typed: float = -1e9
     sight: Sight | None = None
     shown: Limited | Compacts | None = None
@@ -119,6 +125,8 @@ class Attendant:
             watched.journal = watched.journal or journals.find(self.desk.project.state / "runs" / run.id)
             size = 0 if watched.journal is None else watched.journal.size()
         source, reader = self.source(run, watched, agent)
+        while watched.overheard:
+            watched.heard.take(watched.overheard.pop(0), at)
         if size > watched.tail.read:
             watched.printed = at
         listen(watched.heard, watched.tail, reader, source, size, at)

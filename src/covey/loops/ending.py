@@ -6,14 +6,16 @@ import logging
 import re
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 from covey.agents import streams
 from covey.app import costs, journals
 from covey.app import runs as life
 from covey.app.sessions import alert
 from covey.app.verbs import Call
-from covey.core import tasks
+from covey.core import hooks, tasks
 from covey.core.budgets import is_own
+from covey.core.heard import Heard
 from covey.core.judge import Again, Crashed, Evidence, HandIn, PutOff, Verdict, judge
 from covey.core.launches import Observation
 from covey.core.pace import believed
@@ -42,6 +44,8 @@ HELP = {
     Trouble.CREDIT: " (It tries again every 5 minutes.)",
 }
 """What a person can do about a trouble."""
+SEEN, MISSED = "hooks", "missed"
+"""The files of a run with the tools of which covey was asked before their use, and with what reached nobody."""
 TAIL = 4000
 """Bytes of the end of the output that a story carries."""
 
@@ -103,6 +107,7 @@ class Closer:
         if watched.heard.conversation is not None:  # nobody may have looked after a run that ended soon
             life.talks(call, run, watched.heard.conversation)
         costs.count(call, run, watched.used, self.desk.today().name, whole=watched.whole)
+        life.missed(call, run, watched.missed)
         if lost:
             life.lost(call, run, "Nobody saw it end: it was killed, or the machine was.", seen.code)
             return
@@ -169,6 +174,7 @@ class Closer:
         result, speaks = heard.result, agent is not None and agent.traits.speaks
         if task.kind is tasks.Kind.REPORT and result is None and not speaks:
             result = heard.said.strip() or None
+        watched.missed = missed_hooks(desk, run, heard) if agent is not None and agent.traits.hooks else 0
         printed, _ = desk.runner.output(run.id, max(seen.size - TAIL, 0))
         told = heard.said if speaks and heard.said.strip() else printed.decode(errors="replace")
         told = drawn(told) if run.runner == TMUX else told
@@ -214,6 +220,20 @@ class Closer:
                 keep_transcript(folder, transcript_of(self.desk.runner, folder, run, agent_of(self.desk, run.agent)))
         except OSError as error:  # its output is still there
             log.warning("the transcript of %s could not be kept: %s", run.id, error)
+
+
+def missed_hooks(desk: Desk, run: Run, heard: Heard) -> int:
+    """Return before how many uses of tools a run's hooks were not answered."""
+    folder = desk.project.state / "runs" / run.id
+    seen, lost = _lines(folder / SEEN), _lines(folder / MISSED)
+    return hooks.missed(heard.used, seen, sum(line.startswith(hooks.Moment.BEFORE_TOOL) for line in lost))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []  # there was no hook, or it was not seen
 
 
 def drawn(text: str) -> str:

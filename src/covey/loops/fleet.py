@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from covey.agents.agent import Agent
+from covey.agents.agent import Agent, terminal_of
 from covey.app import fleet as verbs
 from covey.app import questions
 from covey.app import runs as life
@@ -23,6 +23,7 @@ from covey.core.pace import Wait
 from covey.core.questions import Question
 from covey.core.runs import Ending, Run
 from covey.core.sessions import COVEY, Goal, Session, State
+from covey.core.signals import Signal
 from covey.core.tasks import Task
 from covey.errors import CoveyError
 from covey.loops.attending import Attendant
@@ -123,6 +124,13 @@ class Fleet:
         watched = mine[-1] if mine else None
         wait = self._waits.get(name)
         return (None if watched is None else watched.verdict), (None if wait is None else wait[0])
+
+    def overhear(self, run: Run, signals: list[Signal]) -> None:
+        """Take in what a run says by its hooks; one without a terminal says the same in its stream."""
+        watched = self.watches.of(run)
+        watched.hooked = True
+        if terminal_of(run, agent_of(self.desk, run.agent)) is not None:
+            watched.overheard += signals
 
     def forgive(self, agent: str, session: str) -> None:
         """Let a session start as soon as it can, and others of its agent: a person says so."""

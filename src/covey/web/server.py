@@ -43,6 +43,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 BODY = 1024 * 1024
+HOOK_BODY = 32 * 1024 * 1024
+"""Bytes of what an agent sends with a hook: all that a tool was given, and all that it answered."""
+HOOKS = "/hooks/"
 PATIENCE = 10.0
 """Seconds within which a request's body has to be here."""
 SEND_PATIENCE = 30.0
@@ -105,6 +108,8 @@ class Web:
         self._openapi = Answer(200, _encode(openapi.document()))
         self.hub = stream.Hub()
         self.listeners: list[Callable[[list[Change]], None]] = []
+        self.hooks: Callable[[str, Principal, bytes], Awaitable[bytes]] | None = None
+        """Answers what agents ask at each step of their work."""
         self.writer: Writer | None = None
 
     # The store
@@ -181,6 +186,11 @@ class Web:
         path, method = scope["path"], scope["method"]
         if path == "/api/openapi.json" and method == "GET":
             return self._openapi
+        if path.startswith(HOOKS) and self.hooks is not None:
+            if method != "POST":
+                raise _WrongMethod(f"{method[:20]} cannot be used here.", hint="Use POST.")
+            body = await _body(headers, receive, HOOK_BODY)
+            return Answer(200, await self.hooks(path.removeprefix(HOOKS), who, body))
         verb, params = self._route(path, method)
         query = scope["query_string"].decode("latin-1")
         if not verb.changes:
@@ -272,25 +282,27 @@ def _routes() -> dict[str, dict[str, Verb]]:
     return routes
 
 
-async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
+async def _body(headers: dict[bytes, bytes], receive: Receive, most: int = BODY) -> bytes:
+    large = TooLarge(f"The body is larger than {most // 1024**2} MiB.", hint="Send less, or in parts.")
     length = headers.get(b"content-length", b"0")
-    if not length.isdigit() or int(length) > BODY:
-        raise TooLarge("The body is larger than 1 MiB.", hint="Send less, or in parts.")
+    if not length.isdigit() or int(length) > most:
+        raise large
+    body = bytearray()
     try:
         async with asyncio.timeout(PATIENCE):
             message = await receive()
-            body = message.get("body", b"")
+            body += message.get("body", b"")
             while message.get("more_body", False):
-                if len(body) > BODY:
-                    raise TooLarge("The body is larger than 1 MiB.", hint="Send less, or in parts.")
+                if len(body) > most:
+                    raise large
                 message = await receive()
                 body += message.get("body", b"")
     except TimeoutError:
         raise TooSlow(f"The body was not here after {PATIENCE:g} s.") from None
     if message["type"] == "http.disconnect":
         raise TooSlow("The connection ended before the body did.")
-    if len(body) > BODY:
-        raise TooLarge("The body is larger than 1 MiB.", hint="Send less, or in parts.")
+    if len(body) > most:
+        raise large
     return bytes(body)
 
 

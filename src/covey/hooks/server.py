@@ -1,0 +1,299 @@
+"""What agents ask at each step of their work, and what they are told: leases, mail, and what a person decides."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from covey.agents import hooked
+from covey.app import questions, writes
+from covey.app.verbs import Call, Principal
+from covey.app.writes import Advice
+from covey.core.force import Write
+from covey.core.hooks import NOTHING, Hook, Moment, Reply
+from covey.core.questions import Question, State, reply_of
+from covey.core.runs import Run
+from covey.core.signals import Asks, Compacts, Signal, Wants, Works
+from covey.core.tasks import Task
+from covey.errors import CoveyError, Invalid, NotFound
+from covey.hooks.outside import Outside, context
+from covey.loops.desk import Desk
+from covey.loops.ending import SEEN
+from covey.loops.fleet import Fleet
+from covey.loops.mailing import Mailing
+from covey.loops.places import Places, unsaved, write_of
+from covey.store.rows import Change
+
+GUARD = "guard"
+SHELL_LOOK = 0.2
+"""Seconds that an agent waits for a look at what its command wrote; a longer one is told at the next step."""
+
+log = logging.getLogger("covey.hooks")
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who asks: a session with its worktree, and its run and task if it has any."""
+
+    session: str
+    worktree: Path
+    run: Run | None = None
+    task: Task | None = None
+
+
+@dataclass
+class Hooks:
+    """Answers agents at every step of theirs; what it remembers is lost with it, and then told once more."""
+
+    desk: Desk
+    fleet: Fleet
+    mailing: Mailing
+    outside: Outside
+    _decided: dict[str, asyncio.Event] = field(default_factory=dict)
+    """Who waits for a person's word on which question."""
+    _unsaid: dict[str, list[str]] = field(default_factory=dict)
+    """What each session has still to be told of what was noticed."""
+    _looks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _known: dict[str, dict[str, float]] = field(default_factory=dict)
+    """What each run had written when it was last looked at, and when."""
+
+    def __post_init__(self) -> None:
+        self.places = Places(self.desk.project, self.desk.worktrees)
+
+    def hear(self, changes: Iterable[Change]) -> None:
+        """Wake who waits for a decision, or waits no longer because a person came to the terminal."""
+        for change in changes:
+            if change.kind.startswith("question.") and change.subject in self._decided:
+                self._decided[change.subject].set()
+            elif change.kind in ("session.attached", "run.ending", "run.ended"):
+                for event in self._decided.values():
+                    event.set()
+
+    async def __call__(self, name: str, who: Principal, body: bytes) -> bytes:
+        """Answer one asking of an agent, or of the guard of its commits."""
+        if name == GUARD:
+            return _encode(await self._guard(who, body))
+        try:
+            moment = Moment(name)
+        except ValueError:
+            raise NotFound(f"There is no hook {name[:80]!r}.") from None
+        hook = hooked.read(moment, _decoded(body))
+        asker = await self._asker(who, hook)
+        reply = await self._reply(asker, hook)
+        return _encode(hooked.written(hook, reply))
+
+    async def _asker(self, who: Principal, hook: Hook) -> Asker:
+        if who.session is None:
+            name, worktree = await self.outside.named(hook)
+            held = await self.desk.read(lambda call: next(iter(call.tx.held_by(name)), None))
+            return Asker(name, worktree, None, held)
+        name = who.session
+
+        def find(call: Call) -> tuple[Run | None, Task | None]:
+            run = next(iter(call.tx.open_runs(name)), None)
+            held = call.tx.task(run.task) if run is not None else next(iter(call.tx.held_by(name)), None)
+            return run, held
+
+        run, task = await self.desk.read(find)
+        worktree = self.desk.worktrees.path(name) if run is not None else Path(hook.cwd or "/")
+        return Asker(name, worktree, run, task)
+
+    async def _reply(self, asker: Asker, hook: Hook) -> Reply:
+        self._overhear(asker, hook)
+        match hook.moment:
+            case Moment.SESSION_START:
+                return await self._greet(asker, hook)
+            case Moment.BEFORE_TOOL:
+                return await self._before(asker, hook)
+            case Moment.AFTER_TOOL:
+                await self._after(asker, hook)
+                return await self._tell(asker, hook)
+            case Moment.USER_PROMPT | Moment.STOP:
+                return await self._tell(asker, hook)
+            case Moment.PERMISSION:
+                return await self._permission(asker, hook)
+            case Moment.SESSION_END:
+                await self._farewell(asker, hook)
+                return NOTHING
+            case Moment.NOTIFICATION | Moment.BEFORE_COMPACT | Moment.SUBAGENT_STOP:
+                if asker.run is None:
+                    await self.outside.show(asker.session, hook)
+                return NOTHING
+
+    def _overhear(self, asker: Asker, hook: Hook) -> None:
+        """Let the watchdog know what the agent does: in a terminal it hears of it in no other way."""
+        if asker.run is not None:
+            signals: list[Signal] = [Compacts()] if hook.moment is Moment.BEFORE_COMPACT else [Works()]
+            self.fleet.overhear(asker.run, signals)
+
+    # Beginning and end
+
+    async def _greet(self, asker: Asker, hook: Hook) -> Reply:
+        if asker.run is None:
+            await self.outside.greet(asker.session)
+        told = await self.desk.read(lambda call: context(call, asker.session, asker.task, again=hook.note == "compact"))
+        return Reply(tell=told) if told else NOTHING
+
+    async def _farewell(self, asker: Asker, hook: Hook) -> None:
+        if asker.run is None:
+            await self.outside.farewell(asker.session)
+        elif hook.transcript:
+            await self.mailing.confirm(asker.run, hook.transcript)
+
+    # Writing
+
+    async def _before(self, asker: Asker, hook: Hook) -> Reply:
+        """Say whether a tool may write what it is about to write."""
+        if asker.run is not None:
+            self._note_seen(asker.run, hook.call)
+        if asker.run is None:
+            await self.outside.show(asker.session, hook)
+        if not hook.writes:
+            return NOTHING
+        now = self.desk.wall()
+        chosen = [self.places.of(asker.worktree, hook.cwd, path) for path in hook.writes]
+        tool_policy = self.desk.app.house.config.leases.tool
+        foreign = [(given, place.whose) for given, place in zip(hook.writes, chosen, strict=True) if place.whose]
+        if foreign and tool_policy != "off":
+            given, whose = foreign[0]
+            return Reply(
+                deny=f"{given} is not yours to write: it belongs to {whose}. Your worktree is {asker.worktree}."
+            )
+        about = [
+            Write(place.path, now, new=not (asker.worktree / place.path).exists()) for place in chosen if place.path
+        ]
+        advice = await self.desk.read(lambda call: writes.check(call, asker.session, asker.task, about, at="tool"))
+        return _as_reply(advice)
+
+    async def _after(self, asker: Asker, hook: Hook) -> None:
+        """Notice what a tool has written: an editing one says so, after a command one has to look."""
+        now = self.desk.wall()
+        if hook.writes:
+            places = [self.places.of(asker.worktree, hook.cwd, path) for path in hook.writes]
+            made = [write_of(asker.worktree, place.path, now) for place in places if place.path]
+            await self._notice(asker, made, "edit", tell=False)  # it was warned before
+        elif hook.command and asker.worktree.is_dir():
+            look = self._looks.get(asker.session)
+            if look is None or look.done():
+                look = self._looks[asker.session] = asyncio.create_task(self._look(asker))
+            await asyncio.wait([look], timeout=SHELL_LOOK)
+
+    async def _look(self, asker: Asker) -> None:
+        """Look at what a command changed in the worktree, and notice what is new."""
+        now = self.desk.wall()
+        try:
+            found = await self.desk.near(lambda: unsaved(asker.worktree, now))
+            known = self._known.setdefault(asker.run.id if asker.run else asker.session, {})
+            fresh = [write for write in found if known.get(write.path, -1.0) < write.written]
+            known.update({write.path: write.written for write in fresh})
+            await self._notice(asker, fresh, "shell", tell=True)
+        except CoveyError as error:
+            log.warning("what %s wrote could not be looked at: %s", asker.session, error)
+
+    async def _notice(self, asker: Asker, made: list[Write], how: str, *, tell: bool) -> None:
+        if not made:
+            return
+        if await self.desk.read(lambda call: writes.is_news(call, asker.session, asker.task, made)):
+            advice = await self.desk.write(lambda call: writes.noticed(call, asker.session, asker.task, made, how))
+            text = "\n".join(part for part in (advice.deny, advice.tell) if part)
+            if tell and text:
+                self._unsaid.setdefault(asker.session, []).append(f"covey noticed that you have written there:\n{text}")
+
+    async def _guard(self, who: Principal, body: bytes) -> dict[str, str | None]:
+        """Say whether a session may commit some paths: they come with a NUL after each."""
+        if who.session is None:
+            return {"deny": None, "tell": None}
+        asker = await self._asker(who, Hook(moment=Moment.BEFORE_TOOL))
+        now = self.desk.wall()
+        paths = [path for path in body.decode(errors="surrogateescape").split("\0") if path]
+        made = [write_of(asker.worktree, path, now) for path in paths]
+        advice = await self.desk.read(lambda call: writes.check(call, asker.session, asker.task, made, at="commit"))
+        return {"deny": advice.deny, "tell": advice.tell}
+
+    # Telling
+
+    async def _tell(self, asker: Asker, hook: Hook) -> Reply:
+        """Tell what was noticed, and unread mail; at its end the agent goes on with it."""
+        if asker.run is None:
+            await self.outside.show(asker.session, hook)
+        if hook.sub:
+            return NOTHING  # a sub-agent has a conversation of its own, in which mail would be lost
+        parts = self._unsaid.pop(asker.session, [])
+        mail = await self.mailing.offer(asker.session, asker.run, hook.transcript)
+        parts += [mail] if mail else []
+        if not parts:
+            return NOTHING
+        text = "\n\n".join(parts)
+        return Reply(go_on=text) if hook.moment is Moment.STOP else Reply(tell=text)
+
+    # Asking a person
+
+    async def _permission(self, asker: Asker, hook: Hook) -> Reply:
+        """Ask a person, and keep the agent waiting until there is an answer, or the person comes to its terminal."""
+        run = asker.run
+        if run is None or await self._is_in_hands(run):
+            return NOTHING
+        minutes = self.desk.app.house.config.watch.answer_minutes
+        asks = Asks(
+            id=f"hook {hook.call or hook.about}", wants=Wants.PERMISSION, question=hook.asks, tool=hook.tool,
+            about=hook.about,
+        )  # fmt: skip
+        question = await self.desk.write(
+            lambda call: questions.ask(call, run.session, asks, task=run.task, run=run.id, minutes=minutes)
+        )
+        decided = self._decided.setdefault(question.id, asyncio.Event())
+        try:
+            while True:
+                decided.clear()
+                now = await self.desk.read(lambda call: call.tx.question(question.id))
+                if now is None or now.state is not State.OPEN:
+                    return await self._answer(now or question)
+                if await self._is_in_hands(run):
+                    await self.desk.write(lambda call: questions.withdraw(call, run.id, "It is asked in the terminal."))
+                    return NOTHING
+                await decided.wait()
+        finally:
+            self._decided.pop(question.id, None)
+
+    async def _answer(self, question: Question) -> Reply:
+        reply = reply_of(question)
+        if reply is None:
+            return NOTHING
+        await self.desk.write(lambda call: questions.told(call, question))
+        return Reply(allow=reply.allows, why=reply.text or None)
+
+    async def _is_in_hands(self, run: Run) -> bool:
+        """Say whether a person is at the terminal of a run, or it shall end."""
+
+        def look(call: Call) -> bool:
+            now, session = call.tx.run(run.id), call.tx.session(run.session)
+            gone = now is None or now.outcome is not None or now.ending is not None
+            return gone or run.person or (session is not None and session.attached is not None)
+
+        return await self.desk.read(look) or await self.desk.near(lambda: self.desk.app.house.is_used(run.id))
+
+    def _note_seen(self, run: Run, call: str) -> None:
+        """Note that covey was asked before a tool was used, so that what it was not asked about can be told later."""
+        try:
+            with (self.desk.project.state / "runs" / run.id / SEEN).open("a", encoding="utf-8") as file:
+                file.write(f"{call}\n")
+        except OSError as error:
+            log.warning("a hook of %s could not be noted: %s", run.id, error)
+
+
+def _as_reply(advice: Advice) -> Reply:
+    return Reply(deny=advice.deny, tell=None if advice.deny else advice.tell)
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body or b"{}")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"The body is not valid JSON: {error}.") from None
