@@ -60,7 +60,7 @@ def _announced(folder: str) -> tuple[str, int, str] | None:
 
 def answer(moment: str, host: str, port: int, token: str) -> bytes:
     """Return what the daemon answers to the hook on our standard input; fails with OSError or ValueError."""
-    body = asked(0)
+    agent, body = posix.getppid(), asked(0)
     head = (
         f"POST /hooks/{moment} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {token}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
@@ -69,7 +69,7 @@ def answer(moment: str, host: str, port: int, token: str) -> bytes:
     connection.connect((host, port))
     connection.sendall(head.encode() + body)
     if moment == "PermissionRequest":
-        _wait_for_a_person()
+        _wait_for_a_person(agent)
     pieces, size = [], 0
     while size <= LONGEST and (piece := connection.recv(65536)):
         pieces.append(piece)
@@ -77,9 +77,9 @@ def answer(moment: str, host: str, port: int, token: str) -> bytes:
     return _body(b"".join(pieces))
 
 
-def _wait_for_a_person() -> None:
+def _wait_for_a_person(agent: int) -> None:
     """Let the answer take its time, as long as the agent that asked is there."""
-    agent, until = posix.getppid(), time() + HELD
+    until = time() + HELD
 
     def look(number: int, frame: object) -> None:
         if posix.getppid() != agent or time() > until:
