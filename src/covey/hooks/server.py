@@ -24,9 +24,9 @@ from covey.core.tasks import Task
 from covey.errors import CoveyError, Invalid, NotFound
 from covey.hooks.outside import Outside, context
 from covey.loops.desk import Desk
-from covey.loops.ending import SEEN
 from covey.loops.fleet import Fleet
 from covey.loops.mailing import Mailing
+from covey.loops.outfit import SEEN
 from covey.loops.places import Places, unsaved, write_of
 from covey.store.rows import Change
 

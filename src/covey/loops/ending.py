@@ -27,6 +27,7 @@ from covey.loops import tree
 from covey.loops.attending import Attendant
 from covey.loops.desk import Desk
 from covey.loops.hearing import finish, overhear
+from covey.loops.outfit import MISSED, SEEN
 from covey.loops.rescues import note_rescue, put_in_safety
 from covey.loops.starting import Starter, agent_of, newest_main
 from covey.loops.starts import Starts
@@ -44,8 +45,6 @@ HELP = {
     Trouble.CREDIT: " (It tries again every 5 minutes.)",
 }
 """What a person can do about a trouble."""
-SEEN, MISSED = "hooks", "missed"
-"""The files of a run with the tools of which covey was asked before their use, and with what reached nobody."""
 TAIL = 4000
 """Bytes of the end of the output that a story carries."""
 
@@ -226,7 +225,7 @@ def missed_hooks(desk: Desk, run: Run, heard: Heard) -> int:
     """Return before how many uses of tools a run's hooks were not answered."""
     folder = desk.project.state / "runs" / run.id
     seen, lost = _lines(folder / SEEN), _lines(folder / MISSED)
-    return hooks.missed(heard.used, seen, sum(line.startswith(hooks.Moment.BEFORE_TOOL) for line in lost))
+    return hooks.missed(heard.used, seen, sum(line.split()[1:2] == [hooks.Moment.BEFORE_TOOL] for line in lost))
 
 
 def _lines(path: Path) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from covey.agents import registry
-from covey.agents.agent import Agent, Assignment, terminal_of
+from covey.agents.agent import Agent, Assignment, HookDoor, terminal_of
 from covey.app import journals
 from covey.app.runs import Work
 from covey.config import AgentSettings, Config
@@ -27,6 +27,10 @@ ALLOWED = (
 )  # fmt: skip
 """Variables of ours that every agent gets."""
 ALLOWED_STARTS = ("LC_", "XDG_")
+SEEN, MISSED = "hooks", "missed"
+"""The files of a run with the tools of which covey was asked before their use, and with what reached nobody."""
+RELAY = Path(__file__).parents[1] / "hooks" / "relay.py"
+"""A program of its own, which imports nothing of ours: agents start it at every step."""
 NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Python trusts bytecode whose source has the same size and second: in a worktree that changes many times a second, a
 test would run what is no longer there."""
@@ -91,6 +95,7 @@ def launch(
         "COVEY_WORKTREE": str(worktree),
         "PWD": str(worktree),
         "TMUX_TMPDIR": str(make_place(folder)),
+        "COVEY_MISSED": str(folder / MISSED),
     }
     assignment = Assignment(
         run=run.id,
@@ -113,6 +118,7 @@ def launch(
         permissions=Level(config.sessions.permissions),
         commands=work.commands,
         allowance=run.money,
+        hooks=HookDoor(url=url, relay=relay_words()) if agent.traits.hooks else None,
     )
     made = _made(agent, assignment, folder, run)
     problem = registry.executable(made)
@@ -124,6 +130,11 @@ def launch(
     for path, content in made.files.items():
         _write(Path(path), content)
     return made
+
+
+def relay_words() -> tuple[str, ...]:
+    """Return the words that start the relay; -I and -S keep Python from looking for anything else."""
+    return (sys.executable, "-I", "-S", str(RELAY))
 
 
 def _made(agent: Agent, work: Assignment, folder: Path, run: Run) -> Launch:
