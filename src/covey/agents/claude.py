@@ -9,7 +9,7 @@ from typing import Any
 
 from covey.agents import claude_messages, claude_questions, providers, streams
 from covey.agents.agent import Assignment, Terminal, Traits
-from covey.agents.claude_launch import permissions, program
+from covey.agents.claude_launch import added, permissions, program, settings
 from covey.agents.claude_messages import KINDS, blocks, totals, trouble_of, until_of
 from covey.agents.claude_terminal import ClaudeTerminal
 from covey.agents.streams import amount, count, inner, record, text
@@ -47,6 +47,7 @@ TRAITS = Traits(
     speaks=True,
     resumes=True,
     priced=True,
+    hooks=True,
     env=VARIABLES,
     gap=0.3,
     memory=220 * 1024 * 1024,
@@ -68,8 +69,9 @@ class Claude:
         spoken = "--input-format stream-json --output-format stream-json --verbose --permission-prompt-tool stdio"
         allowance = [] if work.allowance is None else ["--max-budget-usd", f"{max(work.allowance, 0.000001):.6f}"]
         resume = ["--resume", conversation] if conversation else []
+        own = added(work, settings(work, terminal=False))
         return Launch(
-            argv=(*argv, "-p", *spoken.split(), *permissions(work), *allowance, *resume, *_added(work)),
+            argv=(*argv, "-p", *spoken.split(), *permissions(work), *allowance, *resume, *own),
             cwd=work.worktree,
             env=env,
             stdin=_told(work.prompt) + "\n",
@@ -115,11 +117,6 @@ def _told(text: str) -> str:
     """Return a message of the user as a line; one that begins with a slash would be taken for a command."""
     safe = "\n" + text if text.startswith("/") else text
     return json.dumps({"type": "user", "message": {"role": "user", "content": safe or "\n"}})
-
-
-def _added(work: Assignment) -> list[str]:
-    """Return what the settings add to the command line."""
-    return [streams.word(word) for word in work.arguments]
 
 
 def _system(told: Mapping[str, Any]) -> list[Signal]:

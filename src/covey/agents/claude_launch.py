@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
-from covey.agents import streams
+from covey.agents import hooked, streams
 from covey.agents.agent import Assignment
 from covey.core.permits import Level
 
@@ -25,6 +26,8 @@ def program(work: Assignment) -> tuple[list[str], dict[str, str]]:
     if work.model:
         argv += ["--model", streams.word(work.model)]
     env = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_FEEDBACK_SURVEY": "1", **work.env}
+    if work.hooks is not None:
+        env |= _past_proxies(env)
     if work.permissions is Level.FULL:
         env["IS_SANDBOX"] = "1"  # else it refuses the level to root, and in containers everybody is root
     return argv, env
@@ -46,7 +49,53 @@ def permissions(work: Assignment) -> list[str]:
             allowed = [f"Bash({command}:*)" for command in commands]
             return [*kept_out, "--allowedTools", *allowed, "--permission-mode", "acceptEdits"]
         case Level.ASK:
-            return [*kept_out, "--permission-mode", "default", "--settings", json.dumps(ASKED)]
+            return [*kept_out, "--permission-mode", "default"]
+
+
+def settings(work: Assignment, *, terminal: bool) -> dict[str, Any]:
+    """Return the settings that it gets besides its user's: of all that a command line names, only the last count."""
+    found: dict[str, Any] = {}
+    if work.permissions is Level.ASK:
+        found |= ASKED
+    if terminal and work.permissions is Level.FULL:  # the level was chosen by a person: this would ask the same again
+        found["skipDangerousModePermissionPrompt"] = True
+    # Without a terminal it asks for permission in its stream, which outlives a restart of the daemon.
+    return found | (hooked.settings(work.hooks, held=terminal) if work.hooks is not None else {})
+
+
+def added(work: Assignment, ours: dict[str, Any]) -> list[str]:
+    """Return our settings, and what the user's add to the command line; settings in there go together with ours.
+
+    Those that are named by a file take the place of ours.
+    """
+    words = [streams.word(word) for word in work.arguments]
+    rest: list[str] = []
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.partition("=")
+        theirs = streams.record(value if equals else words[0] if words else "") if name == "--settings" else None
+        if theirs is None:
+            rest.append(word)
+            continue
+        ours = _together(ours, dict(theirs))
+        words = words if equals else words[1:]
+    return [*(["--settings", json.dumps(ours)] if ours else []), *rest]
+
+
+def _together(ours: Any, theirs: Any) -> Any:
+    """Return two settings as one: lists one after the other, and where they differ, theirs."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        both = {key: _together(ours[key], theirs[key]) for key in ours if key in theirs}
+        return {**ours, **theirs, **both}
+    return [*ours, *theirs] if isinstance(ours, list) and isinstance(theirs, list) else theirs
+
+
+def _past_proxies(env: dict[str, str]) -> dict[str, str]:
+    """Return what lets it reach the daemon where a proxy stands in the way: its hooks would go to that."""
+    if not any(name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in env):
+        return {}
+    known = (env.get("NO_PROXY") or env.get("no_proxy") or "").split(",")
+    return dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(dict.fromkeys([*filter(None, known), "127.0.0.1"])))
 
 
 def _parts(command: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import re
 import uuid
 from collections import Counter
@@ -15,11 +14,10 @@ from zoneinfo import ZoneInfo
 
 from covey.agents import claude_messages, streams
 from covey.agents.agent import Assignment, Sight
-from covey.agents.claude_launch import permissions, program
+from covey.agents.claude_launch import added, permissions, program, settings
 from covey.agents.claude_messages import SYNTHETIC, blocks, totals, trouble_of
 from covey.agents.streams import inner, record, text
 from covey.core.launches import Launch, Screen
-from covey.core.permits import Level
 from covey.core.signals import Compacts, Conversation, Failed, Limited, Result, Signal, Trouble, Waits, Works
 
 _NAMES = uuid.UUID("6f1d3f6e-0d0c-5a0e-9b0a-5f4f1f0c6a11")
@@ -56,10 +54,8 @@ class ClaudeTerminal:
         taken_up = streams.name(work.conversation)
         argv += ["--resume", taken_up] if taken_up else ["--session-id", _conversation(work)]
         argv += permissions(work)
-        if work.permissions is Level.FULL:  # the level was chosen by a person: this would ask the same again
-            argv += ["--settings", json.dumps({"skipDangerousModePermissionPrompt": True})]
         argv += ["--name", " ".join(streams.shown(f"{work.session} {work.run}").split())[:60] or "covey"]
-        argv += [streams.word(word) for word in work.arguments]
+        argv += added(work, settings(work, terminal=True))
         return Launch(argv=tuple(argv), cwd=work.worktree, env=env, terminal=True)
 
     def see(self, screen: Screen) -> Sight:

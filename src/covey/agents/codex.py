@@ -21,7 +21,7 @@ from typing import Any
 
 from covey.agents import providers, streams
 from covey.agents.agent import Assignment, Terminal, Traits
-from covey.agents.codex_launch import command_of, settings, usage_of
+from covey.agents.codex_launch import command_of, hooks, settings, usage_of
 from covey.agents.codex_terminal import CodexTerminal
 from covey.agents.troubles import trouble
 from covey.core.launches import Launch
@@ -45,6 +45,7 @@ TERMINAL = CodexTerminal()
 TRAITS = Traits(
     speaks=True,
     resumes=True,
+    hooks=True,
     env=("CODEX_*", "OPENAI_*", "AZURE_OPENAI_*", *providers.AUTHORITIES),
     gap=0.5,
     memory=200 * 1024 * 1024,
@@ -71,7 +72,7 @@ class Codex:
         conversation = streams.name(work.conversation)
         argv = [streams.word(work.program) or "codex", "exec", "--json"]
         argv += ["--model", streams.word(work.model)] if work.model else []
-        argv += settings(work)
+        argv += [*settings(work), *hooks(work, held=False)]
         argv += [streams.word(word) for word in work.arguments]
         argv += ["resume", conversation] if conversation else []
         return Launch(argv=(*argv, "-"), cwd=work.worktree, env=dict(work.env), stdin=work.prompt, apart=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os.path
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from covey.agents import streams
+from covey.agents import hooked, streams
 from covey.agents.agent import Assignment
+from covey.core.hooks import Moment
 from covey.core.permits import Level
 from covey.core.signals import Usage
 
@@ -20,6 +23,11 @@ CACHES = (
 """Folders of a home that package managers and compilers write to, without which many a gate fails."""
 KEPT = ("hooks", "config", "covey", "worktrees")
 """What a session must not change of the git folder that all share."""
+
+UNHEARD = (Moment.NOTIFICATION,)
+"""Moments that it does not know."""
+FLAGS = "/<session-flags>/config.toml"
+"""What it calls the place of settings that stand on its command line."""
 
 _SHELLS = ("sh", "bash", "zsh", "dash")
 
@@ -76,6 +84,37 @@ def _private(work: Assignment) -> dict[str, str]:
 
 def _toml(path: str) -> str:
     return json.dumps(streams.word(path), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def hooks(work: Assignment, *, held: bool) -> list[str]:
+    """Return the options by which it asks covey at each step, beside all hooks of its user's own.
+
+    Hooks run only if they are trusted, and trust is the digest of a hook. Ours are trusted by name, for this run alone:
+    the option that trusts all would run those of the repository too, which anybody may have written.
+    """
+    door = work.hooks
+    if door is None:
+        return []
+    options: list[str] = []
+    trusted: list[str] = []
+    for moment in Moment:
+        if moment in UNHEARD or (moment is Moment.PERMISSION and not (held and door.holds)):
+            continue
+        command, seconds = streams.word(shlex.join([*door.relay, moment])), hooked.seconds(moment)
+        table = f'[{{hooks=[{{type="command",command={_toml(command)},timeout={seconds}}}]}}]'
+        options += ["-c", f"hooks.{moment}={table}"]
+        event = re.sub(r"(?<!^)(?=[A-Z])", "_", moment).lower()
+        trusted.append(f'"{FLAGS}:{event}:0:0"={{trusted_hash="{_trust(event, command, seconds)}"}}')
+    return [*options, "-c", f"hooks.state={{{','.join(trusted)}}}"]
+
+
+def _trust(event: str, command: str, seconds: int) -> str:
+    """Return the digest by which it knows a hook: of its JSON, the keys in order and without a blank."""
+    handler = {"type": "command", "command": command, "timeout": seconds, "async": False}
+    plain = json.dumps(
+        {"event_name": event, "hooks": [handler]}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    return "sha256:" + hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()
 
 
 def usage_of(told: Mapping[str, Any]) -> Usage:

@@ -13,7 +13,7 @@ from typing import Any
 
 from covey.agents import streams
 from covey.agents.agent import Assignment, Sight
-from covey.agents.codex_launch import command_of, settings, usage_of
+from covey.agents.codex_launch import command_of, hooks, settings, usage_of
 from covey.agents.streams import inner, record, text
 from covey.agents.troubles import trouble
 from covey.core.launches import Launch, Screen
@@ -59,6 +59,7 @@ class CodexTerminal:
         argv = [streams.word(work.program) or "codex", "--no-daemon", "--disable", "daemon_auto_start"]
         argv += ["--model", streams.word(work.model)] if work.model else []
         argv += settings(work, "never" if work.permissions is Level.FULL else "on-request")
+        argv += hooks(work, held=True)
         argv += [streams.word(word) for word in work.arguments]
         conversation = streams.name(work.conversation)
         argv += ["resume", conversation] if conversation else []
