@@ -20,6 +20,9 @@ def plain_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
 
+OURS = ["config", "pre-commit", "pre-push", "reference-transaction"]
+
+
 class Session:
     """A session at work in its worktree, guarded as a run is."""
 
@@ -276,15 +279,15 @@ def test_the_guard_follows_the_users_hooks_and_writes_nothing_when_it_is_current
     project = find(repository)
     folder = project.state / "guard"
     write_guard(project, folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["config", "pre-push", "reference-transaction"]
+    assert sorted(path.name for path in folder.iterdir()) == OURS
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert write_guard(project, folder) == folder
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
-    write_hook(repository / ".git" / "hooks" / "pre-commit", "exit 0")
+    write_hook(repository / ".git" / "hooks" / "post-commit", "exit 0")
     write_guard(project, folder)
-    assert (folder / "pre-commit").exists()
-    (repository / ".git" / "hooks" / "pre-commit").unlink()
+    assert (folder / "post-commit").exists()
+    (repository / ".git" / "hooks" / "post-commit").unlink()
     (folder / "reference-transaction").write_text("#!/bin/sh\nexit 0\n")
     write_guard(project, folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["config", "pre-push", "reference-transaction"]
+    assert sorted(path.name for path in folder.iterdir()) == OURS
     assert "refs/stash" in (folder / "reference-transaction").read_text()

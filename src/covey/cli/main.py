@@ -196,6 +196,10 @@ def run(word: str, argv: list[str]) -> int:
         from covey.cli import completion
 
         return completion.complete(argv)
+    if word == "guard":  # asked by hooks of git alone
+        from covey.cli import guard
+
+        return guard.run(argv)
     if word == "help":
         return dispatch([*argv, "--help"])
     if word in SINGLE and argv[:1] == ["help"]:

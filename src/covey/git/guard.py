@@ -3,6 +3,9 @@
 All worktrees share branches, tags, the stash and the configuration file. A session may change its own branches only;
 the guard refuses the rest where git asks, in `reference-transaction`. The user's own hooks go on working behind it.
 
+Before a session commits, covey is asked whether it may write those paths: in `pre-commit` about what is staged, in
+`reference-transaction` about what a branch would land now and did not before, if that git was not asked already.
+
 The settings are included only inside this repository: one that a session's tests make elsewhere is as it would be.
 """
 
@@ -10,88 +13,35 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from pathlib import Path
 
+from covey.git import guard_hooks
 from covey.git.entries import write_whole
 from covey.git.project import Project
 from covey.git.run import try_git
 
 CONFIG = "config"
 _HOOKS = (
-    "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
+    "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-merge-commit", "prepare-commit-msg",
     "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "post-rewrite", "pre-auto-gc",
     "sendemail-validate", "post-index-change", "push-to-checkout",
 )  # fmt: skip
+_BEFORE_COMMIT = "pre-commit"
 _TRANSACTION = "reference-transaction"
 _BEFORE_PUSH = "pre-push"
-_REFUSE = r"""#!/bin/sh
-# Written by covey: a session changes its own branches, and nothing that all worktrees share.
-no() {
-  printf 'covey: %s\n' "$1" >&2
-  exit 1
-}
-lines=
-if [ "$1" = prepared ]; then
-  while read -r old new ref; do
-    case $ref in
-    refs/heads/covey/"${COVEY_TASK:-}" | refs/heads/covey/"${COVEY_TASK:-}"[./-]*) ;;
-    refs/heads/covey/*) [ -z "${COVEY_TASK:-}" ] || no "the branch ${ref#refs/heads/} belongs to another task: \
-commit on covey/$COVEY_TASK." ;;
-    refs/heads/*) no "a session cannot change the branch ${ref#refs/heads/}: commit on your own branch, \
-or begin the name of a new one with covey/." ;;
-    refs/stash) no "all worktrees share one stash, so a session cannot use it: commit on your own branch instead." ;;
-    refs/tags/*) no "a session cannot change the tag ${ref#refs/tags/}: name a commit by its hash, \
-and ask for a tag in your result." ;;
-    refs/covey/* | refs/replace/*) no "a session cannot change $ref: commit on your own branch instead." ;;
-    esac@KEEP@
-  done
-fi
-"""
-_KEEP = r"""
-    lines="$lines$old $new $ref
-" """.rstrip()
-_CHAIN = r"""if [ -x @HOOK@ ]; then
-  [ "$1" = prepared ] || exec @HOOK@ "$@"
-  printf '%s' "$lines" | @HOOK@ "$@"
-fi
-"""
-_PUSH = r"""#!/bin/sh
-# Written by covey: git forgets a session's settings when it pushes into a repository of this machine.
-place=${2#file://}
-[ -d "$place" ] || place=$place.git
-if [ -d "$place" ]; then
-  here=$PWD
-  cd -P "$place" || exit 1
-  link=.git
-  [ ! -f .git ] || read -r link <.git
-  link=${link#gitdir: }
-  [ ! -d "$link" ] || cd -P "$link" || exit 1
-  case $PWD/ in
-  @COMMON@/*)
-    printf 'covey: %s\n' "a session cannot push into its own repository: commit on your own branch, \
-and covey lands it." >&2
-    exit 1
-    ;;
-  esac
-  cd "$here" || exit 1
-fi
-"""
-_EXEC = """[ -x @HOOK@ ] || exit 0
-exec @HOOK@ "$@"
-"""
-_STUB = f"""#!/bin/sh
-# Written by covey: the hook that is yours goes on working for sessions.
-{_EXEC}"""
 
 
-def write_guard(project: Project, folder: Path) -> Path:
+def write_guard(project: Project, folder: Path, main: str = "main") -> Path:
     """Bring the guard in a folder up to date with the user's hooks and remotes, and return the folder."""
     hooks, remotes = _settings(project)
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = {CONFIG: _config(folder, remotes), _TRANSACTION: _transaction(hooks)}
-    wanted |= {name: _STUB.replace("@HOOK@", _word(hooks / name)) for name in _HOOKS if _may_run(hooks / name)}
-    wanted[_BEFORE_PUSH] = _push(project, hooks)
+    wanted = {
+        CONFIG: _config(folder, remotes),
+        _BEFORE_COMMIT: guard_hooks.before_commit(hooks / _BEFORE_COMMIT),
+        _TRANSACTION: guard_hooks.transaction(hooks / _TRANSACTION, main),
+        _BEFORE_PUSH: guard_hooks.before_push(hooks / _BEFORE_PUSH, project.common),
+    }
+    wanted |= {name: guard_hooks.stub(hooks / name) for name in _HOOKS if guard_hooks.may_run(hooks / name)}
     for name, text in wanted.items():
         if not _stands(folder / name, text):
             write_whole(folder / name, text, 0o644 if name == CONFIG else 0o755)
@@ -137,28 +87,6 @@ def _config(folder: Path, remotes: list[str]) -> str:
         section = name.replace("\\", "\\\\").replace('"', '\\"')
         lines += [f'[remote "{section}"]', "tagOpt = --no-tags", "pruneTags = false"]
     return "\n".join(lines) + "\n"
-
-
-def _transaction(hooks: Path) -> str:
-    own = hooks / _TRANSACTION
-    if not _may_run(own):
-        return _REFUSE.replace("@KEEP@", "") + "exit 0\n"
-    return _REFUSE.replace("@KEEP@", _KEEP) + _CHAIN.replace("@HOOK@", _word(own))
-
-
-def _push(project: Project, hooks: Path) -> str:
-    own = hooks / _BEFORE_PUSH
-    guard = _PUSH.replace("@COMMON@", shlex.quote(os.path.realpath(project.common)))
-    return guard if not _may_run(own) else guard + _EXEC.replace("@HOOK@", _word(own))
-
-
-def _may_run(hook: Path) -> bool:
-    """Say whether a hook exists; one that is relative may come into being in any worktree."""
-    return not hook.is_absolute() or (hook.is_file() and os.access(hook, os.X_OK))
-
-
-def _word(hook: Path) -> str:
-    return shlex.quote(str(hook))
 
 
 def _stands(path: Path, text: str) -> bool:

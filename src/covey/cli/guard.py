@@ -1,0 +1,75 @@
+"""covey guard: says in the daemon's place whether a session may commit; for hooks of git alone, and listed nowhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from covey import config
+from covey.app import writes
+from covey.app.app import App
+from covey.app.clock import SystemClock
+from covey.app.verbs import Call
+from covey.app.writes import Advice
+from covey.errors import Invalid, Refused, Unavailable
+from covey.git import project as projects
+from covey.git import written
+from covey.git.project import Project
+from covey.store.sqlite import Job, Outcome, snapshot
+from covey.store.tx import Tx, read_head
+
+T = TypeVar("T")
+
+
+class Beside:
+    """The store of a project, only to read, beside whoever writes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def place(self) -> str:
+        """Return what tells this file from another that is put in its place."""
+        return str(self._path.stat().st_ino)
+
+    def run(self, jobs: Sequence[Job[Any]]) -> list[Outcome[Any]]:
+        """Refuse to write."""
+        raise Unavailable("The store is only read here.")
+
+    def read(self, job: Callable[[Tx], T]) -> T:
+        """Run a job that only reads, on one snapshot."""
+        with snapshot(self._path) as db:
+            return job(Tx(db, read_head(db), now=round(time.time(), 3)))
+
+
+def run(argv: list[str]) -> int:
+    """Decide about what standard input tells; what is refused fails, what only warns is said."""
+    if argv:
+        raise Invalid("covey guard takes nothing but its input.", hint="git asks it; there is no need to.")
+    body = sys.stdin.buffer.read()
+    project = projects.find(Path(os.fsdecode(body.partition(b"\0")[0] or b"/"))).must_be_begun()
+    advice = _advice(project, os.environ.get("COVEY_TOKEN", ""), body)
+    if advice.deny is not None:
+        raise Refused(advice.deny)
+    if advice.tell is not None:
+        print(f"covey: {advice.tell}", file=sys.stderr)
+    return 0
+
+
+def _advice(project: Project, token: str, body: bytes) -> Advice:
+    app = App(Beside(project.database), config.load(project.root), SystemClock(), project.name, daemon=False)
+
+    def decide(tx: Tx) -> Advice:
+        who = app.who(tx, token)
+        assert who.session is not None
+        run = next(iter(tx.open_runs(who.session)), None)
+        task = tx.task(run.task) if run is not None else next(iter(tx.held_by(who.session)), None)
+        known = written.known_on(project, app.house.config.project.main, task.scope if task is not None else ())
+        made = written.read(body, tx.now, known)
+        return writes.check(Call(tx, who, app.house), who.session, task, made, at="commit")
+
+    return app.store.read(decide)
