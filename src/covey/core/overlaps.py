@@ -5,8 +5,25 @@ found > changed > gone        heated > cooled, for a file
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from covey.core.tasks import Status, Task
+
+MAIN = "main"
+"""The other side of an overlap that is no task, however the branch is called."""
+NEAR = 3
+"""Lines between two changes up to which they are next to each other."""
+MOST_FILES = 100
+"""Files that an overlap names."""
+NAMED = 10
+"""Files, and overlaps, that a message names one by one."""
+TITLE = 80
+"""Characters of a title in a message."""
+WHOLE = 2**40
+"""The end of a change that has no lines: of a picture, say."""
 
 
 class Level(StrEnum):
@@ -18,6 +35,43 @@ class Level(StrEnum):
     """Both change the same lines, or ones next to each other, and git can still merge them."""
     CONFLICT = "conflict"
     """git cannot merge them."""
+
+    @property
+    def is_close(self) -> bool:
+        """Say whether somebody should know of it."""
+        return self is not Level.FILE
+
+
+_ORDER = {level: number for number, level in enumerate(Level)}
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """What a change does to a file: it replaces the lines between two boundaries by as many others."""
+
+    start: int
+    end: int
+    lines: int = 0
+    text: str = ""
+    """Tells one replacement from another."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """How close two branches come, and in which files."""
+
+    level: Level
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Collision:
+    """Two branches came close in a file."""
+
+    path: str
+    one: str
+    other: str
+    at: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,3 +175,167 @@ def heat(path: str, before: HotFile | None, event: FileEvent, at: float) -> HotF
         case Cooled():
             assert before is not None
             return replace(before, cooled=at)
+
+
+# How close two branches come
+
+
+def near(one: Sequence[Hunk], other: Sequence[Hunk]) -> bool:
+    """Say whether two changes of the same file touch the same lines, or ones next to each other.
+
+    Both are in order. What both do alike is no quarrel.
+    """
+    ends = [hunk.end for hunk in other]
+    for hunk in one:
+        at = bisect_left(ends, hunk.start - NEAR)
+        while at < len(other) and other[at].start - hunk.end <= NEAR:
+            if other[at] != hunk:
+                return True
+            at += 1
+    return False
+
+
+def shifted(hunks: Iterable[Hunk], moves: Sequence[Hunk]) -> list[Hunk]:
+    """Return changes of a file as changes of what the file became by other changes, in order."""
+    return [replace(hunk, start=_start(hunk.start, moves), end=_end(hunk.end, moves)) for hunk in hunks]
+
+
+def _start(place: int, moves: Sequence[Hunk]) -> int:
+    by = 0
+    for move in moves:
+        if move.end > place or move.start == place:
+            return min(place, move.start) + by
+        by += move.lines - (move.end - move.start)
+    return place + by
+
+
+def _end(place: int, moves: Sequence[Hunk]) -> int:
+    by = 0
+    for move in moves:
+        if move.start > place:
+            break
+        if move.end > place:
+            return move.start + move.lines + by
+        by += move.lines - (move.end - move.start)
+    return place + by
+
+
+def meeting(shared: Collection[str], close: Collection[str], conflicts: Collection[str]) -> Meeting | None:
+    """Return how close two branches come that share some files; None if they keep out of each other's way."""
+    for level, files in ((Level.CONFLICT, conflicts), (Level.HUNK, close), (Level.FILE, shared)):
+        if files:
+            return Meeting(level, tuple(sorted(files)[:MOST_FILES]))
+    return None
+
+
+def judge(before: Overlap | None, now: Meeting | None, one: str, other: str) -> PairEvent | None:
+    """Return what has become of the overlap of two tasks, None if nothing has."""
+    known = before if before is not None and before.gone is None else None
+    if now is None:
+        return None if known is None else Gone("they keep out of each other's way")
+    if known is None:
+        return Found(one=one, other=other, level=now.level, files=now.files)
+    if (known.level, known.files) == (now.level, now.files):
+        return None
+    return Changed(level=now.level, files=now.files)
+
+
+def news(before: Overlap | None, event: PairEvent) -> tuple[str, ...]:
+    """Return the files of which both sides are to be told: they came closer there than ever since they met."""
+    if isinstance(event, Gone) or not event.level.is_close:
+        return ()
+    if before is None or before.gone is not None or _ORDER[event.level] > _ORDER[before.level]:
+        return event.files
+    if event.level is before.level is Level.CONFLICT:
+        return tuple(path for path in event.files if path not in before.files)
+    return ()
+
+
+# Hot files
+
+
+def collided(before: Overlap | None, event: PairEvent) -> tuple[str, ...]:
+    """Return the files in which two branches came close by an event, and were not before."""
+    if isinstance(event, Gone) or not event.level.is_close:
+        return ()
+    if before is None or before.gone is not None or not before.level.is_close:
+        return event.files
+    return tuple(path for path in event.files if path not in before.files)
+
+
+def count(known: Sequence[Collision], new: Iterable[Collision], within: float) -> list[Collision]:
+    """Return the new collisions that count beside those known.
+
+    A quarrel of two tasks comes up once more when one of them has landed and the other meets it on main.
+    """
+    counted: list[Collision] = []
+    for each in new:
+        if each.other == MAIN:
+            past = (old for old in [*known, *counted] if old.path == each.path and old.at >= each.at - within)
+            if any(each.one in (old.one, old.other) for old in past):
+                continue
+        counted.append(each)
+    return counted
+
+
+def hot(
+    collisions: Iterable[Collision], now: float, within: float, least: int, files: Mapping[str, HotFile]
+) -> dict[str, int]:
+    """Return the files that collided often enough within some seconds, with how often; what cooled begins anew."""
+    counts: dict[str, int] = {}
+    for each in collisions:
+        cooled = files[each.path].cooled if each.path in files else None
+        if each.at > now - within and (cooled is None or each.at > cooled):
+            counts[each.path] = counts.get(each.path, 0) + 1
+    return {path: number for path, number in counts.items() if number >= least}
+
+
+def is_hot(file: HotFile, now: float, quiet: float) -> bool:
+    """Say whether a file is hot still, of which nothing was heard for less than some seconds."""
+    return file.cooled is None and now < file.last + quiet
+
+
+# What sessions are told
+
+
+@dataclass(frozen=True)
+class News:
+    """What the session of one task is told: which other came close, and where; None is main."""
+
+    other: Task | None
+    level: Level
+    files: tuple[str, ...]
+
+
+def text(task: Task, found: Sequence[News], main: str) -> str:
+    """Return what the session of a task is told."""
+    lines = [_sentence(task, each, main) for each in found[:NAMED]]
+    if len(found) > NAMED:
+        lines.append(f"And {len(found) - NAMED} more tasks.")
+    return "\n".join([*lines, _advice(task, found, main)])
+
+
+def _sentence(task: Task, found: News, main: str) -> str:
+    files = ", ".join(found.files[:NAMED]) + (
+        f" and {len(found.files) - NAMED} more" if len(found.files) > NAMED else ""
+    )
+    mine = task.id if task.status is Status.DOING else f"{task.id}, which you handed in,"
+    if found.other is None:
+        return f"{mine} conflicts with what is on {main} by now, in: {files}."
+    other = f"{found.other.id} ({found.other.title[:TITLE]})"
+    who = "nobody at the moment" if found.other.session is None else found.other.session
+    handed_in = found.other.status in (Status.REVIEW, Status.MERGING)
+    by = f"{other}, which {who} has handed in" if handed_in else f"{other}, at which {who} is at work"
+    if found.level is Level.CONFLICT:
+        return f"{mine} conflicts with {by}: git cannot merge the two, in: {files}."
+    return f"{mine} changes the same lines as {by}, or ones next to them, in: {files}."
+
+
+def _advice(task: Task, found: Sequence[News], main: str) -> str:
+    who = next((each.other.session for each in found if each.other is not None and each.other.session), None)
+    if all(each.other is None for each in found):
+        return f"Merge {main} into your branch now, while the conflict is small, resolve it, and commit."
+    talk = "" if who is None else f' Talk to whom it concerns: covey mail send {who} "...".'
+    if task.status is not Status.DOING:
+        return f"covey overlap {task.id} shows both.{talk}"
+    return f"covey overlap {task.id} shows both. Keep your change there small, and do not undo the other's.{talk}"
