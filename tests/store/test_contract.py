@@ -401,8 +401,8 @@ def test_every_lease_in_the_way_is_found(store: AnyStore, taken: list[list[str]]
             for resource in resource_rows(lease):
                 tx.insert(rows.LEASE_RESOURCES, resource)
         near = tx.leases_near(wanted)
-        in_the_way = [lease for lease in live if leases.conflict(wish, lease)]
-        assert [lease for lease in near if leases.conflict(wish, lease)] == in_the_way
+        in_the_way = [lease for lease in live if leases.meets(wish, [lease])]
+        assert [lease for lease in near if leases.meets(wish, [lease])] == in_the_way
         raise Undone
 
     with suppress(Undone):

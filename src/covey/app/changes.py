@@ -1,4 +1,4 @@
-"""What follows from a change of a task: its row and event, its dependants, its family, its merge."""
+"""What follows from a change of a task: its row and event, its leases, its dependants, its family, its merge."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from covey.app.lines import follow
 from covey.app.tasks import find
 from covey.app.verbs import Call
 from covey.core import merges, tasks
@@ -39,6 +40,7 @@ def _write(call: Call, before: Task, counted: Task, event: tasks.Event, actor: s
         tx.put_needs(after.id, after.needs)
     tx.put_task(before, after)
     tx.append(actor, after.id, event, after)
+    follow(call, before, after)
     return after
 
 

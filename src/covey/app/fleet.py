@@ -7,7 +7,7 @@ from collections.abc import Callable, Container
 from covey.app import journals, shapes, transcripts
 from covey.app.changes import change
 from covey.app.costs import spent_by
-from covey.app.leases import end
+from covey.app.lines import end_all
 from covey.app.sessions import check_agent, full, register
 from covey.app.shapes import BatchRow, FleetRow, Logs, RunRow, SessionFull
 from covey.app.verbs import Call, missing, verb
@@ -99,8 +99,8 @@ def part(call: Call, session: sessions.Session) -> sessions.Session:
     """End a session for good: what it holds goes back to the board, what it leased is free, its tokens are dead."""
     let_go(call, session.name)
     _leave_line(call, session.name)
-    for lease in call.tx.live_leases(session.name):
-        end(call, lease, leases.Given(session.name), sessions.COVEY)
+    given = leases.Given(session.name)
+    end_all(call, [(lease, given) for lease in call.tx.open_leases(session.name)], sessions.COVEY)
     call.tx.drop_tokens(session.name)
     now = call.tx.session(session.name) or session
     gone = call.put_session(now, session.name, sessions.remove(now), by=sessions.COVEY)

@@ -8,9 +8,9 @@ import os
 from covey.app import shapes
 from covey.app.changes import change
 from covey.app.costs import day_of, spent, spent_by_sessions
-from covey.app.leases import end
+from covey.app.lines import end_all, is_silent
 from covey.app.log import event_row
-from covey.app.pulses import of_lease, of_session
+from covey.app.pulses import of_session
 from covey.app.shapes import SessionFull, SessionRow
 from covey.app.verbs import Call, missing, verb
 from covey.core import alerts, leases, sessions, tasks
@@ -129,7 +129,7 @@ def silent_sessions(call: Call) -> list[tuple[sessions.Session, float]]:
         *call.tx.holders(),
         *(found[0] for found in call.tx.db.rows("SELECT front FROM tasks WHERE front IS NOT NULL")),
     }
-    lessees = {found[0] for found in call.tx.db.rows("SELECT DISTINCT holder FROM leases WHERE state = 'live'")}
+    lessees = call.tx.lessees()
     silent: list[tuple[sessions.Session, float]] = []
     for name in sorted(waited_for | lessees):
         session = call.known(name)
@@ -149,13 +149,8 @@ def _is_running(call: Call, session: sessions.Session) -> bool:
 
 
 def silent_leases(call: Call) -> list[leases.Lease]:
-    """Return the leases whose holder was silent for their time to live."""
-    pulses = call.house.pulses
-    return [
-        lease
-        for lease in call.tx.live_leases()
-        if pulses.expired(lease.ttl, of_lease(lease.id), of_session(lease.holder))
-    ]
+    """Return the leases, also those that are waited for, whose holder was silent for their time to live."""
+    return [lease for lease in call.tx.open_leases() if is_silent(call, lease)]
 
 
 def sweep(call: Call) -> int:
@@ -163,10 +158,9 @@ def sweep(call: Call) -> int:
     ended = 0
     for session, ttl in silent_sessions(call):
         ended += _let_go(call, session, f"{session.name} was not heard of for {ttl:g} s")
-    for lease in silent_leases(call):
-        end(call, lease, leases.Expired(f"{lease.holder} was not heard of for {lease.ttl:g} s"), COVEY)
-        ended += 1
-    return ended
+    silent = silent_leases(call)
+    why = [leases.Expired(f"{lease.holder} was not heard of for {lease.ttl:g} s") for lease in silent]
+    return ended + len(end_all(call, zip(silent, why, strict=True), COVEY))
 
 
 def _let_go(call: Call, session: sessions.Session, why: str) -> int:
@@ -176,9 +170,8 @@ def _let_go(call: Call, session: sessions.Session, why: str) -> int:
     fronts = call.tx.in_front_of(session.name)
     for task in fronts:
         change(call, task, tasks.Edited(cleared=("front",)), COVEY)
-    own = call.tx.live_leases(session.name) if session.kind is Kind.RUN else []
-    for lease in own:
-        end(call, lease, leases.Expired(why), COVEY)
+    own = call.tx.open_leases(session.name) if session.kind is Kind.RUN else []
+    end_all(call, [(lease, leases.Expired(why)) for lease in own], COVEY)
     known = call.tx.session(session.name)
     if known is not None and not known.removed and known.state is not State.DEAD:
         call.put_session(known, session.name, sessions.Changed(State.DEAD, why))

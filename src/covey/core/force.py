@@ -46,30 +46,36 @@ class Finding:
 def covers(lease: Lease, path: str) -> str | None:
     """Return the resource of a lease that covers a path, also where only the case of letters differs."""
     folded = path.casefold()
-    for resource in lease.resources:
-        if resource == leases.REPO:
-            return resource
-        if leases.is_path(resource) and (globs.matches(resource, path) or _folded(resource, folded)):
-            return resource
-    return None
+    return next((resource for resource in lease.resources if _covers(resource, path, folded)), None)
 
 
-def _folded(resource: str, path: str) -> bool:
-    """Say whether a pattern matches a path that is written in small letters, as a disk may that does not tell them."""
+def _covers(resource: str, path: str, folded: str) -> bool:
+    if resource == leases.REPO:
+        return True
+    if not leases.is_path(resource):
+        return False
+    return globs.matches(resource, path) or _folded(resource, path, folded)
+
+
+def _folded(resource: str, path: str, folded: str) -> bool:
+    """Say whether a pattern matches a path in small letters, as a disk may find it that does not tell them apart."""
+    small = resource.casefold()
+    if small == resource and folded == path:
+        return False
     try:
-        return globs.matches(resource.casefold(), path)
+        return globs.matches(small, folded)
     except Invalid:
         return False  # a range such as [Z-a] that has no small form
 
 
-def strength(lease: Lease, policy: Force, *, handed_in: bool) -> Force:
+def strength(lease: Lease, policy: Force, *, gives_way: bool) -> Force:
     """Return what a lease does to another's write.
 
-    One by a first edit only ever warns. So does one that came with a task whose work is handed in: that is written
-    already, and whoever comes next shall not wait for it to land.
+    One by a first edit only ever warns. So does one that came with a task which gives way: its work is handed in, and
+    whoever comes next shall not wait for it to land, or a person said that it may overlap.
     """
     automatic = lease.origin is not Origin.HAND
-    if policy is Force.DENY and (lease.origin is Origin.EDIT or (automatic and handed_in)):
+    if policy is Force.DENY and (lease.origin is Origin.EDIT or (automatic and gives_way)):
         return Force.WARN
     return policy
 
@@ -81,21 +87,28 @@ def judge(
     others: Sequence[Lease],
     own: Sequence[Lease],
     policy: Force,
-    handed_in: Callable[[Lease], bool],
+    gives_way: Callable[[Lease], bool],
 ) -> list[Finding]:
     """Return the paths that are not a session's to write, each once, the gravest reason first.
 
-    `others`: leases of others that may cover a path; `own`: those of the session and its task, ended ones also.
+    `others`: leases of others that may cover a path; `own`: those of the session and its task, ended ones also;
+    `gives_way`: whether a lease that came with a task is of one whose work is handed in, or that may overlap.
     """
     if policy is Force.OFF:
         return []
+    rivals = Index(lease for lease in others if lease.holder != session and _forbids(lease))
+    mine = Index(lease for lease in own if is_in_force(lease))
     found: list[Finding] = []
     for write in writes:
-        reasons = [
-            Finding(write.path, strength(lease, policy, handed_in=handed_in(lease)), lease)
-            for lease in others
-            if _is_crossed(write, lease, session, own)
-        ]
+        reasons: list[Finding] = []
+        for lease in rivals.covering(write.path):
+            if write.written >= lease.taken:
+                before = _before(lease, mine.covering(write.path))
+                soft = gives_way(lease) or (task is not None and task.overlap)
+                given = bool(before) and all(each.state is State.GIVEN for each in before)
+                if not before or given:
+                    force = strength(lease, policy, gives_way=soft)
+                    reasons.append(Finding(write.path, Force.WARN if given else force, lease))
         outside = None if task is None else why_outside(task, write)
         if outside is not None:
             reasons.append(Finding(write.path, policy, None, outside))
@@ -104,13 +117,39 @@ def judge(
     return found
 
 
-def _is_crossed(write: Write, lease: Lease, session: str, own: Sequence[Lease]) -> bool:
-    """Say whether a path was written while another held it; who had it before keeps what it wrote."""
-    if lease.holder == session or lease.state is not State.LIVE or lease.shared or write.written < lease.taken:
-        return False
-    if covers(lease, write.path) is None:
-        return False
-    return not any(mine.taken <= lease.taken and is_in_force(mine) and covers(mine, write.path) for mine in own)
+class Index:
+    """Leases by the beginnings of what they cover, so that a path meets only those that can cover it."""
+
+    def __init__(self, chosen: Iterable[Lease]) -> None:
+        self._found: dict[str, list[tuple[str, Lease]]] = {}
+        for lease in chosen:
+            for resource in lease.resources:
+                if resource == leases.REPO or leases.is_path(resource):
+                    self._found.setdefault(leases.index(resource), []).append((resource, lease))
+
+    def covering(self, path: str) -> list[Lease]:
+        """Return the leases that cover a path, each once."""
+        text = "/" + path.casefold()
+        found: dict[str, Lease] = {}
+        for end in range(1, len(text) + 1):
+            for resource, lease in self._found.get(text[:end], ()):
+                if lease.id not in found and _covers(resource, path, text[1:]):
+                    found[lease.id] = lease
+        return list(found.values())
+
+
+def _forbids(lease: Lease) -> bool:
+    return lease.state is State.LIVE and not lease.shared
+
+
+def _before(lease: Lease, own: Iterable[Lease]) -> list[Lease]:
+    """Return those of one's own leases that are older than another's: who had a path before keeps what it wrote."""
+    return [mine for mine in own if mine.taken <= lease.taken]
+
+
+def had_before(lease: Lease, path: str, own: Iterable[Lease]) -> bool:
+    """Say whether one of one's own leases on a path, also one that has ended, is older than another's."""
+    return any(is_in_force(mine) and covers(mine, path) for mine in _before(lease, own))
 
 
 def is_in_force(lease: Lease) -> bool:
@@ -133,7 +172,8 @@ def why_outside(task: Task, write: Write) -> str | None:
 
 def literal(path: str) -> str:
     """Return a path as a resource that covers just it."""
-    return "".join(f"\\{character}" if character in "*?[]\\" else character for character in path)
+    plain = "".join(f"\\{character}" if character in "*?[]\\" else character for character in path)
+    return plain if leases.is_path(plain) else f"./{plain}"  # a:b would be the name of a resource
 
 
 def text(findings: Sequence[Finding], left: Callable[[Lease], float], force: Force) -> str | None:
@@ -153,9 +193,7 @@ def _line(finding: Finding, left: Callable[[Lease], float]) -> str:
         return f"{finding.path} is not yours to write: {finding.why}."
     task = f" for {lease.task}" if lease.task else ""
     reason = f" ({lease.reason})" if lease.reason else ""
-    ends = (
-        "until that task has landed" if lease.origin is not Origin.HAND else f"for {leases.in_words(left(lease))} yet"
-    )
+    ends = "until that task has landed" if leases.is_tied(lease) else f"for {leases.in_words(left(lease))} yet"
     return f"{finding.path} is held by {lease.holder}{task}{reason}: {lease.id}, {ends}."
 
 

@@ -155,10 +155,13 @@ def resource(text: str) -> str:
 
 
 def index(name: str) -> str:
-    """Return the text under which a resource is found: a name as it is, a glob by its literal prefix."""
+    """Return the text under which a resource is found: a name, or a glob by its literal prefix, in small letters.
+
+    Small letters, so that a path is found too that differs from the glob only in case.
+    """
     if is_path(name):
-        return "/" + globs.compile(name).prefix
-    return "/" if name == REPO else name
+        return "/" + globs.compile(name).prefix.casefold()
+    return "/" if name == REPO else name.casefold()
 
 
 def is_path(name: str) -> bool:
@@ -263,11 +266,16 @@ def _refusal(mine: str, theirs: str, lease: Lease, left: float) -> Refused:
             f"{mine} meets {theirs} of {lease.id}{common}, for which {lease.holder} waits{task}.",
             hint="Wait in line behind it (--wait), or go on without the lease.",
         )
+    ends = "it ends with that task" if is_tied(lease) else f"it ends after another {in_words(left)} of silence"
     return Refused(
-        f"{mine} meets {theirs} of {lease.id}{common}, which {lease.holder} holds{task}; "
-        f"it ends after another {in_words(left)} of silence.",
+        f"{mine} meets {theirs} of {lease.id}{common}, which {lease.holder} holds{task}; {ends}.",
         hint=f"Wait (--wait), ask {lease.holder} (covey mail send {lease.holder} ...), or go on without the lease.",
     )
+
+
+def is_tied(lease: Lease) -> bool:
+    """Say whether a lease came with a task, and ends with it and not by silence."""
+    return lease.origin is not Origin.HAND and lease.task is not None
 
 
 def _in_common(mine: str, theirs: str) -> str:

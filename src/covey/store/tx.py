@@ -293,27 +293,73 @@ class Tx:
         """Return a session."""
         return self.get(rows.SESSIONS, name)
 
+    def lease(self, lease_id: str) -> leases.Lease | None:
+        """Return a lease."""
+        return self.get(rows.LEASES, lease_id)
+
     def leases_near(self, resources: Iterable[str]) -> list[leases.Lease]:
-        """Return every live lease that could meet one of these resources."""
-        found: dict[str, leases.Lease] = {}
-        for resource in resources:
-            text = leases.index(resource)
-            if leases.is_path(resource) or resource == leases.REPO:
-                starts = [text[:end] for end in range(1, len(text) + 1)]
-                where = f"found IN ({', '.join('?' * len(starts))}) OR (found >= ? AND found < ?)"
-                values: list[str] = [*starts, text, _beyond(text)]
-            else:
-                where, values = "found = ?", [text]
-            clause = f"WHERE id IN (SELECT lease FROM lease_resources WHERE {where})"
-            for lease in self.find(rows.LEASES, clause, values):
-                found[lease.id] = lease
-        return sorted(found.values(), key=lambda lease: lease.fence)
+        """Return every lease, live or waited for, that could meet one of these resources, the oldest first."""
+        wanted = list(dict.fromkeys(resources))
+        paths = [leases.index(each) for each in wanted if leases.is_path(each) or each == leases.REPO]
+        names = [leases.index(each) for each in wanted if not leases.is_path(each) and each != leases.REPO]
+        found = self._leases_found([*_beginnings(paths), *names])
+        for part in _in_parts(paths, 50):
+            below = " OR ".join(["(found >= ? AND found < ?)"] * len(part))
+            ends = [end for text in part for end in (text, _beyond(text))]
+            found |= {row[0] for row in self.db.rows(f"SELECT lease FROM lease_resources WHERE {below}", ends)}
+        return self._leases(found)
+
+    def leases_over(self, paths: Iterable[str]) -> list[leases.Lease]:
+        """Return every lease, live or waited for, that could cover one of these paths, the oldest first."""
+        return self._leases(self._leases_found(_beginnings(f"/{path.casefold()}" for path in paths)))
+
+    def _leases_found(self, texts: Sequence[str]) -> set[str]:
+        found: set[str] = set()
+        for part, marks in _parts(texts):
+            sql = f"SELECT lease FROM lease_resources WHERE found IN ({marks})"
+            found.update(row[0] for row in self.db.rows(sql, part))
+        return found
+
+    def _leases(self, lease_ids: Iterable[str]) -> list[leases.Lease]:
+        found: list[leases.Lease] = []
+        for part, marks in _parts(sorted(lease_ids)):
+            found += self.find(rows.LEASES, f"WHERE id IN ({marks})", part)
+        return sorted(found, key=lambda lease: lease.fence)
 
     def live_leases(self, holder: str | None = None) -> list[leases.Lease]:
         """Return the leases in force, the oldest first."""
-        if holder is None:
-            return self.find(rows.LEASES, "WHERE state = 'live' ORDER BY fence")
-        return self.find(rows.LEASES, "WHERE state = 'live' AND holder = ? ORDER BY fence", (holder,))
+        return self._leases_in(leases.State.LIVE, holder)
+
+    def waiting_leases(self, holder: str | None = None) -> list[leases.Lease]:
+        """Return the leases that are waited for, the first in line first."""
+        return self._leases_in(leases.State.WAITING, holder)
+
+    def lessees(self) -> set[str]:
+        """Return who holds a lease, or waits for one."""
+        states = (leases.State.LIVE, leases.State.WAITING)
+        return {
+            holder
+            for state in states
+            for (holder,) in self.db.rows(f"SELECT DISTINCT holder FROM leases WHERE state = '{state}'")
+        }
+
+    def open_leases(self, holder: str | None = None) -> list[leases.Lease]:
+        """Return the leases in force and those that are waited for, the oldest first."""
+        both = [*self.live_leases(holder), *self.waiting_leases(holder)]
+        return sorted(both, key=lambda lease: lease.fence)
+
+    def _leases_in(self, state: leases.State, holder: str | None) -> list[leases.Lease]:
+        # The state stands in the statement, since only then its own index is used, and not the whole table read.
+        where = f"WHERE state = '{state}' " + ("" if holder is None else "AND holder = ? ")
+        return self.find(rows.LEASES, f"{where}ORDER BY fence", () if holder is None else (holder,))
+
+    def leases_of_task(self, task: str) -> list[leases.Lease]:
+        """Return the leases for a task, ended ones too, the oldest first."""
+        return self.find(rows.LEASES, "WHERE task = ? ORDER BY fence", (task,))
+
+    def crossings(self, task: str) -> list[leases.Crossing]:
+        """Return what was written for a task into leases of others."""
+        return self.find(rows.CROSSINGS, "WHERE task = ? ORDER BY at, lease, path", (task,))
 
     # Runs and merges
 
@@ -533,11 +579,20 @@ def _beyond(start: str) -> str:
     return head[:-1] + chr(0xE000 if code == 0xD800 else code)
 
 
+def _beginnings(texts: Iterable[str]) -> list[str]:
+    """Return all that some texts begin with, themselves too, each once."""
+    return list(dict.fromkeys(text[:end] for text in texts for end in range(1, len(text) + 1)))
+
+
 def _parts(values: Sequence[str]) -> Iterator[tuple[Sequence[str], str]]:
     """Yield values in parts that fit into one statement, each with its marks."""
-    for start in range(0, len(values), 500):
-        part = values[start : start + 500]
+    for part in _in_parts(values, 500):
         yield part, ", ".join("?" * len(part))
+
+
+def _in_parts(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
 
 
 def _board_filter(status: str | None, session: str | None) -> tuple[list[str], list[Any]]:

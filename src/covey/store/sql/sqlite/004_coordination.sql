@@ -4,6 +4,7 @@
 ALTER TABLE leases ADD COLUMN origin TEXT NOT NULL DEFAULT 'hand';
 ALTER TABLE leases ADD COLUMN beats INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX leases_waiting ON leases (fence) WHERE state = 'waiting';
+UPDATE lease_resources SET found = lower(found);
 CREATE INDEX leases_task ON leases (task, fence) WHERE task IS NOT NULL;
 
 CREATE TABLE crossings (
@@ -17,6 +18,7 @@ CREATE TABLE crossings (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX crossings_task ON crossings (task);
 
+ALTER TABLE messages ADD COLUMN wake INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE readings ADD COLUMN delivered REAL;
 
 CREATE TABLE overlaps (

@@ -1,0 +1,334 @@
+"""The line before each resource: who holds it, who waits for it, and whose turn it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from covey.app.mail import tell
+from covey.app.pulses import of_lease, of_session
+from covey.app.verbs import Call
+from covey.core import leases, scheduling
+from covey.core.fold import resource_rows
+from covey.core.leases import Expired, Given, Lease, Origin, State, Taken, Waiting
+from covey.core.sessions import COVEY, Kind
+from covey.core.tasks import Status, Task
+from covey.errors import Refused
+from covey.store import rows
+
+HELD = (Status.DOING, Status.REVIEW, Status.MERGING)
+"""Where a task stands while the leases that came with it last."""
+MANY = 20
+"""Globs of a scope beyond which leasing them is nothing for the event loop."""
+Waits = dict[str, list[tuple[int, list[str]]]]
+
+
+def enter(call: Call, wish: leases.Wish) -> Lease:
+    """Write a lease that is taken, or waited for, and the event."""
+    seq = call.tx.next_seq
+    lease = leases.first(f"lease-{seq}", seq, wish, call.tx.now)
+    call.tx.insert(rows.LEASES, lease)
+    for resource in resource_rows(lease):
+        call.tx.insert(rows.LEASE_RESOURCES, resource)
+    call.tx.append(wish.holder, lease.id, wish, lease)
+    return lease
+
+
+def end(call: Call, lease: Lease, event: Given | Expired, actor: str) -> Lease:
+    """Write a lease as it is after its end, and grant what waited for it."""
+    return end_all(call, [(lease, event)], actor)[0]
+
+
+def end_all(call: Call, ending: Iterable[tuple[Lease, Given | Expired]], actor: str) -> list[Lease]:
+    """Write leases as they are after their end, and only then grant what waited for any of them."""
+    ended = [_end(call, lease, event, actor) for lease, event in ending]
+    if ended:
+        _call_up(call, ended)
+    return ended
+
+
+def _end(call: Call, lease: Lease, event: Given | Expired, actor: str) -> Lease:
+    after = leases.apply(lease, event, call.tx.now)
+    call.tx.update(rows.LEASES, lease, after)
+    for resource in lease.resources:
+        call.tx.delete(rows.LEASE_RESOURCES, lease.id, resource)
+    call.tx.append(actor, lease.id, event, after)
+    call.tx.drop_pulse(of_lease(lease.id))
+    call.house.pulses.forget(of_lease(lease.id))
+    return after
+
+
+def _call_up(call: Call, ended: Sequence[Lease]) -> None:
+    """Grant what nothing stands in the way of any more, first come, first served."""
+    freed = (resource for lease in ended for resource in lease.resources)
+    for lease in call.tx.leases_near(freed):
+        if lease.state is State.WAITING and not in_the_way(call, lease):
+            _grant(call, lease, by_hand=any(each.origin is Origin.HAND for each in ended))
+
+
+def _grant(call: Call, lease: Lease, *, by_hand: bool) -> None:
+    event = leases.Granted()
+    after = leases.apply(lease, event, call.tx.now)
+    call.tx.update(rows.LEASES, lease, after)
+    call.tx.append(COVEY, lease.id, event, after)
+    if lease.beats:
+        return  # whoever stands there looks every second, and its own signs of life count alone
+    call.house.pulses.hear(of_lease(lease.id))
+    # What came with a task and stood behind another's is no news: its session went on meanwhile.
+    if call.known(lease.holder).kind is not Kind.PERSON and (lease.origin is Origin.HAND or by_hand):
+        names = ", ".join(lease.resources)
+        text = f"{names} is yours now: {lease.id} (fence {lease.fence}), for which you waited."
+        if lease.origin is Origin.HAND:
+            text += f" Give it back when you are done: covey lease give {lease.id}."
+        tell(call, lease.holder, text, lease.task)
+
+
+def in_the_way(call: Call, lease: Lease) -> list[tuple[str, str, Lease]]:
+    """Return what a lease that waits stands behind: its resource, the other's, and the other lease."""
+    return leases.meets(lease, call.tx.leases_near(lease.resources), room(call))
+
+
+def room(call: Call) -> leases.Room:
+    """Return how many may hold each resource."""
+    return leases.room_of(call.house.config.leases.capacity)
+
+
+def until(call: Call, lease: Lease) -> float | None:
+    """Return when a live lease ends if its holder stays silent; None if it waits, has ended, or ends with its task."""
+    if lease.state is not State.LIVE or leases.is_tied(lease):
+        return None
+    pulse = call.house.pulses.seen(*_heard_by(lease))
+    return (pulse.seen if pulse else lease.taken) + lease.ttl
+
+
+def left(call: Call, lease: Lease) -> float:
+    """Return how many seconds a live lease would outlast the silence of its holder."""
+    return (until(call, lease) or call.tx.now) - call.tx.now
+
+
+def is_silent(call: Call, lease: Lease) -> bool:
+    """Say whether silence has ended a lease that is live or waits."""
+    return not leases.is_tied(lease) and call.house.pulses.expired(lease.ttl, *_heard_by(lease))
+
+
+def _heard_by(lease: Lease) -> list[str]:
+    own = [of_lease(lease.id)]
+    return own if lease.beats else [*own, of_session(lease.holder)]
+
+
+# What comes with a task
+
+
+def follow(call: Call, before: Task, after: Task) -> None:
+    """Let the leases that come with a task begin and end with it."""
+    had = before.session if before.status in HELD else None
+    has = after.session if after.status in HELD else None
+    if had is not None and had != has:
+        over = Expired(_why_over(after))
+        end_all(call, [(lease, over) for lease in _tied(call, after) if lease.holder == had], COVEY)
+    if after.status is Status.DOING and (had != has or before.scope != after.scope):
+        _hold_scope(call, after)
+
+
+def _why_over(task: Task) -> str:
+    match task.status:
+        case Status.DONE:
+            return f"{task.id} is done"
+        case Status.DROPPED | Status.BLOCKED:
+            return f"{task.id} was {task.status}"
+        case _:
+            return f"{task.id} went back to the board"
+
+
+def _tied(call: Call, task: Task) -> list[Lease]:
+    return [
+        lease
+        for lease in call.tx.leases_of_task(task.id)
+        if leases.is_tied(lease) and lease.state in (State.LIVE, State.WAITING)
+    ]
+
+
+def _hold_scope(call: Call, task: Task) -> None:
+    """Lease the scope of a task to who is at work on it, and let it stand in line for what others hold."""
+    assert task.session is not None
+    wanted = dict.fromkeys(_as_resource(glob) for glob in scheduling.scope_paths(task.scope))
+    if len(wanted) > MANY:
+        call.tx.take_time()
+    own = [lease for lease in _tied(call, task) if lease.origin is Origin.SCOPE]
+    idle = [lease for lease in own if not wanted.keys() & set(lease.resources)]
+    end_all(call, [(lease, Expired("the scope is another one")) for lease in idle], COVEY)
+    missing = [glob for glob in wanted if not any(glob in lease.resources for lease in own)]
+    near = call.tx.leases_near(missing)
+    free: list[str] = []
+    taken: list[tuple[str, str, Lease]] = []
+    for glob in missing:
+        wish = Taken(holder=task.session, resources=(glob,), task=task.id, origin=Origin.SCOPE)
+        met = leases.meets(wish, near, room(call))
+        taken += met
+        if met:
+            enter(call, Waiting(**wish.__dict__))
+        else:
+            free.append(glob)
+    take_free(call, task.session, task.id, free, Origin.SCOPE)
+    _tell_of_others(call, task, taken)
+
+
+def _as_resource(glob: str) -> str:
+    return glob if leases.is_path(glob) else f"./{glob}"
+
+
+def take_free(call: Call, session: str, task: str | None, resources: Sequence[str], origin: Origin) -> None:
+    """Lease to a session what nobody else holds or waits for."""
+    ttl = call.house.config.leases.ttl
+    for start in range(0, len(resources), leases.MOST):
+        part = tuple(resources[start : start + leases.MOST])
+        lease = enter(call, Taken(holder=session, resources=part, ttl=ttl, task=task, origin=origin))
+        if not leases.is_tied(lease):
+            call.house.pulses.hear(of_lease(lease.id))
+
+
+def _tell_of_others(call: Call, task: Task, met: Iterable[tuple[str, str, Lease]]) -> None:
+    """Tell who begins a task which parts of its scope are another's; what is handed in is nothing to wait for."""
+    assert task.session is not None
+    hard = [(mine, theirs, lease) for mine, theirs, lease in met if not gives_way(call, lease)]
+    if not hard or call.known(task.session).kind is Kind.PERSON:
+        return
+    lines = []
+    for mine, theirs, lease in hard[:5]:
+        whom = f"{lease.holder} {'waits for' if lease.state is State.WAITING else 'holds'}"
+        lines.append(f"{mine} of your scope meets {theirs}, which {whom}{f' for {lease.task}' if lease.task else ''}.")
+    lines.append(
+        "You stand in line for it. Begin elsewhere, and ask if you cannot: "
+        f'covey mail send {hard[0][2].holder} "...". covey lease check PATH tells who holds a path.'
+    )
+    tell(call, task.session, "\n".join(lines), task.id)
+
+
+def gives_way(call: Call, lease: Lease) -> bool:
+    """Say whether a lease came with a task whose work is handed in, or that may overlap with others."""
+    if not leases.is_tied(lease):
+        return False
+    task = call.tx.task(lease.task or "")
+    return task is None or task.status is not Status.DOING or task.overlap
+
+
+# Circles
+
+
+def untie(call: Call, asker: Lease) -> None:
+    """See that nobody waits in a circle now that one more waits: the youngest of one has to come again.
+
+    It is told; if it is who asks, it is refused.
+    """
+    starts = [_of_lease(asker), asker.holder]
+    while True:
+        waits = _waits(call, starts)
+        held_up = leases.stuck(waits)
+        if not held_up:
+            return
+        ring = _ring(starts, {name: waits[name] for name in held_up})
+        victim = max(range(len(ring)), key=lambda place: _youth(call, ring[place]))
+        behind = ring[(victim + 1) % len(ring)]
+        ending = [
+            lease
+            for lease in _waiting(call, ring[victim])
+            if any(behind in others for _, others in _needs(call, lease, ring[victim]))
+        ]
+        story = _story(call, ring)
+        if asker.id in [lease.id for lease in ending]:
+            raise _circular(call, asker, story)
+        end_all(call, [(lease, Expired(f"it waited in a circle: {story}")) for lease in ending], COVEY)
+        for lease in ending:
+            _tell_victim(call, lease, story)
+
+
+def _of_lease(lease: Lease) -> str:
+    return f"{lease.id} of {lease.holder}"  # no session has a space in its name
+
+
+def _waits(call: Call, starts: Sequence[str]) -> Waits:
+    """Return for whom everybody waits who can be reached from some who wait."""
+    found: Waits = {}
+    line = list(starts)
+    for name in line:
+        if name not in found:
+            needs = [need for lease in _waiting(call, name) for need in _needs(call, lease, name)]
+            if needs:
+                found[name] = needs
+                line += [other for _, others in needs for other in others]
+    return found
+
+
+def _waiting(call: Call, name: str) -> list[Lease]:
+    """Return the leases for which a session, or one command of it, stands still."""
+    lease_id, _, holder = name.partition(" of ")
+    if holder:
+        found = call.tx.lease(lease_id)
+        return [found] if found is not None and found.state is State.WAITING else []
+    # What came with a task holds nobody up.
+    return [lease for lease in call.tx.waiting_leases(name) if lease.origin is Origin.HAND]
+
+
+def _needs(call: Call, lease: Lease, name: str) -> list[tuple[int, list[str]]]:
+    met: dict[str, list[str]] = {}
+    for mine, _, other in in_the_way(call, lease):
+        met.setdefault(mine, []).append(_mover(call, other))
+    return [(room(call)(mine), [other for other in others if other != name]) for mine, others in met.items()]
+
+
+def _mover(call: Call, lease: Lease) -> str:
+    """Return who has to get on for a lease to end: its session, or a command, or nobody whom a lease could hold up."""
+    if leases.is_tied(lease) and gives_way(call, lease):
+        return _of_lease(lease)
+    if lease.beats:
+        inside = lease.state is State.LIVE and any(
+            each.fence > lease.fence for each in call.tx.waiting_leases(lease.holder)
+        )
+        return lease.holder if inside else _of_lease(lease)  # the command may itself wait for something
+    return lease.holder
+
+
+def _ring(starts: Sequence[str], waits: Waits) -> list[str]:
+    rings = (leases.circle(name, waits) for name in [*starts, *sorted(waits)] if name in waits)
+    return next(ring for ring in rings if ring)
+
+
+def _youth(call: Call, name: str) -> tuple[float, int]:
+    """Return what is largest for the youngest task; who waits without one is younger than all."""
+    waiting = _waiting(call, name)
+    tasks = [call.tx.task(lease.task) for lease in waiting if lease.task]
+    ordinals = [task.ordinal for task in tasks or call.tx.held_by(_holder(name)) if task is not None]
+    return max(ordinals, default=math.inf), max((lease.fence for lease in waiting), default=0)
+
+
+def _holder(name: str) -> str:
+    return name.partition(" of ")[2] or name
+
+
+def _story(call: Call, ring: Sequence[str]) -> str:
+    names = [_holder(name) for name in ring]
+    return ", ".join(f"{name} waits for {other}" for name, other in zip(names, [*names[1:], names[0]], strict=True))
+
+
+def _circular(call: Call, asker: Lease, story: str) -> Refused:
+    return Refused(
+        f"To wait for {', '.join(asker.resources)} would close a circle: {story}; yours is the youngest task in it.",
+        hint=f"Commit what you have, give back what you hold ({_holdings(call, asker)}), and come again.",
+    )
+
+
+def _tell_victim(call: Call, lease: Lease, story: str) -> None:
+    if call.known(lease.holder).kind is Kind.PERSON:
+        return
+    names = " ".join(f"'{resource}'" for resource in lease.resources)
+    text = (
+        f"Your place in line for {', '.join(lease.resources)} ({lease.id}) was given up, because you waited in a "
+        f"circle: {story}; yours is the youngest task in it. Commit what you have, give back what you hold "
+        f"({_holdings(call, lease)}), and come again: covey lease take {names} --wait."
+    )
+    tell(call, lease.holder, text, lease.task)
+
+
+def _holdings(call: Call, lease: Lease) -> str:
+    held = sorted(call.tx.live_leases(lease.holder), key=lambda each: each.origin is not Origin.HAND)
+    return ", ".join(f"covey lease give {each.id}" for each in held[:5])

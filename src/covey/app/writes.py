@@ -1,0 +1,147 @@
+"""What a session is told of what it writes: before, when it commits, afterwards, and when it hands in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from covey.app.lines import gives_way, left, room, take_free
+from covey.app.verbs import Call
+from covey.core import force, leases
+from covey.core.force import Finding, Force, Index, Write
+from covey.core.leases import Crossed, Lease, Origin, State, Taken
+from covey.core.sessions import COVEY
+from covey.core.tasks import Task
+from covey.errors import Invalid
+from covey.store import rows
+
+MOST = 1024
+"""Paths of one look that are leased by having been written."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Why some paths may not be written, what to mind about others, and what was found."""
+
+    deny: str | None = None
+    tell: str | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+def check(
+    call: Call, session: str, task: Task | None, writes: Sequence[Write], at: Literal["tool", "commit"]
+) -> Advice:
+    """Say what writing some paths comes to, at the tool call or at the commit; nothing is changed."""
+    settings = call.house.config.leases
+    policy = Force(settings.tool if at == "tool" else settings.commit)
+    return _advice(call, _judge(call, session, task, writes, policy))
+
+
+def is_news(call: Call, session: str, task: Task | None, writes: Sequence[Write]) -> bool:
+    """Say whether there is something to note, or to tell, of what a session has written."""
+    noticing = _look(call, session, task, writes)
+    return bool(noticing.findings or noticing.free)
+
+
+def noticed(call: Call, session: str, task: Task | None, writes: Sequence[Write], how: str) -> Advice:
+    """Note what a session has written: into what another holds, or where it is the first; return what is new of it."""
+    noticing = _look(call, session, task, writes)
+    crossed: dict[str, tuple[Lease, list[str]]] = {}
+    for finding in noticing.findings:
+        if finding.lease is not None:
+            crossed.setdefault(finding.lease.id, (finding.lease, []))[1].append(finding.path)
+    for lease, paths in crossed.values():
+        _cross(call, lease, Crossed(session=session, task=_name(task), paths=tuple(paths), how=how))
+    take_free(call, session, None if task is None else task.id, noticing.free, Origin.EDIT)
+    return _advice(call, noticing.findings)
+
+
+def why_held_back(call: Call, task: Task, paths: Collection[str] | None) -> str | None:
+    """Say why work cannot be handed in: it changes paths that others held when they were written, and hold still.
+
+    `paths`: all that the work changes; None if nobody knows, and then all counts that was noticed.
+    """
+    policy = Force(call.house.config.leases.commit)
+    crossings = call.tx.crossings(task.id)
+    if policy is not Force.DENY or not crossings:
+        return None
+    own = call.tx.leases_of_task(task.id)
+    found: dict[str, Finding] = {}
+    for crossing in crossings:
+        lease = call.tx.lease(crossing.lease)
+        if lease is None or lease.state is not State.LIVE or lease.holder == task.session:
+            continue
+        soft = gives_way(call, lease) or task.overlap
+        denies = force.strength(lease, policy, gives_way=soft) is Force.DENY
+        there = paths is None or crossing.path in paths
+        if denies and there and not force.had_before(lease, crossing.path, own):
+            found.setdefault(crossing.path, Finding(crossing.path, Force.DENY, lease))
+    told = force.text(list(found.values()), lambda lease: left(call, lease), Force.DENY)
+    return None if told is None else f"{task.id} cannot be handed in, because it holds what is another's.\n{told}"
+
+
+@dataclass(frozen=True)
+class _Noticing:
+    findings: tuple[Finding, ...]
+    """What was found and is not noted yet."""
+    free: list[str]
+    """What the session is the first to write."""
+
+
+def _look(call: Call, session: str, task: Task | None, writes: Sequence[Write]) -> _Noticing:
+    writes = list({write.path: write for write in writes}.values())
+    settings = call.house.config.leases
+    policy = Force(settings.commit)
+    found = _judge(call, session, task, writes, Force(settings.tool) if policy is Force.OFF else policy)
+    known = {(crossing.lease, crossing.path) for crossing in call.tx.crossings(_name(task))}
+    fresh = [each for each in found if each.lease is None or (each.lease.id, each.path) not in known]
+    return _Noticing(tuple(fresh), _free(call, session, [write.path for write in writes][:MOST]))
+
+
+def _free(call: Call, session: str, paths: Sequence[str]) -> list[str]:
+    """Return as resources the paths that nobody holds or waits for."""
+    mine = Index(call.tx.live_leases(session))
+    wanted = [resource for path in paths if not mine.covering(path) and (resource := _resource(path)) is not None]
+    wanted = list(dict.fromkeys(wanted))
+    near = call.tx.leases_near(wanted)
+    others = [lease for lease in near if lease.holder != session]
+    return [
+        resource
+        for resource in wanted
+        if not leases.meets(Taken(holder=session, resources=(resource,)), others, room(call))
+    ]
+
+
+def _resource(path: str) -> str | None:
+    try:
+        return leases.resource(force.literal(path))
+    except Invalid:
+        return None  # a name that no pattern can hold
+
+
+def _judge(call: Call, session: str, task: Task | None, writes: Sequence[Write], policy: Force) -> tuple[Finding, ...]:
+    if policy is Force.OFF or not writes:
+        return ()
+    others = [lease for lease in call.tx.leases_over(write.path for write in writes) if lease.holder != session]
+    own = {lease.id: lease for lease in call.tx.live_leases(session)} if others else {}
+    if others and task is not None:
+        own |= {lease.id: lease for lease in call.tx.leases_of_task(task.id)}
+    soft = {lease.id: gives_way(call, lease) for lease in others}
+    return tuple(force.judge(writes, session, task, others, list(own.values()), policy, lambda lease: soft[lease.id]))
+
+
+def _advice(call: Call, findings: tuple[Finding, ...]) -> Advice:
+    denied, told = (force.text(findings, lambda lease: left(call, lease), each) for each in (Force.DENY, Force.WARN))
+    return Advice(denied, told, findings)
+
+
+def _name(task: Task | None) -> str:
+    return "" if task is None else task.id
+
+
+def _cross(call: Call, lease: Lease, event: Crossed) -> None:
+    """Write down that a session wrote into what another holds."""
+    for crossing in leases.crossings(lease.id, event, call.tx.now):
+        call.tx.insert(rows.CROSSINGS, crossing)
+    call.tx.append(COVEY, lease.id, event, lease)
