@@ -23,7 +23,7 @@ FULL = replace(
     needs=(Told("T-0", "Lay the ground", "done", "It is\nlaid", "c0ffee" * 6), Told("T-9", "Look", "dropped")),
     tries=(Try("bob", 1.0, "The first line\nand more"), Try("ada", 2.0, "The last line\nand all of it")),
     notes=(Note("owner", 1.0, "See the plan"),),
-    mail=("From bob:", "> Mind the gap"),
+    mail=("[mail-4] From bob:\n> Mind the gap", "[mail-5] From eve:\n> Mind the dog"),
     answers=(("Which port?", "8080\nand no other"), ("May I?", "No.")),
     kept=True,
 )
@@ -59,7 +59,7 @@ def test_a_plain_task_has_no_empty_layers() -> None:
         *("covey/T-1", "the newest trunk", "make test", "quality", "With care.", "src/**, new:docs/*", "src/auth/**"),
         *("- make check\n- It is fast", "- T-0: Lay the ground (done, in c0ffeec0ffee)\n  It is\n  laid"),
         *("- T-9: Look (dropped)", "1. bob: The first line\n", "2. ada: The last line\nand all of it"),
-        *("git log trunk..HEAD", "- owner: See the plan", "From bob:\n> Mind the gap", "not orders"),
+        *("git log trunk..HEAD", "- owner: See the plan", "# Mail\n[mail-4] From bob:\n> Mind the gap\n\n[mail-5]"),
         *('`covey ask "..."`', "- You asked: Which port?\n  > 8080\n  > and no other\n- You asked: May I?\n  > No."),
     ],
 )

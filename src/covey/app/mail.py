@@ -1,14 +1,16 @@
-"""The verbs of mail: send, read, acknowledge."""
+"""The verbs of mail: send, show, read, acknowledge."""
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from covey.app import shapes
-from covey.app.shapes import MessageFull
+from covey.app.shapes import MessageFull, ReadingRow
 from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import mail
 from covey.core.mail import Message, Reading
-from covey.core.sessions import COVEY, EVERYONE, OWNER
+from covey.core.sessions import COVEY, EVERYONE, OWNER, Goal, Kind
 from covey.errors import NotFound
 from covey.store import rows
 
@@ -20,6 +22,8 @@ def send(call: Call, asked: shapes.SendMail) -> MessageFull:
     to = mail.address(asked.to)
     if to not in (EVERYONE, OWNER) and not to.startswith(mail.ROLE) and call.tx.session(to) is None:
         raise NotFound(f"There is no session {to!r} to write to.", hint="covey status lists the sessions.")
+    if asked.wake and (to == EVERYONE or to.startswith(mail.ROLE)):
+        call.only_owner("wake more than one session")
     if asked.task is not None:
         find(call.tx, asked.task)
     event = mail.Sent(
@@ -28,17 +32,30 @@ def send(call: Call, asked: shapes.SendMail) -> MessageFull:
         text=call.prose(asked.text, "The message"),
         task=asked.task,
         wants_ack=asked.wants_ack,
+        wake=asked.wake,
     )
     call.worker(sender)
-    return full(call, _post(call, sender, event), None)
+    return full(call, post(call, sender, event), None, _why_it_waits(call, to) if asked.wake else None)
 
 
-def tell(call: Call, to: str, text: str, task: str) -> None:
+def _why_it_waits(call: Call, to: str) -> str | None:
+    """Return why who is written to cannot be woken now, None if that can be, or if it is no one session."""
+    session = call.tx.session(to)
+    if session is None or session.kind is not Kind.RUN:
+        others = to in (EVERYONE, OWNER) or to.startswith(mail.ROLE)
+        return None if others else f"covey does not run {to}: it finds the message when it looks."
+    if session.goal is not Goal.WORKING:
+        return f"{to} is {session.goal}: it gets the message when it works again."
+    return "The fleet is paused: the message waits until covey resume." if call.tx.fleet().paused else None
+
+
+def tell(call: Call, to: str, text: str, task: str | None) -> None:
     """Let a session know something of its task, in covey's own name."""
-    _post(call, COVEY, mail.Sent(to=to, text=call.tx.keep(text), task=task))
+    post(call, COVEY, mail.Sent(to=to, text=call.tx.keep(text), task=task))
 
 
-def _post(call: Call, sender: str, event: mail.Sent) -> Message:
+def post(call: Call, sender: str, event: mail.Sent) -> Message:
+    """Let a message go out."""
     seq = call.tx.next_seq
     message = mail.first(f"mail-{seq}", seq, sender, event, call.tx.now)
     call.tx.insert(rows.MESSAGES, message)
@@ -57,12 +74,28 @@ def inbox(call: Call, asked: shapes.Inbox) -> list[MessageFull]:
     ]
 
 
+@verb("mail.show", "GET /api/mail/{id}", shapes.As, MessageFull)
+def show(call: Call, asked: shapes.As, id: str) -> MessageFull:
+    """Show a message, and to its sender whom it has reached; it counts as read by nobody for that."""
+    reader = call.actor(asked.session)
+    message = _message(call, id)
+    if reader != OWNER:  # who is in charge sees what became of any
+        mail.may_read(message, reader, call.tx.session(reader))
+    call.hear(reader)
+    shown = full(call, message, call.tx.get(rows.READINGS, id, reader))
+    if reader not in (message.sender, OWNER):
+        return shown
+    found = call.tx.find(rows.READINGS, "WHERE message = ? ORDER BY read", (id,))
+    readers = [ReadingRow(each.reader, each.read, each.delivered, each.acked) for each in found]
+    return structs.replace(shown, readers=readers)
+
+
 @verb("mail.read", "POST /api/mail/{id}/read", shapes.As, MessageFull)
 def read(call: Call, asked: shapes.As, id: str) -> MessageFull:
     """Read a message, and note that it was read."""
     message, reader, reading = _reading(call, id, asked)
     if reading is None:
-        reading = _note(call, message, reader, reading, mail.Read(reader))
+        reading = note(call, message, reading, mail.Read(reader), reader)
     return full(call, message, reading)
 
 
@@ -71,46 +104,56 @@ def ack(call: Call, asked: shapes.As, id: str) -> MessageFull:
     """Acknowledge a message: its sender sees that it was taken in."""
     message, reader, reading = _reading(call, id, asked)
     if reading is None or reading.acked is None:
-        reading = _note(call, message, reader, reading, mail.Acked(reader))
+        reading = note(call, message, reading, mail.Acked(reader), reader)
     return full(call, message, reading)
 
 
-def letters(call: Call, reader: str, *, unread: bool, after: int = 0, limit: int = 200) -> list[Message]:
-    """Return the messages to a reader; those to many only from the time when it became known."""
+def letters(
+    call: Call, reader: str, *, unread: bool, after: int = 0, limit: int = 200, wake: bool = False
+) -> list[Message]:
+    """Return the messages to a reader, or those that shall wake it; to many only from when it became known."""
     session = call.tx.session(reader)
     names = mail.addresses(reader, session.role if session else None)
     since = session.ordinal if session and reader != OWNER else 0
     marks = ", ".join("?" * len(names))
-    unread_only = "AND id NOT IN (SELECT message FROM readings WHERE reader = ?) " if unread else ""
+    by_reader = "SELECT 1 FROM readings WHERE message = messages.id AND reader = ?"
+    only = f"{'AND wake = 1 ' if wake else ''}{f'AND NOT EXISTS ({by_reader}) ' if unread else ''}"
     return call.tx.find(
         rows.MESSAGES,
-        f'WHERE "to" IN ({marks}) AND sender <> ? AND ("to" = ? OR ordinal > ?) AND ordinal > ? {unread_only}'
+        f'WHERE "to" IN ({marks}) AND sender <> ? AND ("to" = ? OR ordinal > ?) AND ordinal > ? {only}'
         "ORDER BY ordinal LIMIT ?",
         (*names, reader, reader, since, after, *([reader] if unread else []), limit),
     )
 
 
-def full(call: Call, message: Message, reading: Reading | None) -> MessageFull:
-    """Return a message as one reader sees it."""
-    read, acked = (reading.read, reading.acked) if reading else (None, None)
-    return MessageFull.of(message, call.tx.text(message.text), read, acked)
+def full(call: Call, message: Message, reading: Reading | None, waits: str | None = None) -> MessageFull:
+    """Return a message as one reader sees it; `waits`: why it could not be told at once."""
+    return MessageFull.of(message, call.tx.text(message.text), reading, waits)
 
 
-def _reading(call: Call, message_id: str, asked: shapes.As) -> tuple[Message, str, Reading | None]:
-    reader = call.actor(asked.session)
-    message = call.tx.get(rows.MESSAGES, message_id)
-    if message is None:
-        raise missing("message", message_id)
-    mail.may_read(message, reader, call.tx.session(reader))
-    call.worker(reader)
-    return message, reader, call.tx.get(rows.READINGS, message_id, reader)
-
-
-def _note(call: Call, message: Message, reader: str, before: Reading | None, event: mail.Read | mail.Acked) -> Reading:
+def note(
+    call: Call, message: Message, before: Reading | None, event: mail.Read | mail.Acked | mail.Delivered, by: str
+) -> Reading:
+    """Write down what a reader has done with a message, or what came of it there."""
     after = mail.read(message.id, before, event, call.tx.now)
     if before is None:
         call.tx.insert(rows.READINGS, after)
     else:
         call.tx.update(rows.READINGS, before, after)
-    call.tx.append(reader, message.id, event, message)
+    call.tx.append(by, message.id, event, message)
     return after
+
+
+def _message(call: Call, message_id: str) -> Message:
+    message = call.tx.get(rows.MESSAGES, message_id)
+    if message is None:
+        raise missing("message", message_id)
+    return message
+
+
+def _reading(call: Call, message_id: str, asked: shapes.As) -> tuple[Message, str, Reading | None]:
+    reader = call.actor(asked.session)
+    message = _message(call, message_id)
+    mail.may_read(message, reader, call.tx.session(reader))
+    call.worker(reader)
+    return message, reader, call.tx.get(rows.READINGS, message_id, reader)

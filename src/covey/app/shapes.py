@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from covey.core import merges, permits, questions, runs, sessions, signals, tasks
+from covey.core import merges, overlaps, permits, questions, runs, sessions, signals, tasks
 from covey.core.alerts import Alert
 from covey.core.leases import Lease
-from covey.core.mail import Message
+from covey.core.mail import Message, Reading
 from covey.core.needs import Policy
 from covey.core.spending import Used
 
@@ -298,7 +298,7 @@ class GrantPermit(Asked, frozen=True, kw_only=True):
 
 
 class SendMail(Asked, frozen=True, kw_only=True):
-    """A message to a session, role:NAME, everyone or owner."""
+    """A message to a session, role:NAME, everyone or owner; with `wake` a session that covey runs is told at once."""
 
     to: Annotated[
         str,
@@ -314,6 +314,7 @@ class SendMail(Asked, frozen=True, kw_only=True):
     subject: Title | None = None
     task: TaskId | None = None
     wants_ack: bool = False
+    wake: bool = False
 
 
 class Inbox(Asked, frozen=True, kw_only=True):
@@ -335,6 +336,12 @@ class Land(Asked, frozen=True, kw_only=True):
     """The commit on main that holds the work."""
 
     commit: Annotated[str, _form(r"[0-9a-f]{40}([0-9a-f]{24})?", "must be the whole hash of a commit")]
+
+
+class ListOverlaps(Asked, frozen=True, kw_only=True):
+    """Which overlaps: those of one task, or all."""
+
+    task: TaskId | None = None
 
 
 class ListMerges(Asked, frozen=True, kw_only=True):
@@ -611,8 +618,17 @@ class LeaseFull(Struct, frozen=True, kw_only=True):
         return LeaseFull(**lease.__dict__, until=until, behind=behind)
 
 
+class ReadingRow(Struct, frozen=True):
+    """What became of a message with one who got it: when it was read, seen in its conversation, acknowledged."""
+
+    reader: str
+    read: float
+    delivered: float | None
+    acked: float | None
+
+
 class MessageFull(Struct, frozen=True, kw_only=True):
-    """A message as one reader sees it."""
+    """A message as one reader sees it; `waits` says why who shall be woken is not, `readers` whom it has reached."""
 
     id: str
     seq: int
@@ -623,15 +639,21 @@ class MessageFull(Struct, frozen=True, kw_only=True):
     task: str | None
     wants_ack: bool
     sent: float
+    wake: bool
     read: float | None
+    delivered: float | None
     acked: float | None
+    waits: str | None = None
+    readers: list[ReadingRow] = []
 
     @staticmethod
-    def of(message: Message, text: str, read: float | None, acked: float | None) -> MessageFull:
+    def of(message: Message, text: str, reading: Reading | None, waits: str | None = None) -> MessageFull:
         """Return a message as it is answered."""
         values = {**message.__dict__, "text": text, "seq": message.ordinal}
         del values["ordinal"]
-        return MessageFull(**values, read=read, acked=acked)
+        done = Reading(message.id, "", 0.0) if reading is None else reading
+        read = None if reading is None else reading.read
+        return MessageFull(**values, read=read, delivered=done.delivered, acked=done.acked, waits=waits)
 
 
 class QuestionRow(Struct, frozen=True, kw_only=True):
@@ -747,6 +769,56 @@ class ProjectStatus(Struct, frozen=True, kw_only=True):
     memory: int
     """Bytes that all runs took when they were last weighed."""
     today: SpentToday
+
+
+class OverlapRow(Struct, frozen=True, kw_only=True):
+    """Two open tasks whose branches overlap; `other` may be main. Their titles, and who is at work on them, come along."""
+
+    id: str
+    one: str
+    other: str
+    level: overlaps.Level
+    files: tuple[str, ...]
+    found: float
+    changed: float
+    one_title: str | None
+    one_session: str | None
+    other_title: str | None
+    other_session: str | None
+
+    @staticmethod
+    def of(overlap: overlaps.Overlap, known: dict[str, tasks.Task]) -> OverlapRow:
+        """Return an overlap as it is answered."""
+        one, other = known.get(overlap.one), known.get(overlap.other)
+        values = {name: value for name, value in overlap.__dict__.items() if name != "gone"}
+        return OverlapRow(
+            **values,
+            one_title=one and one.title,
+            one_session=one and one.session,
+            other_title=other and other.title,
+            other_session=other and other.session,
+        )
+
+
+class HotFileRow(Struct, frozen=True, kw_only=True):
+    """A file at which tasks collide again and again: how often lately, since when it is hot, and the last time."""
+
+    path: str
+    collisions: int
+    since: float
+    last: float
+
+    @staticmethod
+    def of(file: overlaps.HotFile) -> HotFileRow:
+        """Return a hot file as it is answered."""
+        return HotFileRow(path=file.path, collisions=file.collisions, since=file.since, last=file.last)
+
+
+class Overlaps(Struct, frozen=True, kw_only=True):
+    """The open branches that overlap, and the files that are hot."""
+
+    overlaps: list[OverlapRow]
+    hot: list[HotFileRow]
 
 
 class Problem(Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from covey.app import questions, shapes
+from covey.app import mail, questions, shapes
 from covey.app.costs import spent_by
 from covey.app.fleet import aim, find
 from covey.app.sessions import full
@@ -13,6 +13,7 @@ from covey.app.shapes import RunRow, SessionFull
 from covey.app.verbs import Call, verb
 from covey.core import questions as rules
 from covey.core import runs, sessions
+from covey.core.mail import Sent
 from covey.core.questions import Decision
 from covey.core.signals import Wants
 from covey.core.spending import Used
@@ -69,11 +70,13 @@ def _moment(at: float, data: str) -> shapes.Moment:
 
 @verb("session.send", "POST /api/sessions/{name}/send", shapes.SendText, RunRow, owner=True)
 def send(call: Call, asked: shapes.SendText, name: str) -> RunRow:
-    """Tell a session's program something while it works; if it waits with a question, that is the answer."""
+    """Tell a session's program something: typed if it listens, the answer if it asks, else mail that wakes it."""
     session = find(call, name)
     run = next(iter(call.tx.open_runs(name)), None)
     if run is None or call.house.runner is None:
-        raise Refused(f"{session.name} has no run to type to.", hint="covey session list shows who is at work.")
+        raise Refused(
+            f"{session.name} has no run to type to.", hint=f"covey mail send {session.name} TEXT --wake begins one."
+        )
     _say(call, run, asked.text)
     call.tx.wrote = True  # with the same key it is typed no second time
     return RunRow.of(run, spent_by(call, "run", [run.id]).get(run.id, Used()))
@@ -85,20 +88,15 @@ def _say(call: Call, run: runs.Run, text: str) -> None:
     from covey.agents.agent import terminal_of  # as few need it as need an agent
 
     agent = _agent(call, run.agent)
-    if terminal_of(run, agent) is not None:
-        raise Refused(
-            f"{run.session} has a terminal of its own.", hint=f"covey session attach {run.session} lets you type there."
-        )
     waiting = [each for each in questions.open_of(call, run.id) if each.wants is Wants.ANSWER]
     if len(waiting) == 1:
         questions.put(call, waiting[0], rules.answer(waiting[0], Decision.REPLY, text), call.actor(None))
         return  # it is told by whoever looks after the run, once
-    typed = agent.say(text)
-    if typed is None:
-        raise Refused(
-            f"{run.agent} does not listen while it works.", hint=f"covey mail send {run.session} reaches its next run."
-        )
-    call.house.runner.type(run.id, typed)
+    typed = None if terminal_of(run, agent) is not None else agent.say(text)
+    if typed is None:  # it is told at its next step, or at an empty prompt
+        mail.post(call, call.actor(None), Sent(to=run.session, text=call.prose(text, "The text"), wake=True))
+    else:
+        call.house.runner.type(run.id, typed)
 
 
 @verb("session.attach", "POST /api/sessions/{name}/attach", shapes.Nothing, SessionFull, owner=True)

@@ -23,6 +23,7 @@ def _send_arguments(parser: Parser) -> None:
     parser.add_argument("--subject", metavar="TEXT", help="what it is about, in one line")
     parser.add_argument("--task", metavar="ID", help="the task that it is about")
     parser.add_argument("--wants-ack", action="store_true", help="ask for an acknowledgement")
+    parser.add_argument("--wake", action="store_true", help="tell it at once; who has nothing to do begins a run")
 
 
 def _inbox_arguments(parser: Parser) -> None:
@@ -43,10 +44,10 @@ def send(args: Namespace, client: Client) -> None:
     fields = body_of(args, "to", "session", "subject", "task") | {"text": text}
     if not text:
         raise Invalid("The message is empty.")
-    if args.wants_ack:
-        fields["wants_ack"] = True
+    fields |= {name: True for name in ("wants_ack", "wake") if getattr(args, name)}
     answer = client.ask("mail.send", fields=fields)
-    reply(args, answer, f"Sent {answer.value['id']} to {answer.value['to']}")
+    waits = f"\n{plain(answer.value['waits'])}" if answer.value["waits"] else ""
+    reply(args, answer, f"Sent {answer.value['id']} to {answer.value['to']}{waits}")
 
 
 def inbox(args: Namespace, client: Client) -> None:
@@ -58,6 +59,13 @@ def inbox(args: Namespace, client: Client) -> None:
         for message in answer.value
     ]
     reply(args, answer, table(rows) or "No mail.")
+
+
+def show(args: Namespace, client: Client) -> None:
+    """Show a message, and to its sender whom it has reached."""
+    answer = client.ask("mail.show", {"id": args.id}, body_of(args, "session"))
+    rows = [(each["reader"], _became(each)) for each in answer.value["readers"]]
+    reply(args, answer, "\n\n".join(part for part in (_letter(answer.value), table(rows)) if part))
 
 
 def read(args: Namespace, client: Client) -> None:
@@ -75,7 +83,15 @@ def ack(args: Namespace, client: Client) -> None:
 def _mark(message: dict[str, Any]) -> str:
     if message["wants_ack"] and not message["acked"]:
         return "wants an answer"
-    return "read" if message["read"] else ""
+    return _became(message).partition(" ")[0]
+
+
+def _became(reading: dict[str, Any]) -> str:
+    """Return the last that is known of a message with one who got it."""
+    for mark, word in (("acked", "acknowledged"), ("delivered", "delivered"), ("read", "read")):
+        if reading[mark]:
+            return f"{word} {age(reading[mark])}"
+    return ""
 
 
 def _about(message: dict[str, Any]) -> str:
@@ -94,9 +110,11 @@ def _letter(message: dict[str, Any]) -> str:
 
 COMMANDS = {
     "send": Command("send a message", _send_arguments, send,
-                    example='covey mail send ada "The schema changes at noon" --task AF-1 --wants-ack'),
+                    example='covey mail send ada "The schema changes at noon" --task AF-1 --wants-ack --wake'),
     "inbox": Command("list what was not read, the oldest first", _inbox_arguments, inbox,
                      example="covey mail inbox --as ada --all"),
+    "show": Command("show a message, and to its sender whom it has reached", _one_arguments, show,
+                    example="covey mail show mail-12"),
     "read": Command("read a message", _one_arguments, read, example="covey mail read mail-12 --as ada"),
     "ack": Command("say that a message was taken in", _one_arguments, ack, example="covey mail ack mail-12 --as ada"),
 }  # fmt: skip

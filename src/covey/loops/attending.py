@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field, replace
 
-from covey.agents.agent import Agent, Sight, terminal_of
+from covey.agents.agent import Agent, Sight, Terminal, terminal_of
 from covey.app import costs, journals, questions
 from covey.app import runs as life
 from covey.app.journals import Journal
@@ -27,7 +27,9 @@ from covey.core.watch import Action, Patience, Signs, Verdict
 from covey.errors import CoveyError, Refused
 from covey.loops.desk import Desk
 from covey.loops.hearing import Reader, Source, Tail, listen
+from covey.loops.mailing import Mailing
 from covey.loops.starts import Starts
+from covey.loops.terminals import Typist
 from covey.store import rows
 
 SAMPLE_EVERY = 2.0
@@ -108,6 +110,9 @@ class Attendant:
     desk: Desk
     starts: Starts
 
+    def __post_init__(self) -> None:
+        self.mailing = Mailing(self.desk)
+
     # Reading
 
     def source(self, run: Run, watched: Watched, agent: Agent | None) -> tuple[Source, Reader | None]:
@@ -163,6 +168,7 @@ class Attendant:
             watched.judged = at
             await self._sample(run, watched, at)
             await self._judge(run, session, watched, agent, seen)
+            await self._bring_mail(run, watched, agent, seen)
         if heard.is_over and agent is not None and agent.traits.speaks and not watched.finished and not run.person:
             await self._let_end(run, watched, agent)
 
@@ -194,8 +200,35 @@ class Attendant:
             prompt = self.desk.project.state / "runs" / run.id / "prompt.md"
             text = await self.desk.near(lambda: prompt.read_text(encoding="utf-8"))
             watched.prompted = await self.desk.near(lambda: typist.enter(run, terminal, text.strip()))
-        elif watched.heard.is_over:
-            await self.desk.near(lambda: typist.enter(run, terminal, terminal.leave()))
+        elif watched.heard.is_over or (watched.prompted and watched.journal is None):
+            if self.mailing.is_awaited(run, watched.heard) or await self._type_mail(run, watched, terminal, typist):
+                return
+            if watched.heard.is_over:
+                await self.desk.near(lambda: typist.enter(run, terminal, terminal.leave()))
+
+    # Mail
+
+    async def _bring_mail(self, run: Run, watched: Watched, agent: Agent | None, seen: Observation) -> None:
+        """Note the mail that has reached a run, and tell it what shall wake it."""
+
+        async def say(text: str) -> bool:
+            return agent is not None and await self.say(run, agent, text)
+
+        await self.mailing.attend(run, agent, watched.heard, seen, _journal(watched), say)
+
+    async def _type_mail(self, run: Run, watched: Watched, terminal: Terminal, typist: Typist) -> bool:
+        """Type mail at an empty prompt, if no hook tells it there, and say whether that was done."""
+        text, ids = await self.mailing.to_type(run, waking=watched.hooked)
+        if text is None or await self.desk.near(lambda: typist.screens.is_used(run.id)):
+            return False  # who is at the terminal may be about to type
+        if not await self.desk.near(lambda: typist.enter(run, terminal, text)):
+            return False
+        await self.mailing.typed(run, watched.heard, ids, _journal(watched))
+        return True
+
+    async def close_mail(self, run: Run, watched: Watched, agent: Agent | None, seen: Observation) -> None:
+        """Note the mail that has reached a run which is no longer alive."""
+        await self.mailing.close(run, agent, watched.heard, seen, _journal(watched))
 
     async def _pass_on(self, run: Run, watched: Watched, agent: Agent | None) -> None:
         """Write down what a run has let us know."""
@@ -444,6 +477,10 @@ class Attendant:
         named = believed(until, wall)
         awake = None if named is None else at + named - wall
         self.starts.refused(run.agent, self.desk.running.get(run.agent, 1), trouble, what, at, awake)
+
+
+def _journal(watched: Watched) -> str:
+    return "" if watched.journal is None else watched.journal.path
 
 
 NEXT = " Its next call could pass that."

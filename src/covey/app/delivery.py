@@ -1,0 +1,108 @@
+"""Mail on its way to the models: what they are told now, what has arrived, and whom it wakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from covey.app import shapes
+from covey.app.board import add_task
+from covey.app.mail import letters, note
+from covey.app.verbs import Call, Principal
+from covey.core import mail
+from covey.core.mail import Message
+from covey.core.sessions import COVEY, Session
+from covey.core.tasks import ENDED, Kind, Task
+from covey.store import rows
+
+MANY = 100
+"""Unread messages that are looked at when one is told some of them."""
+ERRAND = "wake "
+"""How the keys of tasks begin for which a message is the only reason."""
+
+
+def unread(call: Call, reader: str, after: int = 0) -> list[tuple[Message, str]]:
+    """Return the oldest messages that a reader has not read, each as it is quoted."""
+    found = letters(call, reader, unread=True, after=after, limit=MANY)
+    return [(message, mail.quoted(message, call.tx.text(message.text))) for message in found]
+
+
+def offer(call: Call, reader: str, offered: Mapping[str, float], at: float) -> tuple[str | None, list[Message]]:
+    """Return what a reader is told at this step and the messages in it; `offered`: what was, and when."""
+    chosen = mail.portion(unread(call, reader), offered, at)
+    if not chosen:
+        return None, []
+    return mail.joined(quote for _, quote in chosen), [message for message, _ in chosen]
+
+
+def is_woken(call: Call, reader: str, offered: Mapping[str, float]) -> bool:
+    """Say whether there is unread mail that shall wake a reader, and was not told."""
+    return any(message.id not in offered for message in letters(call, reader, unread=True, limit=MANY, wake=True))
+
+
+def carried(call: Call, reader: str, prompt: str) -> list[str]:
+    """Return the unread messages that a prompt carries: word for word, so that nothing else in it can pass for one."""
+    return [message.id for message, quote in unread(call, reader) if quote in prompt]
+
+
+def undelivered(call: Call, reader: str, ids: Iterable[str]) -> list[str]:
+    """Return which of these messages were sent to a reader and not yet noted as delivered, in their order."""
+    session = call.tx.session(reader)
+    names = mail.addresses(reader, session.role if session else None)
+    found: list[Message] = []
+    for each in ids:
+        message, reading = call.tx.get(rows.MESSAGES, each), call.tx.get(rows.READINGS, each, reader)
+        if message is None or message.to not in names or message.sender == reader:
+            continue
+        if reading is None or reading.delivered is None:
+            found.append(message)
+    return [message.id for message in sorted(found, key=lambda message: message.ordinal)]
+
+
+def delivered(call: Call, reader: str, run: str, ids: Iterable[str], how: str) -> None:
+    """Note that messages have reached the model of a run; what was noted before is not noted again."""
+    for each in undelivered(call, reader, ids):
+        message = call.tx.get(rows.MESSAGES, each)
+        assert message is not None
+        event = mail.Delivered(reader=reader, run=run, how=how)
+        note(call, message, call.tx.get(rows.READINGS, each, reader), event, COVEY)
+
+
+def errand(call: Call, session: Session) -> Task | None:
+    """Give a session that has nothing to do a report for the mail that shall wake it; once for each message."""
+    for message in letters(call, session.name, unread=True, limit=MANY, wake=True):
+        if is_errand(_sender_task(call, message)):
+            continue  # two sessions would keep each other awake for ever
+        key = f"{ERRAND}{message.id} {session.name}"
+        known = call.tx.task_of_key(key)
+        if known is None:
+            return _report(call, session.name, message, key)
+        if known.status not in ENDED:
+            return None  # one at a time, and a person may have to look at it first
+    return None
+
+
+def is_errand(task: Task | None) -> bool:
+    """Say whether a task is there only because a message shall be read."""
+    return task is not None and (task.key or "").startswith(ERRAND)
+
+
+def _sender_task(call: Call, message: Message) -> Task | None:
+    """Return the task at which the sender was when it wrote."""
+    began = "WHERE session = ? AND begun <= ? ORDER BY ordinal DESC LIMIT 1"
+    found = call.tx.find(rows.RUNS, began, (message.sender, message.sent))
+    ended = found[0].ended if found else None
+    return call.tx.task(found[0].task) if found and (ended is None or ended >= message.sent) else None
+
+
+def _report(call: Call, name: str, message: Message, key: str) -> Task:
+    about = f" about {message.task}" if message.task else ""
+    asked = shapes.AddTask(
+        title=f"Read {message.id} from {message.sender}{about}",
+        body=f"{message.sender} wrote to you and asked that you read it now. The message stands below;"
+        f" `covey mail read {message.id}` shows it too, and `covey mail inbox` what else there is.\n"
+        f"Do what it needs within your rights, answer by `covey mail send {message.sender} ...`,"
+        " and say in a sentence what you did. What is more work than that, add to the board: `covey task add`.",
+        kind=Kind.REPORT,
+        assignee=name,
+    )
+    return add_task(Call(call.tx, Principal(COVEY), call.house), asked, (), key)
