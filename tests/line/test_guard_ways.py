@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 
-from tests.line.lines import GOOD, PATIENCE, SHELL, Line
+from tests.line.lines import GOOD, PATIENCE, SHELL, Line, alive
 from tests.serving import wait_until
 
 ONCE = "[board]\ntries = 1\n"
@@ -190,7 +189,7 @@ echo $? >"{line.outside}/done"
     wait_until(line.mark("ready").exists, "a session at work")
     line.ok("lease", "take", "held/leased.txt", "--as", "bob", "--reason", "I am rewriting it")
     line.ok("down")
-    assert subprocess.run(["ps", "-p", str(daemon)], capture_output=True, check=False).returncode != 0
+    assert not alive(daemon)
     line.mark("go").touch()
     wait_until(line.mark("done").exists, "a commit without the daemon")
     assert "is held by bob (I am rewriting it)" in "\n".join(line.marks("said"))
