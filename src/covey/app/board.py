@@ -27,6 +27,7 @@ from covey.app.wishes import (
     check_parent,
     limit_to_own,
 )
+from covey.app.writes import handing_in
 from covey.core import ids, merges, scheduling, sessions, tasks
 from covey.core.expiry import claim_ttl
 from covey.core.needs import Need, Policy
@@ -145,6 +146,7 @@ def handin(call: Call, asked: shapes.HandIn, id: str) -> TaskFull:
     task, holder = _held(call, id, asked)
     if asked.commit is None and task.kind is tasks.Kind.CHANGE and call.known(holder).kind is sessions.Kind.RUN:
         raise Invalid("The commit with the work is missing.", hint="covey task handin ID --commit HEAD names it.")
+    _check_leases(call, task, holder, asked.commit)
     result = None if asked.result is None else call.prose(asked.result, "The result")
     review = needs_review(call, holder)
     event = tasks.hand_in(task, holder, review=review, result=result, commit=asked.commit)
@@ -153,6 +155,18 @@ def handin(call: Call, asked: shapes.HandIn, id: str) -> TaskFull:
         branch = asked.branch or f"covey/{task.id}"
         queue(call, merges.Queued(task=id, session=holder, branch=branch, commit=asked.commit, review=review))
     return full(call, task)
+
+
+def _check_leases(call: Call, task: Task, holder: str, commit: str | None) -> None:
+    """Refuse work that changes what another held when it was written, and holds still."""
+    made = None
+    if commit is not None and call.known(holder).kind is sessions.Kind.RUN:
+        call.tx.take_time()  # it looks at the commit itself
+        made = call.house.written(holder, commit)
+    why = handing_in(call, holder, task, made)
+    if why is not None:
+        *reasons, hint = why.splitlines()
+        raise Refused(" ".join(reasons), hint=hint)
 
 
 def needs_review(call: Call, holder: str) -> bool:

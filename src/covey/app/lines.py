@@ -116,6 +116,12 @@ def _heard_by(lease: Lease) -> list[str]:
     return own if lease.beats else [*own, of_session(lease.holder)]
 
 
+def end_by_hand(call: Call, session: str, why: str) -> None:
+    """End what a session took by hand, and the places in which it waits: nobody is there any more who would."""
+    own = [lease for lease in call.tx.open_leases(session) if not leases.is_tied(lease)]
+    end_all(call, [(lease, Expired(why)) for lease in own], COVEY)
+
+
 # What comes with a task
 
 

@@ -12,10 +12,12 @@ from covey.app.board import first_that_suits, needs_review
 from covey.app.budget import Day, Refusal
 from covey.app.changes import change, queue
 from covey.app.fleet import let_go, put_run
+from covey.app.lines import end_by_hand
 from covey.app.mail import letters as all_letters
 from covey.app.sessions import alert, digest
 from covey.app.tries import REASON, put_back
 from covey.app.verbs import Call
+from covey.app.writes import handing_in
 from covey.core import mail, merges, runs, sessions, tasks
 from covey.core.budgets import Scope
 from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
@@ -323,6 +325,9 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
         verdict = Again(verdict.what, fresh=True)  # once may be chance; again and again it is the task
     if isinstance(verdict, HandIn) and task.open_children:
         verdict = Again(f"{task.id} has children that are not done: its commits stay on {branch_of(task.id)}.")
+    if isinstance(verdict, HandIn) and holds(task, run) and not stopped and not asked:
+        why = handing_in(call, run.session, task, verdict.writes)
+        verdict = verdict if why is None else Again(why)
     if not holds(task, run):
         outcome = Outcome.HANDED_IN if is_theirs(task, run) else Outcome.STOPPED
         _end(call, run, runs.Ended(outcome=outcome, code=code, what=run.ending))
@@ -423,6 +428,7 @@ def _end(call: Call, run: Run, event: runs.Ended, *, until: float | None = None)
     event = replace(event, what=None if event.what is None else redact(event.what))
     put_run(call, now, runs.end(now, event), COVEY)
     call.tx.drop_tokens(run.session)
+    end_by_hand(call, run.session, f"{run.id} has ended")
     if run.person:
         give_back(call, run.session)
     questions.withdraw(call, run.id, f"{run.id} has ended.", keep=event.outcome is not Outcome.HANDED_IN)

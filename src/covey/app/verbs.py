@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from covey.app.pulses import Pulses, of_session
 from covey.app.shapes import FORMS, Asked
 from covey.config import Config
 from covey.core import sessions
+from covey.core.force import Write
 from covey.core.pace import Wait
 from covey.core.sessions import COVEY, OWNER, RESERVED
 from covey.core.texts import Text, line, prose
@@ -63,6 +64,8 @@ class House:
     """Returns the bytes of memory that a session's run took when it was last weighed."""
     attach_command: Callable[[str], list[str]] = lambda run: []
     """Returns the command that shows the terminal of a run."""
+    written: Callable[[str, str], Sequence[Write] | None] = lambda session, commit: None
+    """Returns what a session's commit changes over main, and when that was written; None if nobody can tell."""
     is_used: Callable[[str], bool] = lambda run: False
     """Says whether the terminal of a run is open before a person."""
     broken_gate: bool = False

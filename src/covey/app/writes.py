@@ -57,6 +57,18 @@ def noticed(call: Call, session: str, task: Task | None, writes: Sequence[Write]
     return _advice(call, noticing.findings)
 
 
+def handing_in(call: Call, session: str, task: Task, writes: Sequence[Write] | None) -> str | None:
+    """Note what work that is handed in changes, and say why it cannot be; without `writes`, by what was noticed."""
+    if writes is None:
+        return why_held_back(call, task, None)
+    findings = noticed(call, session, task, writes, "hand-in").findings
+    outside = [each for each in findings if each.lease is None]
+    told = force.text(outside, lambda lease: left(call, lease), Force.DENY)
+    if told is not None:
+        return f"{task.id} cannot be handed in, because it changes what it may not.\n{told}"
+    return why_held_back(call, task, {write.path for write in writes})
+
+
 def why_held_back(call: Call, task: Task, paths: Collection[str] | None) -> str | None:
     """Say why work cannot be handed in: it changes paths that others held when they were written, and hold still.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from covey.core.force import Write
 from covey.core.signals import Trouble
 from covey.core.tasks import Kind
 
@@ -39,6 +40,8 @@ class Evidence:
     ahead: bool = False
     """Its branch has commits that main lacks."""
     head: str | None = None
+    writes: tuple[Write, ...] | None = None
+    """What those commits change, as far as anybody knows."""
     rejected: str | None = None
     """The commit that was handed in and rejected before."""
     dirty: tuple[str, ...] = ()
@@ -54,6 +57,7 @@ class HandIn:
 
     commit: str | None = None
     result: str | None = None
+    writes: tuple[Write, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ def judge(evidence: Evidence) -> Verdict:
         return Again(_story(wrong, evidence), gave_up=gave_up, fresh=said and evidence.trouble in BROKEN)
     if evidence.kind is Kind.REPORT:
         return HandIn(None, evidence.result)  # its commits land nowhere, and nobody shall think so
-    return HandIn(evidence.head, evidence.result)
+    return HandIn(evidence.head, evidence.result, evidence.writes)
 
 
 def _crash(evidence: Evidence) -> str | None:

@@ -75,9 +75,9 @@ def is_ancestor(project: Project, old: str, new: str) -> bool:
     return asked.returncode == 0
 
 
-def changed_paths(project: Project, base: str, tip: str) -> list[str]:
-    """Return the paths that `tip` changed since it left `base`; a renamed file counts under both names."""
-    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
+def changed_paths(project: Project, base: str, tip: str, *, only_new: bool = False) -> list[str]:
+    """Return the paths that `tip` changed, or made, since it left `base`; a renamed file counts under both names."""
+    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", *(("--diff-filter=A",) if only_new else ()))
     asked = try_git(*words, "--merge-base", "--end-of-options", base, tip, at=project.common, patience=PATIENCE)
     if asked.returncode != 0:  # No common ancestor: then all that differs was changed.
         return _names(git(*words, "--end-of-options", base, tip, at=project.common, patience=PATIENCE))

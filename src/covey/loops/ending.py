@@ -15,6 +15,7 @@ from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.core import hooks, tasks
 from covey.core.budgets import is_own
+from covey.core.force import Write
 from covey.core.heard import Heard
 from covey.core.judge import Again, Crashed, Evidence, HandIn, PutOff, Verdict, judge
 from covey.core.launches import Observation
@@ -22,6 +23,7 @@ from covey.core.pace import believed
 from covey.core.runs import TMUX, Outcome, Run
 from covey.core.signals import Trouble
 from covey.core.tasks import Task
+from covey.errors import CoveyError
 from covey.git.rescue import Rescued
 from covey.loops import tree
 from covey.loops.attending import Attendant
@@ -198,6 +200,7 @@ class Closer:
                 result=result,
                 ahead=found.ahead,
                 head=found.head,
+                writes=self.written(run.session, found.head) if found.head is not None and found.ahead else None,
                 rejected=rejected,
                 dirty=found.dirty,
                 rescued=rescued.ref if rescued else None,
@@ -205,6 +208,15 @@ class Closer:
             ),
             rescued,
         )
+
+    def written(self, session: str, commit: str) -> tuple[Write, ...] | None:
+        """Return what a session's commit changes over main, and when that was written; None if git cannot tell."""
+        desk = self.desk
+        try:
+            return tree.written(desk.project, desk.worktrees.path(session), newest_main(desk), commit, desk.wall())
+        except CoveyError as error:
+            log.warning("what %s changes cannot be told: %s", commit, error)
+            return None
 
     def _tidy(self, run: Run) -> None:
         """Keep what a run that has ended said, free its branch, and remove what was only needed while it lived."""

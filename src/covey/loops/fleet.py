@@ -94,6 +94,7 @@ class Fleet:
         self.desk.app.house.why = self.why
         self.desk.app.house.weight = self.weight
         self.desk.app.house.forgive = self.forgive
+        self.desk.app.house.written = self.closer.written
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Look again soon, if these changes can matter to a session that covey runs."""
