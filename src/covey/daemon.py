@@ -36,10 +36,13 @@ from covey.errors import CoveyError, Invalid, Refused, Unavailable
 from covey.git import project as projects
 from covey.git.project import Project
 from covey.git.worktrees import Worktrees, default_folder
+from covey.hooks.outside import Outside
+from covey.hooks.server import Hooks
 from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
 from covey.loops.janitor import LOOK_EVERY, Janitor
 from covey.loops.merger import Merger
+from covey.loops.radar import Radar
 from covey.loops.terminals import Typist
 from covey.runners.tmux import TmuxRunner
 from covey.store.lock import WriterLock
@@ -148,7 +151,10 @@ class Daemon:
         )
         self._fleet = Fleet(self._desk, hold=hold)
         self._merger = Merger(self._desk)
-        self._web.listeners += [self._fleet.hear, self._merger.hear]
+        self._radar = Radar(self._desk)
+        hooks = Hooks(self._desk, self._fleet, Outside(self._desk))
+        self._web.hooks = hooks
+        self._web.listeners += [self._fleet.hear, self._merger.hear, self._radar.hear, hooks.hear]
 
     def _lock_up(self) -> None:
         """Become the only writer; a command that writes at this moment is done in a moment."""
@@ -193,7 +199,8 @@ class Daemon:
             for server, sock in zip(self._servers, self._sockets, strict=True)
         ]
         loops = [
-            asyncio.create_task(loop) for loop in (self._look(), self._count(), self._fleet.run(), self._merger.run())
+            asyncio.create_task(loop)
+            for loop in (self._look(), self._count(), self._fleet.run(), self._merger.run(), self._radar.run())
         ]
         while not all(server.started for server in self._servers):  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.005)
@@ -207,6 +214,7 @@ class Daemon:
         for task in loops:
             task.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
+        await self._radar.stop()
         await self._merger.stop()
         await self._fleet.stop()
         await self._last_words()

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from covey.app.leases import release
+from covey.app.lines import end_by_hand
 from covey.app.verbs import Call
 from covey.core.hooks import Hook, Moment
 from covey.core.sessions import RESERVED, Kind, State
@@ -79,7 +79,7 @@ class Outside:
 
         def write(call: Call) -> None:
             if call.tx.session(name) is not None:
-                release(call, name, f"the agent of {name} has ended")
+                end_by_hand(call, name, f"the agent of {name} has ended")
                 call.show_state(name, State.IDLE, "its agent has ended")
 
         await self.desk.write(write)

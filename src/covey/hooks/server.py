@@ -22,10 +22,10 @@ from covey.core.runs import Run
 from covey.core.signals import Asks, Compacts, Signal, Wants, Works
 from covey.core.tasks import Task
 from covey.errors import CoveyError, Invalid, NotFound
+from covey.git import written
 from covey.hooks.outside import Outside, context
 from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
-from covey.loops.mailing import Mailing
 from covey.loops.outfit import SEEN
 from covey.loops.places import Places, unsaved, write_of
 from covey.store.rows import Change
@@ -54,7 +54,6 @@ class Hooks:
 
     desk: Desk
     fleet: Fleet
-    mailing: Mailing
     outside: Outside
     _decided: dict[str, asyncio.Event] = field(default_factory=dict)
     """Who waits for a person's word on which question."""
@@ -66,6 +65,7 @@ class Hooks:
 
     def __post_init__(self) -> None:
         self.places = Places(self.desk.project, self.desk.worktrees)
+        self.mailing = self.fleet.attendant.mailing
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Wake who waits for a decision, or waits no longer because a person came to the terminal."""
@@ -207,13 +207,17 @@ class Hooks:
                 self._unsaid.setdefault(asker.session, []).append(f"covey noticed that you have written there:\n{text}")
 
     async def _guard(self, who: Principal, body: bytes) -> dict[str, str | None]:
-        """Say whether a session may commit some paths: they come with a NUL after each."""
+        """Say whether a session may commit what the hooks of its git tell."""
         if who.session is None:
             return {"deny": None, "tell": None}
         asker = await self._asker(who, Hook(moment=Moment.BEFORE_TOOL))
-        now = self.desk.wall()
-        paths = [path for path in body.decode(errors="surrogateescape").split("\0") if path]
-        made = [write_of(asker.worktree, path, now) for path in paths]
+        now, main = self.desk.wall(), self.desk.app.house.config.project.main
+        scope = asker.task.scope if asker.task is not None else ()
+
+        def look() -> list[Write]:
+            return written.read(body, now, written.known_on(self.desk.project, main, scope))
+
+        made = await self.desk.near(look)
         advice = await self.desk.read(lambda call: writes.check(call, asker.session, asker.task, made, at="commit"))
         return {"deny": advice.deny, "tell": advice.tell}
 
