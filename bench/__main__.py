@@ -12,7 +12,22 @@ from pathlib import Path
 
 import apsw
 
-from bench import board, claims, fanout, figures, fleet, floors, follow, growth, leases, log, memory, panes, startup
+from bench import (
+    board,
+    claims,
+    fanout,
+    figures,
+    fleet,
+    floors,
+    follow,
+    growth,
+    guard,
+    leases,
+    log,
+    memory,
+    panes,
+    startup,
+)
 from bench.figures import Report
 from covey import __version__
 
@@ -22,6 +37,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "claims": claims.through_http,
     "processes": claims.without_daemon,
     "leases": leases.take,
+    "guard": guard.commits,
     "log": log.append_and_tail,
     "sse": follow.latency,
     "board": board.first_page,
