@@ -200,11 +200,16 @@ class Attendant:
             prompt = self.desk.project.state / "runs" / run.id / "prompt.md"
             text = await self.desk.near(lambda: prompt.read_text(encoding="utf-8"))
             watched.prompted = await self.desk.near(lambda: typist.enter(run, terminal, text.strip()))
-        elif watched.heard.is_over or (watched.prompted and watched.journal is None):
+            self.mailing.began(run, watched.heard)
+        elif watched.heard.is_over or (watched.prompted and not self._keeps_journal(run, watched)):
             if self.mailing.is_awaited(run, watched.heard) or await self._type_mail(run, watched, terminal, typist):
                 return
             if watched.heard.is_over:
                 await self.desk.near(lambda: typist.enter(run, terminal, terminal.leave()))
+
+    def _keeps_journal(self, run: Run, watched: Watched) -> bool:
+        folder = self.desk.project.state / "runs" / run.id
+        return watched.journal is not None or (folder / journals.NOTE).exists()
 
     # Mail
 

@@ -279,12 +279,16 @@ class Mailing:
 
     async def typed(self, run: Run, heard: Heard, ids: list[str], journal: str) -> None:
         """Note that mail was typed to a terminal and entered; with no journal to show it, its screen has."""
+        self.began(run, heard)
         memory, at = self._of(run.session, run), self.desk.awake()
         async with memory.lock:
-            memory.typed = (heard.asked, at)
             memory.offered.update(dict.fromkeys(ids, at))
             if not journal:
                 await self._arrived(run.session, run, memory, set(ids), "screen")
+
+    def began(self, run: Run, heard: Heard) -> None:
+        """Remember that a terminal program was told something, and has to begin with it."""
+        self._of(run.session, run).typed = (heard.asked, self.desk.awake())
 
     def is_awaited(self, run: Run, heard: Heard) -> bool:
         """Say whether a terminal program may not have begun yet with what was typed to it."""
