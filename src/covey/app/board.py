@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from covey.app import shapes
+from covey.app import hot_files, shapes
 from covey.app.changes import change, count_child, count_unmet, queue, settle
 from covey.app.costs import spent
 from covey.app.mail import tell
@@ -112,6 +112,8 @@ def claim(call: Call, asked: shapes.Claim, id: str) -> TaskFull:
     claimed = tasks.claim(task, name)
     sessions.may_take(session, call.tx.holding(name) if session.wip else 0)
     why_not = scheduling.why_not(task, session, () if asked.overlap or not task.scope else call.tx.at_work())
+    if why_not is None and not asked.overlap:
+        why_not = hot_files.crowd(call.tx, _cool(call)).why_wait(task)
     if why_not:
         raise Refused(why_not, hint="Choose another, wait, or claim it with --overlap if only the files meet.")
     call.worker(name)
@@ -124,7 +126,7 @@ def next_task(call: Call, asked: shapes.Claim) -> TaskFull | None:
     name = _claimant(call, asked)
     session = call.known(name)
     sessions.may_take(session, call.tx.holding(name) if session.wip else 0)
-    task = first_that_suits(call.tx, session, asked.overlap)
+    task = first_that_suits(call.tx, session, asked.overlap, _cool(call))
     if task is None:
         call.hear(name)
         return None
@@ -310,17 +312,28 @@ def _held(call: Call, task_id: str, asked: shapes.Held, *, person: bool = False)
     return task, holder
 
 
-def first_that_suits(tx: Tx, session: sessions.Session, overlap: bool) -> Task | None:
+def _cool(call: Call) -> float:
+    """Return the seconds of quiet that cool a file, also while no daemon is there to say that it has."""
+    return call.house.config.overlap.cool_minutes * 60
+
+
+def first_that_suits(tx: Tx, session: sessions.Session, overlap: bool, cool: float = hot_files.FOREVER) -> Task | None:
+    """Return the first task in line that suits a session; one that would collide with a task at work is passed over."""
     lanes = scheduling.lanes(session)
     heads = [task for lane in lanes for task in tx.waiting(lane, 1)]
     first = min(heads, key=scheduling.rank, default=None)
-    if first is None or not first.scope or first.overlap or overlap:
+    if first is None or first.overlap or overlap:
+        return first
+    crowd = hot_files.crowd(tx, cool)
+    if not first.scope and crowd.why_wait(first) is None:
         return first
     tx.take_time()
     active: list[Task] | None = None
     seen: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
     for task in heapq.merge(*(_lane(tx, lane) for lane in lanes), key=scheduling.rank):
-        if not task.scope or task.overlap or overlap:
+        if crowd.why_wait(task) is not None:
+            continue
+        if not task.scope or task.overlap:
             return task
         if (task.scope, task.do_not_touch) in seen:
             continue

@@ -772,7 +772,7 @@ class ProjectStatus(Struct, frozen=True, kw_only=True):
 
 
 class OverlapRow(Struct, frozen=True, kw_only=True):
-    """Two open tasks whose branches overlap; `other` may be main. Their titles, and who is at work on them, come along."""
+    """Two open tasks whose branches overlap, with their titles and who is at work on them; `other` may be main."""
 
     id: str
     one: str
@@ -793,10 +793,10 @@ class OverlapRow(Struct, frozen=True, kw_only=True):
         values = {name: value for name, value in overlap.__dict__.items() if name != "gone"}
         return OverlapRow(
             **values,
-            one_title=one and one.title,
-            one_session=one and one.session,
-            other_title=other and other.title,
-            other_session=other and other.session,
+            one_title=one.title if one else None,
+            one_session=one.session if one else None,
+            other_title=other.title if other else None,
+            other_session=other.session if other else None,
         )
 
 

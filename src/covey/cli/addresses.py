@@ -31,6 +31,7 @@ ADDRESSES = {
     "merge.land": "POST /api/merges/{id}/land",
     "merge.list": "GET /api/merges",
     "merge.reject": "POST /api/merges/{id}/reject",
+    "overlap.list": "GET /api/overlaps",
     "permit.grant": "POST /api/permits",
     "permit.list": "GET /api/permits",
     "permit.revoke": "POST /api/permits/{id}/revoke",

@@ -35,6 +35,7 @@ SINGLE = {
     "answer": "answer what an agent asks",
     "ask": "ask the person in charge (for agents)",
     "status": "the project at a glance",
+    "overlap": "where open branches come close, and files where they do so all the time",
     "cost": "what the agents cost",
     "log": "what happened, and the care of the log",
     "completion": "a script that completes commands in your shell",
@@ -70,6 +71,7 @@ Work:
   rescue      {rescue}
 Look:
   status      {status}
+  overlap     {overlap}
   cost        {cost}
   log         {log}
   completion  {completion}

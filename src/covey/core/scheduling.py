@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 
 from covey.core import globs
 from covey.core.sessions import Session
@@ -56,4 +57,35 @@ def why_not(task: Task, session: Session, active: Iterable[Task]) -> str | None:
     for other in active:
         if other.id != task.id and scopes_overlap(task, other):
             return f"{task.id} may write the same files as {other.id}, at which {other.session} is at work."
+    return None
+
+
+def names(text: str, path: str) -> bool:
+    """Say whether a text names a path, and not only one that begins or ends like it."""
+    if path not in text:
+        return False
+    return re.search(rf"(?<![\w/-])(?<!\w\.)(?:\./)?{re.escape(path)}(?![\w/-]|\.\w)", text) is not None
+
+
+def is_on(task: Task, body: str, path: str, known: Collection[str]) -> bool:
+    """Say whether a task is going to write a path, as far as anybody can tell before it does.
+
+    Its scope covers it, its title or body names it, or it is `known`: of what it wrote before, or holds.
+    """
+    if any(globs.matches(pattern, path) for pattern in task.do_not_touch):
+        return False
+    if task.id in known or any(globs.matches(pattern, path) for pattern in scope_paths(task.scope)):
+        return True
+    return names(task.title, path) or names(body, path)
+
+
+def why_wait(task: Task, path: str, others: Iterable[Task]) -> str | None:
+    """Return in one sentence why a task on a hot file does not start now, or None if it may."""
+    if task.overlap:
+        return None
+    for other in others:
+        if other.id != task.id and not other.overlap:
+            return (
+                f"{task.id} is on {path}, where tasks collide again and again, and {other.id} is not through with it."
+            )
     return None

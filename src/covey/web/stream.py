@@ -37,6 +37,7 @@ _STALE = {
     "fleet": "fleet",
     "question": "questions",
     "permit": "permits",
+    "overlap": "overlaps",
 }
 
 

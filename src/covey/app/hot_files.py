@@ -1,0 +1,83 @@
+"""Which tasks have to wait for each other, because files that they are on collide again and again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from covey.core import force, overlaps, scheduling
+from covey.core.leases import State
+from covey.core.tasks import Status, Task
+from covey.store import rows
+from covey.store.tx import Tx
+
+FOREVER = math.inf
+LOOKED_AT = 500
+"""Tasks at work of which the texts are read; there are more only where sessions take any number and end none."""
+_NOT_THROUGH = (Status.DOING, Status.MERGING)
+
+
+@dataclass
+class Crowd:
+    """The hot files, and who is at work on each; work that waits to land is not through with a file either."""
+
+    tx: Tx
+    known: dict[str, frozenset[str]] = field(default_factory=dict)
+    """For each hot file the tasks that wrote it on a branch that is open, or hold it by a lease."""
+    _busy: dict[str, list[Task]] | None = None
+
+    def why_wait(self, task: Task) -> str | None:
+        """Return in one sentence why a task does not start now, or None if it may."""
+        if not self.known or task.overlap:
+            return None
+        body = self.tx.text(task.body)
+        for path, known in self.known.items():
+            if scheduling.is_on(task, body, path, known):
+                why = scheduling.why_wait(task, path, self._at_work()[path])
+                if why is not None:
+                    return why
+        return None
+
+    def _at_work(self) -> dict[str, list[Task]]:
+        if self._busy is None:
+            at_work = _at_work(self.tx, self.known)
+            bodies = {task.id: self.tx.text(task.body) for task in at_work}
+            self._busy = {
+                path: [task for task in at_work if scheduling.is_on(task, bodies[task.id], path, known)]
+                for path, known in self.known.items()
+            }
+        return self._busy
+
+
+def crowd(tx: Tx, cool: float) -> Crowd:
+    """Return who is at work on hot files; where none is hot that costs one look at a table that is all but empty."""
+    files = tx.find(rows.HOT_FILES, "WHERE cooled IS NULL ORDER BY path")
+    paths = [file.path for file in files if overlaps.is_hot(file, tx.now, cool)]
+    return Crowd(tx, _known(tx, paths) if paths else {})
+
+
+def _known(tx: Tx, paths: Sequence[str]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {path: set() for path in paths}
+    for overlap in tx.find(rows.OVERLAPS, "WHERE gone IS NULL"):
+        for path in found.keys() & set(overlap.files):
+            found[path] |= {overlap.one, overlap.other}
+    for lease in tx.leases_over(paths):
+        if lease.task is not None and lease.state is State.LIVE:
+            for path in paths:
+                if force.covers(lease, path) is not None:
+                    found[path].add(lease.task)
+    return {path: frozenset(tasks) for path, tasks in found.items()}
+
+
+def _at_work(tx: Tx, known: dict[str, frozenset[str]]) -> list[Task]:
+    """Return the tasks that are not through with their work, as far as they can matter to hot files."""
+    found: dict[str, Task] = {}
+    for status in _NOT_THROUGH:
+        found |= {task.id: task for task in tx.find(rows.TASKS, "WHERE status = ? LIMIT ?", (status, LOOKED_AT))}
+    found |= {task.id: task for task in tx.at_work()}
+    for name in frozenset().union(*known.values()) - found.keys():
+        task = tx.task(name)
+        if task is not None and task.status in _NOT_THROUGH:
+            found[name] = task
+    return list(found.values())

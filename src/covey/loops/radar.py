@@ -1,0 +1,231 @@
+"""The radar: sees at every commit which open branches come close to each other, and tells their sessions once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from covey.app import overlaps as life
+from covey.app.overlaps import Judged, Seen
+from covey.app.verbs import Call
+from covey.core import overlaps
+from covey.core.force import Write
+from covey.core.merges import Merge
+from covey.core.overlaps import MAIN, Collision, HotFile
+from covey.core.tasks import ENDED, Status, Task
+from covey.errors import CoveyError
+from covey.git import overlap
+from covey.git.overlap import Branches, Tips
+from covey.loops.desk import Desk
+from covey.store.rows import Change
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks at whether a branch has moved."""
+FRESH = 0.1
+"""Seconds in which a branch may move once more without a trace: so coarse are the times that a disk keeps."""
+OPEN = (Status.DOING, Status.REVIEW, Status.MERGING)
+
+log = logging.getLogger("covey.radar")
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What is open, as rows and branches tell."""
+
+    tips: Tips
+    seen: Seen
+    members: dict[str, Task]
+    """The tasks whose branches are compared."""
+
+
+@dataclass
+class Radar:
+    """Looks at the branches of open tasks, compares those that moved, and writes down what has changed."""
+
+    desk: Desk
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    _stamp: tuple[int, ...] = ()
+    _tips: Tips | None = None
+    _looked: float = 0.0
+    """When all branches were last seen as they are in `_tips`."""
+    _judged: dict[str, str] = field(default_factory=dict)
+    """The tip with which the branch of each task was last compared."""
+    _main: str | None = None
+    _rejected: set[str] = field(default_factory=set)
+    """Tasks whose work was rejected, and may be in conflict with main."""
+    _collisions: list[Collision] | None = None
+    """Those that count as long as they are recent; None until they were read."""
+    _hot: dict[str, HotFile] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.branches = Branches(self.desk.project)
+
+    def hear(self, changes: Iterable[Change]) -> None:
+        """Look again soon, if these changes are of tasks that have a branch."""
+        known = self._tips.branches if self._tips is not None else {}
+        for change in changes:
+            if change.kind.startswith("task.") and change.subject in known:
+                self.news.set()
+            elif change.kind == "merge.rejected" and isinstance(change.row, Merge) and change.row.task in known:
+                self._rejected.add(change.row.task)
+                self.news.set()
+
+    async def run(self) -> None:
+        """Look and act for ever."""
+        while True:
+            try:
+                await self.tick()
+            except CoveyError as error:
+                log.warning("the branches could not be compared: %s", error)
+                self._forget()
+            except Exception:
+                log.exception("the radar failed")
+                self._forget()
+            try:
+                async with asyncio.timeout(LOOK_EVERY):
+                    await self.news.wait()
+            except TimeoutError:
+                pass
+
+    async def stop(self) -> None:
+        """End; nothing is under way that somebody would have to wait for."""
+
+    def _forget(self) -> None:
+        """Look at everything anew the next time."""
+        self._stamp, self._judged, self._main = (), {}, None
+
+    async def tick(self) -> None:
+        """Compare what has moved; where nothing has, that is a glance at a few folders."""
+        heard = self.news.is_set()
+        self.news.clear()
+        now, main = self.desk.wall(), self.desk.app.house.config.project.main
+        if self._collisions is None:
+            await self._remember(now)
+        stamp = await self.desk.beside(lambda: overlap.stamp(self.desk.project, main))
+        moved = stamp != self._stamp or max(stamp) / 1e9 > now - FRESH
+        if moved or self._tips is None:
+            self._stamp = stamp
+            self._tips = await self.desk.beside(lambda: overlap.tips(self.desk.project, main))
+        if moved or heard:
+            await self._look(self._tips)
+        self._looked = now
+        await self._cool(now)
+
+    async def _remember(self, now: float) -> None:
+        """Take up what the log tells of collisions and hot files."""
+        since = now - self.desk.app.house.config.overlap.hot_minutes * 60
+        self._collisions, self._hot = await self.desk.read(lambda call: life.remembered(call, since))
+
+    # Comparing
+
+    async def _look(self, tips: Tips) -> None:
+        rejected = set(self._rejected)
+        seen = await self.desk.read(lambda call: life.seen(call, tips.branches))
+        members = _members(tips, seen, rejected)
+        sight = Sight(tips, seen, members)
+        main = tips.main
+        if main is None:
+            return
+        fresh = {name for name in members if self._judged.get(name) != tips.branches[name]}
+        wanted = self._wanted(sight, fresh, main)
+        judged: list[Judged] = []
+        writes: dict[str, list[Write]] = {}
+        if fresh or wanted:
+            judged, writes = await self.desk.beside(lambda: self._compare(sight, main, fresh, wanted))
+        judged += _ended(sight)
+        await self._write([each for each in judged if _is_news(seen, each)], writes)
+        self._judged = {name: tips.branches[name] for name in members}
+        self._main = main
+        self._rejected -= rejected
+
+    def _wanted(self, sight: Sight, fresh: Collection[str], main: str) -> list[tuple[str, str]]:
+        """Return the pairs of tasks that have to be compared anew, the older first; the last may be main."""
+        members = sight.members
+        moved = members if main != self._main else fresh
+        pairs = [(name, MAIN) for name in moved]
+        for one, other in combinations(sorted(members, key=lambda name: members[name].ordinal), 2):
+            is_open = members[one].status in OPEN or members[other].status in OPEN
+            known = overlaps.name(one, other) in sight.seen.overlaps
+            if (one in fresh or other in fresh) and (is_open or known):
+                pairs.append((one, other))
+        return pairs
+
+    def _compare(
+        self, sight: Sight, main: str, fresh: Collection[str], wanted: list[tuple[str, str]]
+    ) -> tuple[list[Judged], dict[str, list[Write]]]:
+        tips = {**sight.tips.branches, MAIN: main}
+        olds = {name: self.branches.get(self._judged.get(name, "")) for name in fresh}
+        looks = self.branches.look(main, {tips[name] for name in sight.members})
+        there = [
+            (one, other) for one, other in wanted if tips[one] in looks and (other == MAIN or tips[other] in looks)
+        ]
+        found = self.branches.compare(main, {(tips[one], tips[other]) for one, other in there})
+        judged = []
+        for one, other in there:
+            contact = found.get((tips[one], tips[other]))
+            if contact is not None:
+                meeting = overlaps.meeting(contact.shared, contact.close, contact.conflicts)
+                judged.append(Judged(one, other, meeting))
+        written = self.branches.written({tips[name]: olds[name] for name in fresh}, self._looked)
+        return judged, {name: written[tips[name]] for name in fresh if written.get(tips[name])}
+
+    # Acting
+
+    async def _write(self, judged: list[Judged], writes: dict[str, list[Write]]) -> None:
+        noted = bool(writes) and await self.desk.read(lambda call: life.is_news(call, writes))
+        if not judged and not noted:
+            return
+        assert self._collisions is not None
+        known, hot = self._collisions, self._hot
+
+        def write(call: Call) -> tuple[list[Collision], dict[str, HotFile]]:
+            life.wrote(call, writes)
+            new = life.judged(call, judged)
+            return life.heat(call, known, new, hot)
+
+        self._collisions, self._hot = await self.desk.write(write)
+
+    async def _cool(self, now: float) -> None:
+        """Say of hot files that were quiet for long enough that they have cooled."""
+        quiet = self.desk.app.house.config.overlap.cool_minutes * 60
+        over = [file for file in self._hot.values() if file.cooled is None and not overlaps.is_hot(file, now, quiet)]
+        if over:
+            cooled = await self.desk.write(lambda call: life.cool(call, over))
+            self._hot = self._hot | cooled
+
+
+def _members(tips: Tips, seen: Seen, rejected: Collection[str]) -> dict[str, Task]:
+    """Return the tasks whose branches are compared: those at work, and those whose quarrels wait with them."""
+    waiting = {name for each in seen.overlaps.values() for name in (each.one, each.other)} | set(rejected)
+    return {
+        task.id: task
+        for task in seen.tasks.values()
+        if task.id in tips.branches and (task.status in OPEN or (task.id in waiting and task.status not in ENDED))
+    }
+
+
+def _ended(sight: Sight) -> list[Judged]:
+    """Return the overlaps that are over because a task has ended, or its branch is gone."""
+    found = []
+    for each in sight.seen.overlaps.values():
+        for name in (each.one, each.other):
+            if name == MAIN or name in sight.members:
+                continue
+            task = sight.seen.tasks.get(name)
+            if task is not None and task.status is Status.DONE:
+                why = f"{name} is done"
+            elif task is not None and task.status is Status.DROPPED:
+                why = f"{name} was dropped"
+            else:
+                why = f"the branch of {name} is gone"
+            found.append(Judged(each.one, each.other, None, why))
+            break
+    return found
+
+
+def _is_news(seen: Seen, judged: Judged) -> bool:
+    before = seen.overlaps.get(overlaps.name(judged.one, judged.other))
+    return overlaps.judge(before, judged.meeting, judged.one, judged.other) is not None
