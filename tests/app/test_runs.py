@@ -800,13 +800,13 @@ def test_a_prompt_is_made_of_all_that_is_known(gated: World) -> None:
     text = prompt(work.brief)
     for part in (
         *("Build on it", "With care.", "src/**", "make test", "Your role is quality.", "The ground is laid"),
-        *("The roof fell in", "From bob:", "> Mind the gap", "Look at the plan", f"covey/{task}"),
+        *("The roof fell in", "] From bob (information", "> Mind the gap", "Look at the plan", f"covey/{task}"),
     ):
         assert part in text
     assert (work.tries, work.body, work.conversation) == (1, "With care.", None)
     assert len(gated.ask("mail.inbox", session="ada")) == 1, "nobody has told it yet"
     gated.do(lambda call: runs.started(call, work, COMMIT))
-    assert gated.ask("mail.inbox", session="ada") == [], "what a prompt tells is read once its program runs"
+    assert len(gated.ask("mail.inbox", session="ada")) == 1, "nobody has seen that its program got it"
 
 
 def test_a_later_run_of_the_same_agent_takes_the_conversation_up_again(world: World) -> None:

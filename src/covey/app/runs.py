@@ -7,13 +7,12 @@ import hmac
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from covey.app import budget, questions
+from covey.app import budget, delivery, questions
 from covey.app.board import first_that_suits, needs_review
 from covey.app.budget import Day, Refusal
 from covey.app.changes import change, queue
 from covey.app.fleet import let_go, put_run
 from covey.app.lines import end_by_hand
-from covey.app.mail import letters as all_letters
 from covey.app.sessions import alert, digest
 from covey.app.tries import REASON, put_back
 from covey.app.verbs import Call
@@ -46,8 +45,6 @@ MANY = 100
 EVIDENCE = 1000
 """Characters of the evidence for a session's state."""
 MISSED = "the daemon was away, or did not answer in time"
-MAIL = 5
-"""Unread messages that a prompt carries."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +64,6 @@ class Work:
     """What lies in the worktree is of this task: its session has run on nothing else since."""
     carried: bool
     """Earlier work on the task is on its branch, as far as the board knows."""
-    mail: tuple[str, ...]
-    """The messages that the prompt carries."""
     answers: tuple[Question, ...]
     """The questions whose answers the prompt carries."""
 
@@ -89,7 +84,7 @@ def begin(call: Call, name: str, day: Day) -> Run | Wait | None:
     if call.tx.open_runs(name):
         return None
     held = next(iter(call.tx.held_by(name)), None)
-    task = held or (None if session.attached else first_that_suits(call.tx, session, False))
+    task = held or (None if session.attached else _next(call, session))
     if task is None or (held is None and any(run.task == task.id for run in call.tx.open_runs())):
         return None  # of a task that was taken from another, that one's run has to end first
     if held is not None and not session.attached and questions.awaited(call, held.id):
@@ -119,6 +114,11 @@ def begin(call: Call, name: str, day: Day) -> Run | Wait | None:
     call.tx.append(name, run.id, event, run)
     show(call, name, State.STARTING, f"{run.id} on {task.id}")
     return run
+
+
+def _next(call: Call, session: Session) -> Task | None:
+    """Return the next task that suits a session; if there is none, mail that shall wake it is one."""
+    return first_that_suits(call.tx, session, False) or delivery.errand(call, session)
 
 
 def _refused(call: Call, task: Task, refusal: Refusal, day: Day) -> Wait | None:
@@ -157,11 +157,10 @@ def work(call: Call, run: Run) -> Work | None:
     mine = [one for one in earlier if one.agent == run.agent and one.session == run.session]
     talks = (one.conversation for one in mine if one.conversation is not None)
     text = call.tx.text(task.body)
-    letters = all_letters(call, session.name, unread=True, limit=MAIL)
     return Work(
         run,
         session,
-        _brief(call, session, task, text, letters),
+        _brief(call, session, task, text),
         text,
         secret,
         tries=len(task.tries),
@@ -169,7 +168,6 @@ def work(call: Call, run: Run) -> Work | None:
         commands=_commands(call),
         lies=[one.task for one in call.tx.last_runs("session", run.session, 2)] == [run.task] * 2,
         carried=any(one.base is not None for one in earlier) or call.tx.last_merge(task.id) is not None,
-        mail=tuple(message.id for message in letters),
         answers=tuple(questions.answers(call, task.id)),
     )
 
@@ -203,8 +201,9 @@ def _token(call: Call, run: Run) -> str:
     return base64.urlsafe_b64encode(made).decode().rstrip("=")
 
 
-def _brief(call: Call, session: Session, task: Task, body: str, letters: list[mail.Message]) -> Brief:
+def _brief(call: Call, session: Session, task: Task, body: str) -> Brief:
     config = call.house.config
+    letters = mail.portion(delivery.unread(call, session.name), {}, 0.0, mail.PROMPT)
     return Brief(
         task=task.id,
         title=task.title,
@@ -221,7 +220,7 @@ def _brief(call: Call, session: Session, task: Task, body: str, letters: list[ma
         needs=[_told(call, need.task) for need in task.needs],
         tries=task.tries,
         notes=task.notes,
-        mail=[line for message in letters for line in _quoted(call, message)],
+        mail=[quote for _, quote in letters],
         answers=[questions.quoted(each) for each in questions.answers(call, task.id)],
     )
 
@@ -231,20 +230,6 @@ def _told(call: Call, task_id: str) -> Told:
     assert task is not None
     result = None if task.result is None else call.tx.text(task.result)
     return Told(task.id, task.title, task.status, result, task.commit)
-
-
-def _quoted(call: Call, message: mail.Message) -> list[str]:
-    """Return a message as an agent is told it: information from a colleague."""
-    text = call.tx.text(message.text)[:4096]
-    return [f"From {message.sender}:", *(f"> {line}" for line in text.splitlines())]
-
-
-def _note_read(call: Call, message: str, name: str) -> None:
-    """Note that a message reached a session by its prompt."""
-    if call.tx.get(rows.READINGS, message, name) is None:
-        reading = mail.read(message, None, mail.Read(name), call.tx.now)
-        call.tx.insert(rows.READINGS, reading)
-        call.tx.append(name, message, mail.Read(name), reading)
 
 
 def show(call: Call, name: str, state: State, evidence: str, until: float | None = None) -> None:
@@ -260,10 +245,8 @@ def show(call: Call, name: str, state: State, evidence: str, until: float | None
 
 
 def started(call: Call, work: Work, base: str) -> None:
-    """Note that a run's worktree is ready and its program runs, with the mail in its prompt."""
+    """Note that a run's worktree is ready and its program runs."""
     run = work.run
-    for message in work.mail:
-        _note_read(call, message, run.session)
     for question in work.answers:
         questions.told(call, question)
     now = call.tx.run(run.id)

@@ -82,6 +82,7 @@ class Closer:
         verdict = judge(evidence)
         watched = self.watches.of(run)
         await self.attendant.spend(run, watched)
+        await self.attendant.close_mail(run, watched, agent_of(self.desk, run.agent), seen)
         unseen = seen.code is None and run.ending is None and not isinstance(verdict, HandIn | PutOff)
         lost = unseen and not _is_fresh(verdict) and not await self.desk.read(lambda call: self._lost_often(call, run))
         if watched.learnt is None:
