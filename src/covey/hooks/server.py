@@ -163,9 +163,9 @@ class Hooks:
         foreign = [(given, place.whose) for given, place in zip(hook.writes, chosen, strict=True) if place.whose]
         if foreign and tool_policy != "off":
             given, whose = foreign[0]
-            return Reply(
-                deny=f"{given} is not yours to write: it belongs to {whose}. Your worktree is {asker.worktree}."
-            )
+            text = f"{given} is not yours to write: it belongs to {whose}. Your worktree is {asker.worktree}."
+            # An agent that a person has started may have been told to: it is the person's word against ours.
+            return Reply(tell=text) if asker.run is None else Reply(deny=text)
         about = [
             Write(place.path, now, new=not (asker.worktree / place.path).exists()) for place in chosen if place.path
         ]
@@ -242,7 +242,7 @@ class Hooks:
     async def _permission(self, asker: Asker, hook: Hook) -> Reply:
         """Ask a person, and keep the agent waiting until there is an answer, or the person comes to its terminal."""
         run = asker.run
-        if run is None or await self._is_in_hands(run):
+        if run is None or not hook.asks or await self._is_in_hands(run):
             return NOTHING
         minutes = self.desk.app.house.config.watch.answer_minutes
         asks = Asks(
