@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 
-from tests.line.lines import GOOD, PATIENCE, SHELL, Line, alive
+from tests.line.lines import GOOD, PATIENCE, SHELL, Line, alive, kill
 from tests.serving import wait_until
 
 ONCE = "[board]\ntries = 1\n"
@@ -174,7 +175,10 @@ def test_the_checkout_of_the_person_in_charge_is_no_way_either(made: Callable[..
     assert line.landed() == []
 
 
-def test_a_session_may_commit_while_the_daemon_is_away_and_no_more_than_before(made: Callable[..., Line]) -> None:
+@pytest.mark.parametrize("how", ["down", "killed", "stands still"])
+def test_a_session_may_commit_while_the_daemon_is_away_and_no_more_than_before(
+    made: Callable[..., Line], how: str
+) -> None:
     line = made(SHELL, GOOD, ONCE, files=FILES)
     body = f"""cd "$COVEY_WORKTREE"
 echo > "{line.outside}/ready"; while [ ! -e "{line.outside}/go" ]; do sleep 0.02; done
@@ -188,13 +192,19 @@ echo $? >"{line.outside}/done"
     line.ok("session", "start", "ada")
     wait_until(line.mark("ready").exists, "a session at work")
     line.ok("lease", "take", "held/leased.txt", "--as", "bob", "--reason", "I am rewriting it")
-    line.ok("down")
-    assert not alive(daemon)
+    if how == "down":
+        line.ok("down")
+    else:
+        kill([daemon], signal.SIGKILL if how == "killed" else signal.SIGSTOP)
+    assert alive(daemon) is (how == "stands still")
     line.mark("go").touch()
     wait_until(line.mark("done").exists, "a commit without the daemon")
     assert "is held by bob (I am rewriting it)" in "\n".join(line.marks("said"))
     assert line.marks("done") == ["0"]
-    line.up()
+    if how == "stands still":
+        kill([daemon], signal.SIGCONT)
+    else:
+        line.up()
     line.wait_for(line.board()["Alone"]["id"], "done")
     assert line.git("show", "main:held/leased.txt") == AS_IT_WAS.strip()
     assert line.git("show", "main:free/leased.txt") == "mine"
