@@ -41,8 +41,15 @@ def width(default: int = 80) -> int:
 class Parser(argparse.ArgumentParser):
     """argparse that raises our own error instead of ending the process, and guesses what was meant."""
 
+    behind: str | None = None
+    """The name under which the words after -- are kept, if they are another command's."""
+
     def parse_args(self, argv: Sequence[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
         """Return what some words say; a word too many is an error."""
+        if self.behind is not None:
+            at = argv.index("--") if "--" in argv else len(argv)
+            argv, others = argv[:at], list(argv[at + 1 :])
+            self.set_defaults(**{self.behind: others})
         self._let_options_speak(argv)
         args, rest = self.parse_known_args(argv)
         if rest:

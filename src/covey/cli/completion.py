@@ -118,7 +118,7 @@ def _values(action: Action, client: Client) -> set[str]:
     if action.metavar in ("ID", "ID,ID"):
         return {task["id"] for task in client.ask("task.list", fields={"limit": TASKS}).value}
     if action.metavar == "LEASE":
-        return {lease["id"] for lease in client.ask("lease.list").value}
+        return {lease["id"] for lease in client.ask("lease.list", fields={"waiting": True}).value}
     if action.metavar == "MERGE":
         return {merge["id"] for merge in client.ask("merge.list").value}
     if action.metavar == "QUESTION":

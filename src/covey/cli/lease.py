@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import json
+import os
 from argparse import Namespace
 
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, seconds, speaker, whole_number
 from covey.cli.show import clock, reply, table
+from covey.errors import Invalid
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
     from typing import Any
 
+    from covey.cli.client import Answer
+
 ABOUT = "Leases: who may write which paths, or use which port, database or service, and until when."
+NOT_YOURS = 1
+"""Exit code if another holds what was asked about."""
 
 
-def _take_arguments(parser: Parser) -> None:
+def _wished(parser: Parser) -> None:
     parser.add_argument("resources", nargs="+", metavar="RESOURCE", help="a path glob, or a name such as port:3000")
     speaker(parser)
     parser.add_argument("--shared", action="store_true", help="others may share it")
-    parser.add_argument("--ttl", type=seconds, metavar="TIME", help="how long it survives silence: 90, 15m, 2h")
     parser.add_argument("--task", metavar="ID", help="the task that it is for")
     parser.add_argument("--reason", metavar="TEXT", help="why, for whoever meets it")
+    parser.add_argument("--timeout", type=seconds, metavar="TIME", help="how long to wait at most: 90, 15m, 2h")
+
+
+def _take_arguments(parser: Parser) -> None:
+    _wished(parser)
+    parser.add_argument("--ttl", type=seconds, metavar="TIME", help="how long it survives silence: 90, 15m, 2h")
+    parser.add_argument("--wait", action="store_true", help="stand in line for what others hold")
+
+
+def _run_arguments(parser: Parser) -> None:
+    _wished(parser)
+    parser.behind = "command"
+    parser.usage = f"{parser.prog} [options] RESOURCE... -- COMMAND..."
 
 
 def _held_arguments(parser: Parser) -> None:
@@ -32,13 +51,72 @@ def _held_arguments(parser: Parser) -> None:
 
 def _list_arguments(parser: Parser) -> None:
     parser.add_argument("--session", metavar="NAME", help="only what this session holds")
+    parser.add_argument("--waiting", action="store_true", help="also what is waited for")
 
 
-def take(args: Namespace, client: Client) -> None:
-    """Take a lease."""
-    fields = body_of(args, "resources", "session", "ttl", "task", "reason") | ({"shared": True} if args.shared else {})
-    answer = client.ask("lease.take", fields=fields)
+def _check_arguments(parser: Parser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a path, or a name such as port:3000")
+    speaker(parser)
+
+
+def take(args: Namespace, client: Client) -> int:
+    """Take a lease, and stand in line for it if that was asked for."""
+    wait = args.wait or args.timeout is not None
+    answer = client.ask("lease.take", fields=_wish(args, "ttl") | ({"wait": True} if wait else {}))
+    if answer.value["state"] == "waiting":
+        from covey.cli import turns
+
+        who = body_of(args, "session")
+        try:
+            answer = turns.await_turn(client, answer, who, args.timeout)
+        except KeyboardInterrupt:
+            turns.give_back(client.folder, answer.value, who)
+            raise
+        if answer.value["state"] == "waiting":
+            reply(args, answer, _not_yet(answer.value))
+            return turns.NO_TURN
     reply(args, answer, f"Took {_line(answer.value)}")
+    return 0
+
+
+def _wish(args: Namespace, *more: str) -> dict[str, Any]:
+    shared = {"shared": True} if args.shared else {}
+    return body_of(args, "resources", "session", "task", "reason", *more) | shared
+
+
+def _not_yet(lease: dict[str, Any]) -> str:
+    return (
+        f"It is not your turn yet. Your place in line is kept as {lease['id']}, and you get mail when it is yours:"
+        f" go on elsewhere, or ask again with the same command. covey lease give {lease['id']} gives the place up."
+    )
+
+
+def run(args: Namespace, client: Client) -> int:
+    """Wait for one's turn, run a command while one holds it, and give it back whatever happens."""
+    from covey.cli import turns
+
+    if not args.command:
+        raise Invalid("The command is missing.", hint="covey lease run lane:build -- make test")
+    around = turns.held_around_us()
+    fields = _wish(args)
+    fields["resources"] = [name for name in args.resources if name not in around]
+    holds, who = list(dict.fromkeys([*around, *args.resources])), body_of(args, "session")
+    with turns.Signals() as signals:
+        if not fields["resources"]:
+            return turns.run(args.command, holds, signals)
+        answer: Answer | None = None
+        try:
+            answer = client.ask("lease.take", fields=fields | {"wait": True, "beats": True})
+            answer = turns.await_turn(client, answer, who, args.timeout)
+            if answer.value["state"] == "waiting":
+                return turns.NO_TURN
+            with turns.Beating(client.folder, answer.value, who):
+                return turns.run(args.command, holds, signals)
+        except turns.Stopped as stopped:
+            return 128 + stopped.number
+        finally:
+            if answer is not None:
+                turns.give_back(client.folder, answer.value, who)
 
 
 def renew(args: Namespace, client: Client) -> None:
@@ -55,8 +133,31 @@ def give(args: Namespace, client: Client) -> None:
 
 def list_leases(args: Namespace, client: Client) -> None:
     """List the leases in force."""
-    answer = client.ask("lease.list", fields=body_of(args, "session"))
+    fields = body_of(args, "session") | ({"waiting": True} if args.waiting else {})
+    answer = client.ask("lease.list", fields=fields)
     reply(args, answer, rows(answer.value))
+
+
+def check(args: Namespace, client: Client) -> int:
+    """Say who holds some paths; fail if another holds one of them."""
+    from covey.cli import holders
+
+    me = args.session or os.environ.get("COVEY_SESSION") or "owner"
+    found = holders.of(args.paths, client.ask("lease.list").value, client.folder)
+    if args.json:
+        print(json.dumps(found))
+    else:
+        print(table(row for path, leases in found.items() for row in _check_rows(path, leases, me)))
+    return NOT_YOURS if any(lease["holder"] != me for leases in found.values() for lease in leases) else 0
+
+
+def _check_rows(path: str, leases: list[dict[str, Any]], me: str) -> list[tuple[str, str, str]]:
+    found = []
+    for lease in leases:
+        holder = "yours" if lease["holder"] == me else f"held by {lease['holder']}"
+        task = f" for {lease['task']}" if lease["task"] else ""
+        found.append((path, f"{holder}{task}", f"{lease['id']} {_ends(lease)}"))
+    return found or [(path, "free", "")]
 
 
 def rows(leases: list[dict[str, Any]]) -> str:
@@ -66,7 +167,7 @@ def rows(leases: list[dict[str, Any]]) -> str:
             lease["id"],
             lease["holder"],
             "shared" if lease["shared"] else "alone",
-            f"until {clock(lease['until'])}",
+            _ends(lease),
             lease["task"] or "",
             "  ".join(lease["resources"]) + (f"  ({lease['reason']})" if lease["reason"] else ""),
         )
@@ -74,15 +175,32 @@ def rows(leases: list[dict[str, Any]]) -> str:
     )
 
 
+def _ends(lease: dict[str, Any]) -> str:
+    if lease["state"] == "waiting":
+        return f"waits for {', '.join(lease['behind'])}"
+    return f"until {clock(lease['until'])}" if lease["until"] is not None else "with its task"
+
+
 def _line(lease: dict[str, Any]) -> str:
-    return f"{lease['id']} on {', '.join(lease['resources'])} until {clock(lease['until'])} (fence {lease['fence']})"
+    return f"{lease['id']} on {', '.join(lease['resources'])} {_ends(lease)} (fence {lease['fence']})"
 
 
 COMMANDS = {
-    "take": Command("take a lease; it is refused while another holds what it meets", _take_arguments, take,
-                    example='covey lease take "src/auth/**" port:3000 --as ada --ttl 30m --task AF-1'),
+    "take": Command("take a lease; it is refused while another holds what it meets, or stands in line with --wait",
+                    _take_arguments, take,
+                    example='covey lease take "src/auth/**" port:3000 --as ada --ttl 30m --task AF-1\n'
+                            "covey lease take src/db.py --wait --timeout 90    exit code 3: not your turn yet"),
+    "run": Command("run a command while you hold a lease, when it is your turn; exits as the command does",
+                   _run_arguments, run,
+                   example="covey lease run lane:build -- make test          two at a time in each lane: name\n"
+                           "covey lease run port:3000 --timeout 5m -- npm run e2e"),
+    "check": Command("say who holds some paths; exit code 1 if that is another", _check_arguments, check,
+                     example="covey lease check src/auth/login.py lane:build",
+                     prints="for each path the leases that cover it"),
     "renew": Command("renew a lease for another time to live", _held_arguments, renew,
                      example="covey lease renew lease-12 --as ada"),
-    "give": Command("give a lease back", _held_arguments, give, example="covey lease give lease-12 --as ada"),
-    "list": Command("list the leases in force", _list_arguments, list_leases, example="covey lease list --session ada"),
+    "give": Command("give a lease, or a place in line, back", _held_arguments, give,
+                    example="covey lease give lease-12 --as ada"),
+    "list": Command("list the leases in force", _list_arguments, list_leases,
+                    example="covey lease list --session ada --waiting"),
 }  # fmt: skip

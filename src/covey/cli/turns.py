@@ -1,0 +1,165 @@
+"""One's turn at what others hold: standing in line for it, and holding it while a command runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+from covey.cli.client import Client
+from covey.errors import CoveyError, Refused
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from subprocess import Popen
+    from threading import Event
+    from types import FrameType
+    from typing import Any
+
+    from covey.cli.client import Answer
+
+NO_TURN = 3
+"""Exit code if it is not our turn yet."""
+SOON, LATER = 0.1, 1.0
+"""Seconds between two looks, at first and at last."""
+RENEW = 5.0
+"""Seconds between two signs of life of who waits."""
+BEAT = 10.0
+"""Seconds between two signs of life of who runs a command."""
+HOLDS = "COVEY_HOLDS"
+"""The variable that tells a command what it was given to hold, so that it never waits for itself."""
+NOT_FOUND, NOT_STARTED = 127, 126
+
+
+class Stopped(BaseException):
+    """A signal told us to end while we stood in line."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def await_turn(client: Client, answer: Answer, who: dict[str, Any], patience: float | None) -> Answer:
+    """Stand in line until it is our turn, or the time is over; say on standard error who is before us."""
+    began = renewed = time.monotonic()
+    pause, said = SOON, ""
+    while answer.value["state"] == "waiting":
+        said = _say_who(client, answer.value, said)
+        now = time.monotonic()
+        if patience is not None and now - began >= patience:
+            return answer
+        time.sleep(pause if patience is None else min(pause, began + patience - now))
+        pause = min(pause * 1.3, LATER)
+        if time.monotonic() - renewed >= RENEW:
+            answer, renewed = _renew(client, answer.value, who), time.monotonic()
+        else:
+            answer = client.ask("lease.show", {"id": answer.value["id"]})
+    if answer.value["state"] != "live":
+        _renew(client, answer.value, who)  # it says why
+        raise Refused(f"{answer.value['id']} has ended.", hint="Take the lease again.")
+    return answer
+
+
+def _renew(client: Client, lease: dict[str, Any], who: dict[str, Any]) -> Answer:
+    return client.ask("lease.renew", {"id": lease["id"]}, {**who, "fence": lease["fence"]})
+
+
+def _say_who(client: Client, lease: dict[str, Any], said: str) -> str:
+    """Say who is before us, if that is news."""
+    behind = " ".join(lease["behind"])
+    if behind and behind != said:
+        first = client.ask("lease.show", {"id": lease["behind"][0]}).value
+        task = f" for {first['task']}" if first["task"] else ""
+        more = f", and {len(lease['behind']) - 1} more" if len(lease["behind"]) > 1 else ""
+        print(f"covey: {lease['id']} waits for {first['holder']} ({first['id']}{task}){more}", file=sys.stderr)
+    return behind or said
+
+
+def give_back(folder: str, lease: dict[str, Any], who: dict[str, Any]) -> None:
+    """Give a lease or a place in line back; if nobody can be reached, its time ends it."""
+    try:
+        Client(folder).ask("lease.give", {"id": lease["id"]}, {**who, "fence": lease["fence"]})
+    except CoveyError as error:
+        if not isinstance(error, Refused):  # it has ended already
+            print(f"covey: {lease['id']} could not be given back: {error.message}", file=sys.stderr)
+
+
+class Signals:
+    """Passes signals on to a command; before there is one, they end the waiting."""
+
+    def __init__(self) -> None:
+        self.child: Popen[bytes] | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            self._before[number] = signal.signal(number, self._take)
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        if self.child is None:
+            raise Stopped(number)
+        # What is typed at a terminal reaches the command from there, and once is enough.
+        if number not in (signal.SIGINT, signal.SIGQUIT) or not _is_at_terminal():
+            self.child.send_signal(number)
+
+
+def _is_at_terminal() -> bool:
+    for descriptor in (0, 1, 2):
+        try:
+            return os.tcgetpgrp(descriptor) == os.getpgrp()
+        except OSError:
+            continue
+    return False
+
+
+def run(command: list[str], holds: list[str], signals: Signals) -> int:
+    """Run a command with our own input and output and return its exit code, as shells tell it."""
+    import subprocess
+
+    env = {**os.environ, HOLDS: "\n".join(holds)}
+    try:
+        signals.child = subprocess.Popen(command, env=env)
+    except OSError as error:
+        print(f"covey: {command[0]} cannot be run: {error.strerror}", file=sys.stderr)
+        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_STARTED
+    code = signals.child.wait()
+    return 128 - code if code < 0 else code
+
+
+class Beating:
+    """Renews a lease from time to time for as long as it is entered."""
+
+    def __init__(self, folder: str, lease: dict[str, Any], who: dict[str, Any]) -> None:
+        self._folder, self._lease, self._who = folder, lease, who
+
+    def __enter__(self) -> None:
+        from threading import Event, Thread
+
+        self._over = Event()
+        self._thread = Thread(target=self._beat, args=(self._over,), daemon=True)
+        self._thread.start()
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._over.set()
+        self._thread.join(timeout=BEAT)
+
+    def _beat(self, over: Event) -> None:
+        while not over.wait(BEAT):
+            try:
+                _renew(Client(self._folder), self._lease, self._who)
+            except Refused as error:
+                print(f"covey: the command goes on without its lease: {error.message}", file=sys.stderr)
+                return
+            except CoveyError:
+                continue  # nobody answers at the moment; it outlasts two beats that were missed
+
+
+def held_around_us() -> list[str]:
+    """Return what a command around us holds for us."""
+    return [name for name in os.environ.get(HOLDS, "").split("\n") if name]
