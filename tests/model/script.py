@@ -158,6 +158,12 @@ class Step:
     stop: str = ""
     """The protocol's own word for why the answer ends, when it is not the usual one."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    told: Mapping[str, Step] = field(default_factory=dict)
+    """What it does instead if anybody but itself has said these words in the conversation; the first that fit count."""
+
+    def given(self, words: str) -> Step:
+        """Return what it does after a conversation in which others have said these words."""
+        return next((step for sign, step in self.told.items() if sign in words), self)
 
 
 @dataclass(frozen=True)

@@ -230,8 +230,8 @@ class ModelServer:
         with self._lock:
             self._requests.setdefault(request.number, request)
 
-    def decide(self, protocol: str, question: Question, url_script: str) -> Decision:
-        """Return what is answered to a question, and count that it was asked."""
+    def decide(self, protocol: str, question: Question, url_script: str, told: str = "") -> Decision:
+        """Return what is answered to a question, and count that it was asked; `told`: all that others have said."""
         place = find_place(question.messages, url_script or self.default)
         script = self._scripts.get(place.script)
         if any(sign in question.prompt for sign in _COMPACTIONS):
@@ -247,7 +247,7 @@ class ModelServer:
             self.problems.append(f"no script is called {place.script!r}: {question.prompt[-300:]!r}")
             lost = Fail(status=400, type="invalid_request_error", message=f"no script is called {place.script!r}")
             return Decision("turn", place, Step(), trouble=lost)
-        return self._with_trouble("turn", place, script.step(place.step), question)
+        return self._with_trouble("turn", place, script.step(place.step).given(told), question)
 
     def _with_trouble(self, kind: str, place: Place, step: Step, question: Question) -> Decision:
         conversation = question.conversation or _digest(question)
@@ -404,7 +404,7 @@ class _Handler(BaseHTTPRequestHandler):
         model, wire = self.server.model, cast(Wire, _WIRES[protocol])
         headers = {name.lower(): value for name, value in self.headers.items()}
         question = wire.read(body, headers, path)
-        decided = model.decide(protocol, question, url_script)
+        decided = model.decide(protocol, question, url_script, told(body))
         answer = _answer(wire, question, decided)
         cost = model.price(question.model).of(answer.usage)
         seen = self._seen(
@@ -496,6 +496,25 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
+
+
+def told(body: Body) -> str:
+    """Return all that users, tools and programs have said in a conversation, and nothing that the model has."""
+    messages = body.get("messages") or body.get("input") or body.get("contents") or []
+    theirs = [each for each in messages if not isinstance(each, dict) or not _is_the_models(each)]
+    return "\n".join(_strings(theirs))
+
+
+def _is_the_models(message: Body) -> bool:
+    return message.get("role") in ("assistant", "model") or str(message.get("type")).endswith("_call")
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [text for each in value for text in _strings(each)] if isinstance(value, list) else []
 
 
 def _protocol(path: str) -> str:

@@ -157,6 +157,17 @@ def test_thinking_usage_and_the_reason_to_stop_are_as_the_script_says(model: Mod
     assert model.charged().cost == pytest.approx((4.0 * 1 + 20.0 * 2 + 0.2 * 3 + 5.0 * 4) / 1e6)
 
 
+def test_a_step_depends_on_what_others_have_said(model: ModelServer) -> None:
+    model.add("a", [Step(text="The usual.", told={"LEASED": Step(text="I go elsewhere.")})])
+    assert said(ask(model, user("[[script a]]"))) == "The usual."
+    assert said(ask(model, user("[[script a]]"), {"role": "system", "content": "It is LEASED."})) == "I go elsewhere."
+    result = {"type": "tool_result", "tool_use_id": "x", "content": [{"type": "text", "text": "LEASED by bob"}]}
+    assert said(ask(model, user("[[script a]]"), {"role": "user", "content": [result]})) == "I go elsewhere."
+    mine = {"role": "assistant", "content": [{"type": "text", "text": "LEASED?"}]}
+    model.add("b", [Step(), Step(text="The usual.", told={"LEASED": Step(text="I go elsewhere.")})])
+    assert said(ask(model, user("[[script b]]"), mine)) == "The usual."
+
+
 def test_a_held_step_waits_for_its_gate(model: ModelServer) -> None:
     model.add("a", [Step(text="At last.", hold="gate")])
     answers: list[str] = []
