@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -133,7 +134,18 @@ def run_both(line: Line, way: Way) -> str:
     return said
 
 
-@pytest.mark.parametrize("name", WAYS)
+ELEVEN = (
+    "--no-verify", "another worktree", "a rename", "a symbolic link instead of it", "a path with ..", "another case",
+    "git -C", "commit-tree", "an amended commit", "-c core.hooksPath=", "a forged index",
+)  # fmt: skip
+"""The ways that are tried each time; the others wait for the soak."""
+
+
+def _tried(name: str) -> Any:
+    return name if name in ELEVEN else pytest.param(name, marks=pytest.mark.soak)
+
+
+@pytest.mark.parametrize("name", map(_tried, WAYS))
 def test_no_way_leads_round_the_guard(made: Callable[..., Line], name: str) -> None:
     way = WAYS[name]
     line = made(SHELL, GOOD, ONCE, files=FILES)
@@ -175,7 +187,7 @@ def test_the_checkout_of_the_person_in_charge_is_no_way_either(made: Callable[..
     assert line.landed() == []
 
 
-@pytest.mark.parametrize("how", ["down", "killed", "stands still"])
+@pytest.mark.parametrize("how", [pytest.param("down", marks=pytest.mark.soak), "killed", "stands still"])
 def test_a_session_may_commit_while_the_daemon_is_away_and_no_more_than_before(
     made: Callable[..., Line], how: str
 ) -> None:
