@@ -71,11 +71,10 @@ def _grant(call: Call, lease: Lease, *, by_hand: bool) -> None:
     after = leases.apply(lease, event, call.tx.now)
     call.tx.update(rows.LEASES, lease, after)
     call.tx.append(COVEY, lease.id, event, after)
-    if lease.beats:
-        return  # whoever stands there looks every second, and its own signs of life count alone
-    call.house.pulses.hear(of_lease(lease.id))
-    # What came with a task and stood behind another's is no news: its session went on meanwhile.
-    if call.known(lease.holder).kind is not Kind.PERSON and (lease.origin is Origin.HAND or by_hand):
+    # Being granted something is no sign of life: its holder may be gone, and its time goes on.
+    # Whoever waits with a command looks itself; and to stand behind a task that lands is no news to who went on.
+    news = not lease.beats and (lease.origin is Origin.HAND or by_hand)
+    if news and call.known(lease.holder).kind is not Kind.PERSON:
         names = ", ".join(lease.resources)
         text = f"{names} is yours now: {lease.id} (fence {lease.fence}), for which you waited."
         if lease.origin is Origin.HAND:
