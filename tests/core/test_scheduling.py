@@ -164,3 +164,47 @@ def test_a_task_whose_files_another_writes_does_not_suit_anyone() -> None:
 def test_a_task_is_not_in_its_own_way() -> None:
     task = scoped(1, "src/**", status=Status.DOING, session="bob")
     assert scheduling.why_not(task, Session(name="ada"), [task]) is None
+
+
+# Hot files
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("Mend src/a.py", True),
+        ("See `src/a.py`.", True),
+        ("src/a.py: the third line", True),
+        ("./src/a.py and more", True),
+        ("Mend (src/a.py)", True),
+        ("Mend lib/src/a.py", False),
+        ("Mend src/a.pyc", False),
+        ("Mend src/a.py.old", False),
+        ("Mend src/a.py/b", False),
+        ("Mend my-src/a.py", False),
+        ("Mend a.py", False),
+        ("", False),
+    ],
+)
+def test_a_text_names_a_path_or_only_one_like_it(text: str, named: bool) -> None:
+    assert scheduling.names(text, "src/a.py") is named
+
+
+def test_a_task_is_on_a_file_by_its_scope_its_words_or_what_is_known_of_it() -> None:
+    path = "src/a.py"
+    assert scheduling.is_on(make(scope=("src/**",)), "", path, ())
+    assert scheduling.is_on(make(scope=("new:src/*.py",)), "", path, ())
+    assert scheduling.is_on(make(title="Mend src/a.py"), "", path, ())
+    assert scheduling.is_on(make(), "It is in src/a.py.", path, ())
+    assert scheduling.is_on(make(), "", path, ("T-1",))
+    assert not scheduling.is_on(make(scope=("lib/**",)), "", path, ("T-2",))
+    assert not scheduling.is_on(make(scope=("src/**",), do_not_touch=("src/a.*",)), "src/a.py", path, ("T-1",))
+
+
+def test_a_task_on_a_hot_file_waits_for_others_on_it_and_not_for_itself() -> None:
+    task, other = make(1), make(2, status=Status.DOING, session="bob")
+    said = scheduling.why_wait(task, "a.py", [task, other])
+    assert said == "T-1 is on a.py, where tasks collide again and again, and T-2 is not through with it."
+    assert scheduling.why_wait(task, "a.py", [task]) is None
+    assert scheduling.why_wait(make(1, overlap=True), "a.py", [other]) is None
+    assert scheduling.why_wait(task, "a.py", [make(2, overlap=True)]) is None

@@ -187,8 +187,9 @@ def _alert(call: Call, path: str, collisions: Sequence[Collision]) -> None:
     settings = call.house.config.overlap
     pairs = list(dict.fromkeys(f"{each.one} and {each.other}" for each in collisions))[-5:]
     within, quiet = in_words(settings.hot_minutes * 60), in_words(settings.cool_minutes * 60)
+    times = "1 collision" if len(collisions) == 1 else f"{len(collisions)} collisions"
     message = (
-        f"{path} is hot: {len(collisions)} collisions within {within} ({', '.join(pairs)})."
+        f"{path} is hot: {times} within {within} ({', '.join(pairs)})."
         f" Tasks on it start one after another until it was quiet for {quiet}."
     )
     alert(call, "hot_file", message, None, None)

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of
-from covey.cli.show import age, first_line, plain, reply, table
+from covey.cli.show import age, first_line, one, plain, reply, table
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _hot(files: list[dict[str, Any]]) -> str:
     return table(
         (
             f"  {file['path']}",
-            f"{file['collisions']} collisions",
+            one(file["collisions"], "collision"),
             f"hot since {age(file['since'])}",
             f"last {age(file['last'])}",
         )
