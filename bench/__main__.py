@@ -22,10 +22,12 @@ from bench import (
     follow,
     growth,
     guard,
+    hooks,
     leases,
     log,
     memory,
     panes,
+    radar,
     startup,
 )
 from bench.figures import Report
@@ -37,6 +39,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "claims": claims.through_http,
     "processes": claims.without_daemon,
     "leases": leases.take,
+    "hooks": hooks.steps,
     "guard": guard.commits,
     "log": log.append_and_tail,
     "sse": follow.latency,
@@ -47,6 +50,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "fleet": fleet.at_work,
     "panes": panes.polling,
     "merges": fanout.merges,
+    "radar": radar.overlaps,
     "startup": startup.commands,
     "memory": memory.resident,
 }
