@@ -118,7 +118,7 @@ def test_a_commit_is_asked_about_once_with_what_is_staged(tmp_path: Path, door: 
     [asked] = door.asked
     assert {write.path: write.new for write in asked} == {"a": False, "new/file": True, "deep/c": False}
     assert all(before - 60 < write.written <= before + 0.01 for write in asked)
-    assert not (session.worktrees.git_dir("ada") or Path()).joinpath("covey-guard").exists()
+    assert (session.worktrees.git_dir("ada") or Path()).joinpath("covey-guard").read_text() == ""
 
 
 def test_a_file_is_told_with_the_time_at_which_it_was_written(tmp_path: Path, door: Door) -> None:

@@ -145,7 +145,7 @@ def _tried(name: str) -> Any:
     return name if name in ELEVEN else pytest.param(name, marks=pytest.mark.soak)
 
 
-@pytest.mark.parametrize("name", map(_tried, WAYS))
+@pytest.mark.parametrize("name", list(map(_tried, WAYS)))
 def test_no_way_leads_round_the_guard(made: Callable[..., Line], name: str) -> None:
     way = WAYS[name]
     line = made(SHELL, GOOD, ONCE, files=FILES)

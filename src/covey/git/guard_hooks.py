@@ -119,7 +119,7 @@ if [ -n "$moved" ] && [ -n "${COVEY_TOKEN:-}" ]; then
   said=
   [ ! -e "$mark" ] || read -r said <"$mark" || :
   if [ "$said" = "$PPID" ]; then
-    rm -f "$mark" # this very git was asked before
+    : >"$mark" # this very git was asked before; rm would be one more process
   else
     while read -r old new ref; do look_at "$old" "$new" "$ref" </dev/null; done <<END
 $moved
