@@ -104,11 +104,11 @@ def hooks(work: Assignment, *, held: bool) -> list[str]:
         table = f'[{{hooks=[{{type="command",command={_toml(command)},timeout={seconds}}}]}}]'
         options += ["-c", f"hooks.{moment}={table}"]
         event = re.sub(r"(?<!^)(?=[A-Z])", "_", moment).lower()
-        trusted.append(f'"{FLAGS}:{event}:0:0"={{trusted_hash="{_trust(event, command, seconds)}"}}')
+        trusted.append(f'"{FLAGS}:{event}:0:0"={{trusted_hash="{trust(event, command, seconds)}"}}')
     return [*options, "-c", f"hooks.state={{{','.join(trusted)}}}"]
 
 
-def _trust(event: str, command: str, seconds: int) -> str:
+def trust(event: str, command: str, seconds: int) -> str:
     """Return the digest by which it knows a hook: of its JSON, the keys in order and without a blank."""
     handler = {"type": "command", "command": command, "timeout": seconds, "async": False}
     plain = json.dumps(
