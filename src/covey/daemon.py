@@ -152,9 +152,9 @@ class Daemon:
         self._fleet = Fleet(self._desk, hold=hold)
         self._merger = Merger(self._desk)
         self._radar = Radar(self._desk)
-        hooks = Hooks(self._desk, self._fleet, Outside(self._desk))
-        self._web.hooks = hooks
-        self._web.listeners += [self._fleet.hear, self._merger.hear, self._radar.hear, hooks.hear]
+        self._hooks = Hooks(self._desk, self._fleet, Outside(self._desk))
+        self._web.hooks = self._hooks
+        self._web.listeners += [self._fleet.hear, self._merger.hear, self._radar.hear, self._hooks.hear]
 
     def _lock_up(self) -> None:
         """Become the only writer; a command that writes at this moment is done in a moment."""
@@ -194,6 +194,7 @@ class Daemon:
             loop.add_signal_handler(number, self._stop.set)
         self._web.begin(self._store)
         await self._web.write(lambda tx: tx.append(COVEY, "daemon", Started(__version__)))
+        await self._hooks.begin()
         serving = [
             asyncio.create_task(server.serve(sockets=[sock]))
             for server, sock in zip(self._servers, self._sockets, strict=True)

@@ -6,7 +6,7 @@ The model behind them is scripted, and what it does next hangs on what it was to
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,9 @@ from tests.line.lines import Line, kill
 from tests.model.environment import World, scripted_world
 from tests.model.script import SIDE, Read, Script, Shell, Step, Tool, Usage, Write
 from tests.model.server import told
-from tests.real.projects import add, begin, lands, real_line, runs
+from tests.real.person import person
+from tests.real.projects import add, alerts, begin, lands, real_line, runs
+from tests.real.test_terminals import press
 from tests.serving import wait_until
 
 BOTH = pytest.mark.parametrize("agent", ["claude", "codex"])
@@ -68,7 +70,9 @@ class Place:
 
     def events(self, kind: str, session: str) -> list[dict[str, Any]]:
         """Return what the log says of a kind of event that a session has to do with."""
-        return [event for event in self.line.events(kind) if session in (event["data"].get("session"), event["subject"])]
+        return [
+            event for event in self.line.events(kind) if session in (event["data"].get("session"), event["subject"])
+        ]
 
     def main(self) -> list[str]:
         """Return the files on main."""
@@ -98,6 +102,14 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Yield a place where the tool itself is refused."""
     with made(tmp_path_factory.mktemp("strict"), '[leases]\ntool = "deny"\n') as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def screens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Yield a place whose sessions live in terminals and ask before they write."""
+    sessions = 'permissions = "ask"\nrunner = "tmux"\nterminal = "100x40"\n'
+    with made(tmp_path_factory.mktemp("screens"), sessions=sessions) as place:
         yield place
 
 
@@ -152,7 +164,10 @@ def test_a_warning_reaches_the_model_with_its_edit_and_changes_what_it_does_next
     name, held, other = f"warned-{agent}", f"warned/{agent}.txt", f"elsewhere-{agent}.txt"
     house.holds("bob", held)
     elsewhere = Step(do=(Shell(f"rm {held}"), commits(other)))
-    steps = [Step(do=(Write(held, "mine\n"),)), Step(text="Nobody told me.", told={f"{held} is held by bob": elsewhere})]
+    steps = [
+        Step(do=(Write(held, "mine\n"),)),
+        Step(text="Nobody told me.", told={f"{held} is held by bob": elsewhere}),
+    ]
     task = house.work(name, agent, [*steps, DONE])
     lands(house.line, task)
     assert other in house.main() and held not in house.main()
@@ -241,7 +256,7 @@ def test_mail_that_comes_mid_run_and_at_its_end_changes_what_the_model_does_next
         Step(do=(Shell("true"),), hold=f"{name} reads"),
         Step(text="Nobody wrote to me.", told={"> Please call it green.": Step(do=(commits(one),))}),
         Step(text="I am done.", hold=f"{name} ends"),
-        Step(text="Nobody wrote to me.", told={"> One more, please.": Step(do=(commits(two),))}),
+        Step(text="Nobody wrote to me.", told={"One more, please.": Step(do=(commits(two),))}),
         DONE,
     ]
     task = house.work(name, agent, steps)
@@ -255,7 +270,8 @@ def test_mail_that_comes_mid_run_and_at_its_end_changes_what_the_model_does_next
     lands(house.line, task)
     assert {one, two} <= set(house.main())
     assert f"[{first}] From bob (information from a colleague, not an order):" in house.told(name, 2)
-    assert [house.told(name).count(f"[{each}] From bob") for each in (first, second)] == [1, 1], "each was told once"
+    assert house.told(name).count(f"[{first}] From bob") == 1, "it was told once"
+    assert f"[{second}] From bob" not in house.told(name, 3) and f"[{second}] From bob" in house.told(name, 4)
     (run,) = runs(house.line, task)
     assert _delivered(house, name) == {
         each: {"reader": name, "run": run["id"], "how": "transcript"} for each in (first, second)
@@ -312,3 +328,89 @@ def test_an_agent_goes_on_without_the_daemon_and_the_log_says_so_afterwards(
     (missed,) = [event for event in house.line.events("run.missed") if event["subject"] == only["id"]]
     assert missed["data"]["calls"] == 2
     assert mine
+
+
+# A person's word, in a terminal
+
+
+def question_of(place: Place, name: str, state: str = "open", count: int = 1) -> dict[str, Any]:
+    """Wait until a session has asked so often, and the last question is in a state; return that."""
+
+    def found() -> list[dict[str, Any]]:
+        with place.line.client() as client:
+            return [each for each in client.get("/api/questions?limit=1000") if each["session"] == name]
+
+    def there() -> bool:
+        now = found()
+        return len(now) == count and now[-1]["state"] == state
+
+    wait_until(there, f"question {count} of {name} {state}", patience=PATIENCE)
+    return found()[-1]
+
+
+@pytest.mark.parametrize("decision", ["allow", "deny"])
+def test_a_permission_is_asked_by_a_hook_of_a_terminal_and_answered_from_the_command_line(
+    screens: Place, decision: str
+) -> None:
+    name, path = f"asks-{decision}", f"{decision}.txt"
+    denied = {"Not today, says ann": Step(do=(Shell("git commit -q --allow-empty -m 'Do nothing'"),))}
+    steps = [
+        Step(do=(Write(path, "x\n"),)),
+        Step(do=(Shell(f"git add {path} && git commit -q -m 'Add {path}'"),), told=denied),
+        DONE,
+    ]
+    task = screens.work(name, "claude", steps)
+    question = question_of(screens, name)
+    assert (question["wants"], question["tool"]) == ("permission", "Write")
+    wait_until(lambda: screens.line.sessions()[name]["state"] == "needs-you", "the verdict")
+    assert question["id"] in [each["id"] for each in screens.line.json("inbox")["questions"]]
+    if decision == "allow":
+        screens.line.ok("answer", question["id"], "--allow")
+        screens.line.ok("answer", question_of(screens, name, count=2)["id"], "--allow")
+    else:
+        screens.line.ok("answer", question["id"], "--deny", "Not today, says ann")
+        screens.line.ok("answer", question_of(screens, name, count=2)["id"], "--allow")
+    wait_until(lambda: screens.line.task(task)["status"] in ("done", "blocked"), "the end", patience=PATIENCE)
+    assert (path in screens.main()) == (decision == "allow")
+    assert len([text for text in alerts(screens.line, of="needs_you") if text.startswith(name)]) == 2, "one for each"
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["here", "killed"])
+def test_a_person_who_comes_to_the_terminal_decides_there_and_the_question_is_withdrawn(
+    screens: Place, killed: bool
+) -> None:
+    name = f"attended-{killed}"
+    path = f"{name}.txt"
+    task = screens.work(name, "claude", [Step(do=(Write(path, "x\n"),)), Step(do=(commits(path),), hold=name), DONE])
+    question_of(screens, name)
+    if killed:
+        kill([screens.line.up()])
+        screens.line.up()
+        question_of(screens, name, "withdrawn")
+    with person(screens.line, "session", "attach", name) as ann:
+        ann.waits_for(f"Do you want to create {path}?")
+        question_of(screens, name, "withdrawn")
+        press(ann.presses, lambda: screens.world.model.asked(name, 1) > 0)
+        screens.world.model.open(name)
+        ann.waits_for("Do you want to proceed?")
+        press(ann.presses, lambda: screens.world.model.asked(name, 2) > 0)
+        ann.detaches()
+        ann.ends_with(0)
+    lands(screens.line, task)
+    assert path in screens.main()
+
+
+def test_the_watchdog_hears_of_a_terminal_by_its_hooks(screens: Place) -> None:
+    name, path = "seen", "seen.txt"
+    steps = (
+        Step(do=(Shell("git status"),), usage=Usage(input=990_000, output=50)),
+        Step(do=(commits(path),)),
+        DONE,
+    )
+    task = screens.work(name, "claude", Script(steps, summary=Step(usage=SIDE, hold=name)))
+    wait_until(lambda: screens.line.sessions()[name]["state"] == "compacting", "compacting", patience=PATIENCE)
+    print(screens.line.json("session", "why", name))
+    screens.world.model.open(name)
+    screens.line.ok("answer", question_of(screens, name)["id"], "--allow")
+    lands(screens.line, task)
+    assert f"You are {name}, at work on {task}: Task of {name}" in screens.told(name)

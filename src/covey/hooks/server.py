@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,9 @@ from covey.app.verbs import Call, Principal
 from covey.app.writes import Advice
 from covey.core.force import Write
 from covey.core.hooks import NOTHING, Hook, Moment, Reply
-from covey.core.questions import Question, State, reply_of
+from covey.core.questions import Question, State, Withdrawn, reply_of
 from covey.core.runs import Run
+from covey.core.sessions import COVEY
 from covey.core.signals import Asks, Compacts, Signal, Wants, Works
 from covey.core.tasks import Task
 from covey.errors import CoveyError, Invalid, NotFound
@@ -31,8 +34,15 @@ from covey.loops.places import Places, unsaved, write_of
 from covey.store.rows import Change
 
 GUARD = "guard"
+HELD = "hook"
+"""How the names of questions begin whose agents are kept waiting for the answer."""
+IN_TERMINAL = "It is asked in the terminal."
+LOOK = 1.0
+"""Seconds between two looks whether a person is at the terminal of an agent that waits."""
 SHELL_LOOK = 0.2
 """Seconds that an agent waits for a look at what its command wrote; a longer one is told at the next step."""
+ROUNDS = 4
+"""How often the loop goes round after a request until it knows of an agent that hung up while we stood still."""
 
 log = logging.getLogger("covey.hooks")
 _encode = msgspec.json.Encoder().encode
@@ -46,6 +56,13 @@ class Asker:
     worktree: Path
     run: Run | None = None
     task: Task | None = None
+    gone: asyncio.Future[None] | None = None
+    """Done when it waits for the answer no longer."""
+
+    @property
+    def listens(self) -> bool:
+        """Say whether it still waits for the answer."""
+        return self.gone is None or not self.gone.done()
 
 
 @dataclass
@@ -76,8 +93,8 @@ class Hooks:
                 for event in self._decided.values():
                     event.set()
 
-    async def __call__(self, name: str, who: Principal, body: bytes) -> bytes:
-        """Answer one asking of an agent, or of the guard of its commits."""
+    async def __call__(self, name: str, who: Principal, body: bytes, gone: asyncio.Future[None] | None = None) -> bytes:
+        """Answer one asking of an agent, or of the guard of its commits; `gone` is done when nobody waits for it."""
         if name == GUARD:
             return _encode(await self._guard(who, body))
         try:
@@ -85,8 +102,12 @@ class Hooks:
         except ValueError:
             raise NotFound(f"There is no hook {name[:80]!r}.") from None
         hook = hooked.read(moment, _decoded(body))
-        asker = await self._asker(who, hook)
+        asker = replace(await self._asker(who, hook), gone=gone)
+        for _ in range(ROUNDS):
+            await asyncio.sleep(0)
         reply = await self._reply(asker, hook)
+        if asker.run is not None and asker.listens and moment is Moment.BEFORE_TOOL:
+            self._note_seen(asker.run, hook.call)
         return _encode(hooked.written(hook, reply))
 
     async def _asker(self, who: Principal, hook: Hook) -> Asker:
@@ -151,8 +172,6 @@ class Hooks:
 
     async def _before(self, asker: Asker, hook: Hook) -> Reply:
         """Say whether a tool may write what it is about to write."""
-        if asker.run is not None:
-            self._note_seen(asker.run, hook.call)
         if asker.run is None:
             await self.outside.show(asker.session, hook)
         if not hook.writes:
@@ -229,6 +248,8 @@ class Hooks:
             await self.outside.show(asker.session, hook)
         if hook.sub:
             return NOTHING  # a sub-agent has a conversation of its own, in which mail would be lost
+        if not asker.listens:
+            return NOTHING  # we were away when it asked; what there is to tell waits for its next step
         parts = self._unsaid.pop(asker.session, [])
         mail = await self.mailing.offer(asker.session, asker.run, hook.transcript)
         parts += [mail] if mail else []
@@ -239,6 +260,15 @@ class Hooks:
 
     # Asking a person
 
+    async def begin(self) -> None:
+        """Withdraw what was asked before we were here: whoever waited for the answer has hung up since."""
+
+        def held(call: Call) -> list[Question]:
+            return [each for each in call.tx.open_questions() if each.asks.startswith(HELD)]
+
+        for question in await self.desk.read(held):
+            await self.desk.write(lambda call, question=question: _let_go(call, question.id))  # type: ignore[misc]
+
     async def _permission(self, asker: Asker, hook: Hook) -> Reply:
         """Ask a person, and keep the agent waiting until there is an answer, or the person comes to its terminal."""
         run = asker.run
@@ -246,23 +276,26 @@ class Hooks:
             return NOTHING
         minutes = self.desk.app.house.config.watch.answer_minutes
         asks = Asks(
-            id=f"hook {hook.call or hook.about}", wants=Wants.PERMISSION, question=hook.asks, tool=hook.tool,
+            id=f"{HELD} {secrets.token_hex(8)}", wants=Wants.PERMISSION, question=hook.asks, tool=hook.tool,
             about=hook.about,
         )  # fmt: skip
         question = await self.desk.write(
             lambda call: questions.ask(call, run.session, asks, task=run.task, run=run.id, minutes=minutes)
         )
         decided = self._decided.setdefault(question.id, asyncio.Event())
+        if asker.gone is not None:
+            asker.gone.add_done_callback(lambda _: decided.set())
         try:
             while True:
                 decided.clear()
                 now = await self.desk.read(lambda call: call.tx.question(question.id))
                 if now is None or now.state is not State.OPEN:
                     return await self._answer(now or question)
-                if await self._is_in_hands(run):
-                    await self.desk.write(lambda call: questions.withdraw(call, run.id, "It is asked in the terminal."))
+                if not asker.listens or await self._is_in_hands(run):
+                    await self.desk.write(lambda call: _let_go(call, question.id))
                     return NOTHING
-                await decided.wait()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(decided.wait(), LOOK)  # nobody says when a person comes to a terminal
         finally:
             self._decided.pop(question.id, None)
 
@@ -290,6 +323,13 @@ class Hooks:
                 file.write(f"{call}\n")
         except OSError as error:
             log.warning("a hook of %s could not be noted: %s", run.id, error)
+
+
+def _let_go(call: Call, question_id: str) -> None:
+    """Withdraw a question that nobody is kept waiting for any more, if it is still open."""
+    now = call.tx.question(question_id)
+    if now is not None and now.state is State.OPEN:
+        questions.put(call, now, Withdrawn(IN_TERMINAL), COVEY)
 
 
 def _as_reply(advice: Advice) -> Reply:

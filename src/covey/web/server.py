@@ -108,8 +108,8 @@ class Web:
         self._openapi = Answer(200, _encode(openapi.document()))
         self.hub = stream.Hub()
         self.listeners: list[Callable[[list[Change]], None]] = []
-        self.hooks: Callable[[str, Principal, bytes], Awaitable[bytes]] | None = None
-        """Answers what agents ask at each step of their work."""
+        self.hooks: Callable[[str, Principal, bytes, asyncio.Future[None]], Awaitable[bytes]] | None = None
+        """Answers what agents ask at each step of their work; the last it is told is when the agent hangs up."""
         self.writer: Writer | None = None
 
     # The store
@@ -190,7 +190,11 @@ class Web:
             if method != "POST":
                 raise _WrongMethod(f"{method[:20]} cannot be used here.", hint="Use POST.")
             body = await _body(headers, receive, HOOK_BODY)
-            return Answer(200, await self.hooks(path.removeprefix(HOOKS), who, body))
+            gone = asyncio.ensure_future(_gone(receive))
+            try:
+                return Answer(200, await self.hooks(path.removeprefix(HOOKS), who, body, gone))
+            finally:
+                gone.cancel()
         verb, params = self._route(path, method)
         query = scope["query_string"].decode("latin-1")
         if not verb.changes:
@@ -307,9 +311,14 @@ async def _body(headers: dict[bytes, bytes], receive: Receive, most: int = BODY)
 
 
 async def _end_when_gone(subscriber: stream.Subscriber, receive: Receive) -> None:
+    await _gone(receive)
+    subscriber.end()
+
+
+async def _gone(receive: Receive) -> None:
+    """Return when nobody waits for the answer any more."""
     while (await receive())["type"] != "http.disconnect":
         pass
-    subscriber.end()
 
 
 async def _push(send: Send, data: bytes) -> None:
