@@ -411,3 +411,16 @@ def test_the_exit_code_of_a_hook_of_the_user_is_kept(tmp_path: Path, door: Door)
     write_hook(session.project.common / "hooks" / "pre-commit", "exit 42")
     write_guard(session.project, session.guard)
     assert session.git("hook", "run", "pre-commit").returncode == 42
+
+
+def test_main_may_have_another_name(tmp_path: Path, door: Door) -> None:
+    session = begin(tmp_path, door)
+    git_out(session.project.root, "branch", "-m", "main", "trunk/of'all")
+    write_guard(session.project, session.guard, "trunk/of'all")
+    stage(session, "b")
+    session.may("commit", "-qm", "x")
+    commit_files(session.project.root, {"a": "by bob\n"}, "Meanwhile")
+    door.paths()
+    session.may("merge", "-q", "trunk/of'all")
+    session.may("branch", "covey/T-1-fresh", "trunk/of'all")
+    assert door.paths() == [[], []]

@@ -15,9 +15,10 @@ from covey.app.app import App
 from covey.app.clock import SystemClock
 from covey.app.verbs import Call
 from covey.app.writes import Advice
-from covey.errors import Invalid, Refused, Unavailable
+from covey.errors import Invalid, Unavailable
 from covey.git import project as projects
 from covey.git import written
+from covey.git.guard_hooks import REFUSED
 from covey.git.project import Project
 from covey.store.sqlite import Job, Outcome, snapshot
 from covey.store.tx import Tx, read_head
@@ -47,17 +48,16 @@ class Beside:
 
 
 def run(argv: list[str]) -> int:
-    """Decide about what standard input tells; what is refused fails, what only warns is said."""
+    """Say what there is to say of what standard input tells, and return whether it may be committed."""
     if argv:
         raise Invalid("covey guard takes nothing but its input.", hint="git asks it; there is no need to.")
     body = sys.stdin.buffer.read()
     project = projects.find(Path(os.fsdecode(body.partition(b"\0")[0] or b"/"))).must_be_begun()
     advice = _advice(project, os.environ.get("COVEY_TOKEN", ""), body)
-    if advice.deny is not None:
-        raise Refused(advice.deny)
-    if advice.tell is not None:
-        print(f"covey: {advice.tell}", file=sys.stderr)
-    return 0
+    said = advice.deny or advice.tell
+    if said:
+        print(f"covey: {said}", file=sys.stderr)
+    return REFUSED if advice.deny else 0
 
 
 def _advice(project: Project, token: str, body: bytes) -> Advice:

@@ -14,6 +14,8 @@ from pathlib import Path
 import covey
 
 _RELAY = Path(covey.__file__).parent / "hooks" / "relay.py"
+REFUSED = 9
+"""How `covey guard` ends when a commit may not be; any other end but 0 is no answer."""
 _MARK = "covey-guard"
 """The file beside the index in which `pre-commit` notes which git was asked, so that it is not asked twice."""
 
@@ -47,7 +49,7 @@ ask() {
   tell | @PYTHON@ -I -m covey guard
   case $? in
   0) ;;
-  5) exit 1 ;;
+  @REFUSED@) exit 1 ;;
   *) no "nobody can say now whether these files are yours to write, so nothing was committed; they are as they were. \
 The owner starts the daemon with covey up, or a person commits them outside of this session." ;;
   esac
@@ -197,7 +199,7 @@ def _filled(script: str, **parts: str) -> str:
     for name in ("OWN", "NO", "ASK", "KEEP"):
         script = script.replace(f"@{name}@", parts.get(name, ""))
     words = {"HOOK": parts["HOOK"], "COMMON": parts.get("COMMON", "")}
-    words |= {"PYTHON": sys.executable, "RELAY": str(_RELAY), "SAY": _SAY, "MARK": _MARK}
+    words |= {"PYTHON": sys.executable, "RELAY": str(_RELAY), "SAY": _SAY, "MARK": _MARK, "REFUSED": str(REFUSED)}
     for name, word in words.items():
         script = script.replace(f"@{name}@", shlex.quote(word))
     return script
