@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from msgspec.json import encode
 
 from covey.core import force, overlaps, scheduling
 from covey.core.leases import State
@@ -72,12 +75,20 @@ def _known(tx: Tx, paths: Sequence[str]) -> dict[str, frozenset[str]]:
 
 def _at_work(tx: Tx, known: dict[str, frozenset[str]]) -> list[Task]:
     """Return the tasks that are not through with their work, as far as they can matter to hot files."""
-    found: dict[str, Task] = {}
+    found = {task.id: task for task in tx.at_work()}
+    named = " OR ".join(["title LIKE ? ESCAPE '!' OR body LIKE ? ESCAPE '!'"] * len(known))
+    patterns = [pattern for path in known for pattern in (_like(path), _like(encode(path).decode()[1:-1]))]
     for status in _NOT_THROUGH:
-        found |= {task.id: task for task in tx.find(rows.TASKS, "WHERE status = ? LIMIT ?", (status, LOOKED_AT))}
-    found |= {task.id: task for task in tx.at_work()}
+        # A long body is kept aside, and only its hash stands here.
+        where = f"WHERE id IN (SELECT id FROM tasks WHERE status = ? LIMIT ?) AND ({named} OR body LIKE '{{%')"
+        found |= {task.id: task for task in tx.find(rows.TASKS, where, (status, LOOKED_AT, *patterns))}
     for name in frozenset().union(*known.values()) - found.keys():
         task = tx.task(name)
         if task is not None and task.status in _NOT_THROUGH:
             found[name] = task
     return list(found.values())
+
+
+def _like(text: str) -> str:
+    """Return the pattern that finds a text in a longer one."""
+    return "%" + re.sub("([!%_])", r"!\1", text) + "%"

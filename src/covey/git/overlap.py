@@ -5,6 +5,7 @@ No checkout is looked at, and whatever a merge writes is gone with the look.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -27,6 +28,9 @@ MOST_PATHS = 1000
 """Files that several branches change of which the lines are compared."""
 MOST_KEPT = 50_000
 """Changes of one file whose lines are remembered."""
+MEMORY = "/dev/shm"
+ROOM = 256 * 1024 * 1024
+"""Bytes that must be free there."""
 Pair = tuple[str, str]
 """Two commits; the second may be main."""
 
@@ -212,7 +216,14 @@ class Branches:
         """Merge every pair, and return the files in conflict of each; how is said by main, as when they land."""
         if not pairs:
             return {}
-        with tempfile.TemporaryDirectory(prefix="covey-overlap-") as folder:
+        place = _quick_place()
+        merged = self._merge_at(place, main, pairs)
+        if place is not None and len(merged) < len(pairs):  # it may have been too small after all
+            merged |= self._merge_at(None, main, [pair for pair in pairs if pair not in merged])
+        return merged
+
+    def _merge_at(self, place: str | None, main: str, pairs: Sequence[Pair]) -> dict[Pair, tuple[str, ...]]:
+        with tempfile.TemporaryDirectory(prefix="covey-overlap-", dir=place) as folder:
             attributes = self._read_attributes(main)
             if attributes:
                 (Path(folder) / ".gitattributes").write_bytes(attributes)
@@ -233,7 +244,7 @@ class Branches:
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(self.project.common / "objects"),
             "GIT_TERMINAL_PROMPT": "0",
         }
-        words = ("merge-tree", "--write-tree", "--stdin", "-z", "--name-only", "--messages")
+        words = ("-c", "core.fsync=none", "merge-tree", "--write-tree", "--stdin", "-z", "--name-only", "--messages")
         asked = "".join(f"{one} {other}\n" for one, other in pairs).encode()
         allowed = "--allow-unrelated-histories"  # one such pair would end it for all
         done = try_git(*words, allowed, at=folder, env=env, stdin=asked, patience=PATIENCE)
@@ -273,6 +284,15 @@ class Branches:
     def get(self, tip: str) -> Look | None:
         """Return what a commit was seen to change."""
         return self._looks.get(tip)
+
+
+def _quick_place() -> str | None:
+    """Return a folder that no disk is behind, if there is room: what merges write is needed for a moment only."""
+    with contextlib.suppress(OSError):
+        room = os.statvfs(MEMORY)
+        if room.f_bavail * room.f_frsize >= ROOM and os.access(MEMORY, os.W_OK | os.X_OK):
+            return MEMORY
+    return None
 
 
 def _quoted(path: Path) -> str:
