@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -35,12 +35,16 @@ Gone = (OSError, http.client.HTTPException)
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, patience: float = PATIENCE) -> None:
-    """Wait for a condition, and fail when it never comes true."""
-    deadline = time.monotonic() + patience
+    """Wait for a condition, and fail when it never comes true.
+
+    It looks less often the longer it waits: who looks all the time keeps busy what it waits for.
+    """
+    begun = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - begun
+        if waited > patience:
             raise AssertionError(f"waited in vain: {what}")
-        time.sleep(0.005)
+        time.sleep(min(0.005 + waited / 50, 0.05))
 
 
 def make_repository(folder: Path, settings: str = "") -> Project:
@@ -133,8 +137,9 @@ class Client:
 class Daemon:
     """A daemon that the test started, and always ends."""
 
-    def __init__(self, project: Project, *words: str) -> None:
+    def __init__(self, project: Project, *words: str, constants: Mapping[str, float] | None = None) -> None:
         self.project = project
+        self._constants = constants or {}
         self.token = project.owner_token.read_text().strip()
         self._words = words
         self.process: subprocess.Popen[bytes] | None = None
@@ -142,7 +147,8 @@ class Daemon:
 
     def start(self) -> Daemon:
         """Start it and wait until it answers."""
-        command = [sys.executable, "-m", "covey.daemon", str(self.project.root), *self._words]
+        module = ["-c", _with(self._constants)] if self._constants else ["-m", "covey.daemon"]
+        command = [sys.executable, *module, str(self.project.root), *self._words]
         self.process = process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         wait_until(lambda: process.poll() is not None or self._said(process.pid), "the daemon's first word")
         if process.poll() is not None:
@@ -213,10 +219,24 @@ class Daemon:
         return process.returncode
 
 
+def _with(constants: Mapping[str, float]) -> str:
+    """Return a program that is the daemon, but for some constants."""
+    lines = ["import runpy, sys"]
+    for name, value in constants.items():
+        module, _, constant = name.rpartition(".")
+        lines += [f"import {module}", f"assert hasattr({module}, {constant!r})", f"{name} = {value}"]
+    return "; ".join([*lines, "runpy.run_module('covey.daemon', run_name='__main__', alter_sys=True)"])
+
+
 @contextlib.contextmanager
-def serving(folder: Path, *words: str, settings: str = "") -> Iterator[Daemon]:
-    """Yield a daemon on a new repository, and end whatever runs of it then."""
-    daemon = Daemon(make_repository(folder, settings), *words)
+def serving(
+    folder: Path, *words: str, settings: str = "", constants: Mapping[str, float] | None = None
+) -> Iterator[Daemon]:
+    """Yield a daemon on a new repository, and end whatever runs of it then.
+
+    `constants`: numbers of its modules by their whole names, for who cannot wait as long as is good for people.
+    """
+    daemon = Daemon(make_repository(folder, settings), *words, constants=constants)
     try:
         yield daemon.start()
     finally:

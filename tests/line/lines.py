@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +14,11 @@ import tarfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache, cached_property
 from io import BytesIO
 from pathlib import Path
 from subprocess import CompletedProcess
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.cli.shell import clean_environment
@@ -104,7 +108,7 @@ class Line:
         """Return the folder where agents leave marks that no git sees."""
         return self.folder / "outside"
 
-    @property
+    @cached_property
     def common(self) -> Path:
         """Return the folder of the repository."""
         return Path(self.git("rev-parse", "--path-format=absolute", "--git-common-dir"))
@@ -138,7 +142,8 @@ class Line:
 
     def board(self) -> dict[str, dict[str, Any]]:
         """Return every task by its title."""
-        return {task["title"]: task for task in self.json("task", "list", "--all")}
+        tasks = self._ask("/api/board?limit=1000")
+        return {task["title"]: task for task in (self.json("task", "list", "--all") if tasks is None else tasks)}
 
     def statuses(self) -> dict[str, str]:
         """Return the status of every task by its title."""
@@ -154,6 +159,12 @@ class Line:
         """Return a connection to the daemon, which is up."""
         said = json.loads((self.state / "daemon.json").read_text())
         return Client(said["port"], (self.state / "owner.token").read_text().strip())
+
+    def start_session(self, name: str, agent: str = "scripted") -> None:
+        """Make a session, and let it begin to work; the daemon is up."""
+        with self.client() as client:
+            client.post("/api/sessions", {"name": name, "agent": agent})
+            client.post(f"/api/sessions/{name}/start")
 
     def sessions(self) -> dict[str, dict[str, Any]]:
         """Return every session by its name; the daemon is up."""
@@ -177,8 +188,15 @@ class Line:
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         """Return the events of one kind, the oldest first."""
-        found: list[dict[str, Any]] = self.json("log", "--kind", kind, "-n", "1000")
+        answered = self._ask(f"/api/log?kind={kind}&limit=1000&newest=true")
+        found: list[dict[str, Any]] = self.json("log", "--kind", kind, "-n", "1000") if answered is None else answered
         return found
+
+    def _ask(self, path: str) -> Any:
+        """Return what the daemon answers, which costs no process; nothing if it is not up."""
+        with suppress(*Gone, ValueError), self.client() as client:
+            reply = client.ask("GET", path)
+            return reply.json if reply.status == 200 else None
 
     def agents(self) -> dict[str, int]:
         """Return the agent programs that live, by their runs."""
@@ -255,16 +273,38 @@ class Line:
 
 def make_line(folder: Path, *settings: str, init: bool = True, files: dict[str, str] | None = None) -> Line:
     """Make a repository that covey looks after, whose covey.toml and nothing else is not in git."""
-    root, home = folder / "shop", folder / "home"
-    home.mkdir(parents=True)
-    (folder / "outside").mkdir()
-    make_repository(root, {"README.md": "A shop.\n", ".gitignore": "covey.toml\n"} | (files or {}))
-    env = clean_environment(home) | {"OUTSIDE": str(folder / "outside")}
-    line = Line(folder, root, env)
+    line = _line_in(folder)
+    if init and not files:
+        shutil.copytree(_template(), line.root)
+        line.git("update-index", "-q", "--refresh")
+    else:
+        _fill(line, files or {}, init=init)
     if init:
-        line.ok("init")
         line.settings(*settings)
     return line
+
+
+def _line_in(folder: Path) -> Line:
+    home = folder / "home"
+    home.mkdir(parents=True)
+    (folder / "outside").mkdir()
+    return Line(folder, folder / "shop", clean_environment(home) | {"OUTSIDE": str(folder / "outside")})
+
+
+def _fill(line: Line, files: dict[str, str], *, init: bool) -> None:
+    make_repository(line.root, {"README.md": "A shop.\n", ".gitignore": "covey.toml\n"} | files)
+    if init:
+        line.ok("init")
+
+
+@cache
+def _template() -> Path:
+    """Return a repository that covey has just begun to look after, to be copied."""
+    folder = TemporaryDirectory(prefix="covey-")
+    atexit.register(folder.cleanup)
+    line = _line_in(Path(folder.name, "line"))
+    _fill(line, {}, init=True)
+    return line.root
 
 
 def processes_of(folder: Path) -> list[int]:

@@ -38,9 +38,7 @@ def add(line: Line, title: str, body: str, **more: Any) -> str:
 
 def begin(line: Line, name: str = "ada", agent: str = "claude") -> None:
     """Let a session begin to work; the daemon is up."""
-    with line.client() as client:
-        client.post("/api/sessions", {"name": name, "agent": agent})
-        client.post(f"/api/sessions/{name}/start")
+    line.start_session(name, agent)
 
 
 def writing(path: str, content: str = "hello\n", *, first: Step | None = None) -> list[Step]:
@@ -89,9 +87,10 @@ def outcomes(line: Line, task: str | None = None) -> list[str | None]:
 
 
 def why(line: Line, name: str = "ada") -> dict[str, Any]:
-    """Return what the watchdog thinks of a session, as `covey session why` says it."""
-    found: dict[str, Any] = line.json("session", "why", name)
-    return found
+    """Return what the watchdog thinks of a session; the daemon is up."""
+    with line.client() as client:
+        found: dict[str, Any] = client.get(f"/api/sessions/{name}/why")
+        return found
 
 
 def alerts(line: Line, *, of: str | None = None) -> list[str]:
