@@ -12,11 +12,6 @@ from tests.line.lines import GOOD, SCRIPTED, Line, answers
 from tests.serving import wait_until
 
 
-def _session(line: Line, name: str, agent: str = "scripted") -> None:
-    line.ok("session", "new", name, "--agent", agent)
-    line.ok("session", "start", name)
-
-
 def _merges(line: Line) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = line.json("merge", "list")
     return found
@@ -95,7 +90,7 @@ def test_a_question_that_was_answered_is_not_asked_again_after_a_restart(made: C
     line.up()
     body = f"ask Red or blue?\nrun touch {line.mark('answered')}\nwait for {line.mark('go')}\n"
     line.ok("task", "add", "One", "--body", body + "write colour\n    {answer}\ncommit One\n")
-    _session(line, "ada")
+    line.start_session("ada")
     wait_until(lambda: line.sessions()["ada"]["state"] == "needs-you", "the question")
     line.ok("down")
     line.up()
@@ -127,7 +122,7 @@ def test_a_pause_before_the_daemon_ended_is_no_time_at_work(made: Callable[..., 
     line.up()
     body = f"run touch {line.mark('at-work')}\nwait for {line.mark('go')}\nwrite a\n    a\ncommit a\n"
     line.ok("task", "add", "One", "--body", body)
-    _session(line, "ada")
+    line.start_session("ada")
     wait_until(line.mark("at-work").exists, "the agent at work")
     line.ok("session", "pause", "ada")
     enough = time.monotonic() + minutes * 60
@@ -147,7 +142,7 @@ def test_a_pause_before_the_daemon_ended_is_no_time_at_work(made: Callable[..., 
 def test_mail_is_unread_until_the_program_that_is_told_it_has_started(made: Callable[..., Line]) -> None:
     line = made()
     program = line.folder / "agent"
-    line.settings(f'[agents.mine]\ncommand = ["{program}", "{{prompt_file}}"]\n', GOOD)
+    line.settings(f'[agents.mine]\ncommand = ["{program}", "{{prompt_file}}"]\n', GOOD, "[watch]\nbackoff = 0.05\n")
     program.write_text(f'#!/bin/sh\ncp "$1" {line.mark("prompt")}; date > a.txt; git add .; git commit -qm a\n')
     program.chmod(0o755)
     line.up()
@@ -174,7 +169,7 @@ def _told(line: Line) -> list[str]:
 
 
 def test_settings_that_break_hold_up_nothing_and_are_told_of_once(made: Callable[..., Line]) -> None:
-    line = made("[board]\nclaim_ttl = 2\n")
+    line = made("[board]\nclaim_ttl = 1\n")
     line.up()
     with line.client() as client:
         client.post("/api/board", {"title": "One"})
