@@ -29,6 +29,9 @@ HELD = 3600
 GRACE = 1
 """Seconds that the relay has over what it waits itself, to say that it waited in vain."""
 
+ENDING = 3
+"""Seconds that Codex waits at most for the hooks at its end; one that names more it does not know again."""
+
 FAILED = "PostToolUseFailure"
 """What Claude Code calls the moment after a tool that failed; Codex has one moment for both."""
 FAILURE = "failed"
@@ -260,7 +263,8 @@ def events(*, held: bool) -> dict[str, Moment]:
 
 def seconds(moment: Moment) -> int:
     """Return how long the relay may take at a moment, as the program that starts it is told."""
-    return (HELD if moment is Moment.PERMISSION else QUICK) + GRACE
+    patience = (HELD if moment is Moment.PERMISSION else QUICK) + GRACE
+    return min(patience, ENDING) if moment is Moment.SESSION_END else patience
 
 
 def settings(door: HookDoor, *, held: bool) -> dict[str, Any]:
