@@ -111,6 +111,46 @@ def test_a_lease_covers_a_bounded_number_of_resources(count: int) -> None:
         leases.take(wish(*(f"port:{i}" for i in range(count))), [])
 
 
+# Waiting
+
+
+def test_who_waits_comes_before_who_came_later_and_never_in_the_way_of_who_came_first() -> None:
+    first, second = (replace(make("a", holder=name), id=name, state=State.WAITING) for name in ("bob", "carl"))
+    first, second = replace(first, fence=5), replace(second, fence=6)
+    assert leases.meets(first, [first, second]) == []
+    assert [lease.id for _, _, lease in leases.meets(second, [first, second])] == ["bob"]
+    with pytest.raises(Refused, match="for which bob waits"):
+        leases.take(wish("a", holder="dora"), [first])
+
+
+def test_a_lane_has_room_for_some_also_for_the_commands_of_one_holder() -> None:
+    room = leases.room_of({"lane:build": 3})
+    assert (room("lane:build"), room("lane:test"), room("port:1")) == (3, 2, 1)
+    inside = [replace(make("lane:test"), id=str(number), beats=True) for number in range(2)]
+    assert leases.meets(wish("lane:test"), inside[:1], room) == []
+    assert len(leases.meets(wish("lane:test"), inside, room)) == 2
+    assert leases.meets(wish("lane:test", holder="ada"), inside, room) == []
+    assert len(leases.meets(replace(wish("lane:test", holder="ada"), beats=True), inside, room)) == 2
+
+
+@pytest.mark.parametrize(
+    ("waits", "stuck", "circle"),
+    [
+        ({"a": [(1, ["b"])]}, set(), []),
+        ({"a": [(1, ["b"])], "b": [(1, ["a"])]}, {"a", "b"}, ["a", "b"]),
+        ({"a": [(1, ["b"])], "b": [(1, ["c"])], "c": [(1, ["b"])]}, {"a", "b", "c"}, []),
+        ({"a": [(2, ["b", "c"])], "b": [(1, ["a"])]}, set(), ["a", "b"]),
+        ({"a": [(2, ["b", "c"])], "b": [(1, ["a"])], "c": [(1, ["a"])]}, {"a", "b", "c"}, ["a", "b"]),
+        ({"a": [(1, ["b"]), (1, ["x"])], "b": [(1, ["y"])]}, set(), []),
+    ],
+)
+def test_those_who_wait_for_each_other_are_found(
+    waits: dict[str, list[tuple[int, list[str]]]], stuck: set[str], circle: list[str]
+) -> None:
+    assert leases.stuck(waits) == stuck
+    assert leases.circle("a", waits) == circle
+
+
 # Holding and ending
 
 
@@ -215,4 +255,5 @@ def test_a_glob_is_indexed_by_what_every_match_begins_with() -> None:
     assert leases.index("src/a*") == "/src/a"
     assert leases.index("repo:") == "/"
     assert leases.index("port:3000") == "port:3000"
+    assert leases.index("SRC/A*") == "/src/a"
     assert globs.matches("src/a*", "src/abc")

@@ -203,9 +203,11 @@ class Life:
             if room == 1 and alone:
                 assert len(sessions) == 1, (path, those)
                 assert sum(lease["beats"] for lease in alone) <= 1, (path, those)
-            if room > 1:
-                assert sum(lease["beats"] for lease in those) <= room, (path, those)
-                assert len(sessions) <= room or not alone, (path, those)
+            if room > 1:  # those who share it share one place
+                holders_alone = {lease["holder"] for lease in alone}
+                shared = {lease["holder"] for lease in those if lease["shared"]} - holders_alone
+                assert sum(lease["beats"] for lease in alone) <= room, (path, those)
+                assert len(holders_alone) + bool(shared) <= room, (path, those)
 
     def the_dead_hold_nothing(self, found: list[dict[str, Any]]) -> None:
         """See that nothing outlives the silence of who held it."""
@@ -302,7 +304,7 @@ def test_whatever_happens_nobody_shares_what_is_exclusive_and_nobody_waits_for_e
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_fifty_sessions_over_a_thousand_leases(folder: Path, seed: int) -> None:
     life = live_through(folder, seed, sessions=50, leases=1000, every=3)
     assert life.told["circle"], "no circle was ever closed: this life is too tame"

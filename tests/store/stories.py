@@ -9,14 +9,16 @@ from typing import Any
 
 import msgspec
 
-from covey.app import fleet, questions, runs
+from covey.app import fleet, overlaps, questions, runs, writes
 from covey.app.app import VERBS, Answer, App, Principal
 from covey.app.budget import Day
 from covey.app.verbs import Call, read_body
 from covey.config import Config
 from covey.core import fold, sessions, spending
 from covey.core.expiry import Instant
+from covey.core.force import Write
 from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
+from covey.core.overlaps import Level, Meeting
 from covey.core.runs import Ending, Run
 from covey.core.sessions import COVEY, Goal
 from covey.core.signals import Asks, Trouble, Wants
@@ -184,6 +186,8 @@ STEPS: dict[str, Callable[[Tx, random.Random], dict[str, Any]]] = {
         "session": _some(luck, "ada", "bob"),
         "shared": _some(luck, True, True, False),
         "ttl": _some(luck, None, 60, 3600.5),
+        "wait": _some(luck, True, False),
+        "beats": _some(luck, True, False, False),
     },
     "lease.give": lambda tx, luck: {"id": _one(tx, luck, "leases", _LIVE)},
     "mail.send": lambda tx, luck: {
@@ -303,17 +307,42 @@ def _ask(call: Call, luck: random.Random) -> None:
         questions.expire(call)
 
 
+def _write(call: Call, luck: random.Random) -> None:
+    """Let a session write a file, whosever it is."""
+    path = _some(luck, "src/x/a.py", "src/new.py", "docs/a.md", "docs/b.md", f"src/{luck.randint(0, 9)}/a.py")
+    session = _some(luck, "ada", "bob", "cy")
+    task = next(iter(call.tx.held_by(session)), None)
+    if call.tx.session(session) is not None:
+        writes.noticed(call, session, task, [Write(path, call.tx.now)], "shell")
+
+
+def _meet(call: Call, luck: random.Random) -> None:
+    """Let two branches come close, or part again, and their files become hot or cool."""
+    one, other = sorted((_task(call.tx, luck), _task(call.tx, luck)))
+    if one == other or call.tx.task(one) is None:
+        return
+    meeting = _some(luck, None, Meeting(_some(luck, *Level), ("src/x/a.py",)), Meeting(Level.CONFLICT, ("docs/a.md",)))
+    new = overlaps.judged(call, [overlaps.Judged(one, other, meeting)])
+    known, files = overlaps.remembered(call, call.tx.now - 7200)
+    overlaps.heat(call, known, new, files)
+    if luck.random() < 0.2:
+        overlaps.cool(call, overlaps.hot_files(call))
+
+
 DEEDS: dict[str, Callable[[Call, random.Random], None]] = {
     "run.begin": _begin,
     "run.end": _end,
     "run.spend": _spend,
     "session.attach": _attach,
     "run.ask": _ask,
+    "session.write": _write,
+    "branch.meet": _meet,
 }
 """What the loops do, and no verb."""
 USUAL = [
     *("task.add", "task.claim", "task.handin", "merge.land") * 4,
     *("task.add", "session.new", "session.start", "fleet.resume", "run.begin", "run.end") * 4,
+    *("lease.take", "session.write", "branch.meet") * 4,
     *DEEDS,
     *STEPS,
     "silence",

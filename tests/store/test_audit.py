@@ -38,11 +38,11 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("told") / "covey.db"
     project = Project(path)
     teller = Teller(project)
-    teller.tell(a_rich_story(7, 600))
+    teller.tell(a_rich_story(7, 900))
     task = project.ask("task.add", title="Claimed by one who falls silent")
     project.ask("task.claim", {"id": task["id"]}, session="zed")
     teller.tell([("silence", 0), ("silence", 0)])
-    project.ask("lease.take", resources=["port:1", "docs/**"], session="zoe")
+    project.ask("lease.take", resources=["port:1", "zoe/**"], session="zoe")
     project.close()
     with apsw.Connection(str(path)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

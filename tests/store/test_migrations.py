@@ -65,7 +65,8 @@ def test_migrating_twice_changes_nothing(store: Path) -> None:
 
 
 OLD_VERBS = ("task.add", "task.claim", "task.handin", "session.new", "session.token", "merge.approve", "merge.land")
-NEW_WISHES = ("agent", "batch")
+NEW_WISHES = ("agent", "batch", "scope")
+"""What a covey of old did not know, or did not follow with leases."""
 
 
 def of_schema(number: int, path: Path, project: Project) -> Path:
