@@ -168,6 +168,14 @@ def test_a_folder_and_a_file_of_one_name_are_a_conflict(there: Repository) -> No
     assert there.conflicts(one, other)
 
 
+def test_a_new_file_in_a_folder_that_got_another_name_is_a_conflict(there: Repository) -> None:
+    moved: dict[str, str | None] = {"src/c.txt": None, "src/d.txt": None, "lib/c.txt": LINES, "lib/d.txt": "d\n"}
+    one, other = there.branch("T-1", moved), there.branch("T-2", {"src/new.txt": "new\n"})
+    assert there.conflicts(one, other)
+    assert there.meet(one, other).conflicts == there.conflicts(one, other)
+    assert there.meet(other, one).conflicts == there.conflicts(other, one)
+
+
 def test_main_says_how_files_are_merged(there: Repository) -> None:
     commit_files(there.root, {".gitattributes": "*.txt merge=union\n"}, "Merge all lines")
     one, other = there.branch("T-1", {"a.txt": changed(3, by="one")}), there.branch("T-2", {"a.txt": changed(3)})
