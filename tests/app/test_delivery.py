@@ -28,8 +28,9 @@ def send(world: World, who: Principal, text: str = "hello", to: str = "ada", **m
 
 
 def offer(world: World, offered: dict[str, float], at: float = 0.0) -> tuple[str | None, list[str]]:
-    text, chosen = world.do(lambda call: delivery.offer(call, "ada", offered, at))
-    return text, [message.id for message in chosen]
+    found = world.do(lambda call: delivery.offer(call, "ada", offered, at))
+    assert world.do(lambda call: delivery.offer(call, "ada", offered, at, after=found.after)) == found
+    return found.text, list(found.messages)
 
 
 def deliver(world: World, *ids: str, reader: str = "ada", run: str = "run-1", how: str = "transcript") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from covey.app import shapes
 from covey.app.board import add_task
@@ -26,17 +27,26 @@ def unread(call: Call, reader: str, after: int = 0) -> list[tuple[Message, str]]
     return [(message, mail.quoted(message, call.tx.text(message.text))) for message in found]
 
 
-def offer(call: Call, reader: str, offered: Mapping[str, float], at: float) -> tuple[str | None, list[Message]]:
-    """Return what a reader is told at this step and the messages in it; `offered`: what was, and when."""
-    chosen = mail.portion(unread(call, reader), offered, at)
-    if not chosen:
-        return None, []
-    return mail.joined(quote for _, quote in chosen), [message for message, _ in chosen]
+@dataclass(frozen=True)
+class Offer:
+    """What a reader is told now, and the messages in it; nothing of what is older than `after` is unread."""
+
+    text: str | None
+    messages: tuple[str, ...]
+    after: int
 
 
-def is_woken(call: Call, reader: str, offered: Mapping[str, float]) -> bool:
-    """Say whether there is unread mail that shall wake a reader, and was not told."""
-    return any(message.id not in offered for message in letters(call, reader, unread=True, limit=MANY, wake=True))
+def offer(
+    call: Call, reader: str, offered: Mapping[str, float], at: float, *, after: int = 0, waking: bool = False
+) -> Offer:
+    """Return what a reader is told at this step; `offered`: what was, and when; `waking`: only to wake it."""
+    found = unread(call, reader, after)
+    after = found[0][0].ordinal - 1 if found else call.tx.head.seq
+    if waking and not any(message.wake and message.id not in offered for message, _ in found):
+        return Offer(None, (), after)
+    chosen = mail.portion(found, offered, at)
+    text = mail.joined(quote for _, quote in chosen) if chosen else None
+    return Offer(text, tuple(message.id for message, _ in chosen), after)
 
 
 def carried(call: Call, reader: str, prompt: str) -> list[str]:

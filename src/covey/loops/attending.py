@@ -41,6 +41,8 @@ COUNT_EVERY = 30.0
 """Seconds between two times that spending is written down while a run works."""
 JUDGE_EVERY = 0.5
 TYPE_EVERY = 0.3
+DIALOG = 3.0
+"""Seconds after which a dialog on the screen of a program with hooks is one that no hook asks about."""
 ARRIVES = 60.0
 LEFT = 3.0
 """Seconds that a person has to come to a terminal, and after which one who left it does not come back."""
@@ -97,6 +99,7 @@ class Watched:
     """What only its screen says of it."""
     used_at: float | None = None
     """When a person was last at its terminal."""
+    dialog_at: float = 0.0
     dialog: str | None = None
     """What a dialog on its screen asks."""
     learnt: tuple[float | None, tuple[str, str] | None] | None = None
@@ -192,7 +195,10 @@ class Attendant:
         elif shown is not None and shown != watched.shown:
             watched.heard.take(shown, at)
         watched.shown = shown
-        watched.dialog = terminal.asked(screen) if watched.sight is Sight.ASKS and screen is not None else None
+        dialog = terminal.asked(screen) if watched.sight is Sight.ASKS and screen is not None else None
+        if dialog is None or watched.dialog is None:
+            watched.dialog_at = at
+        watched.dialog = dialog
         prompts = not watched.prompted and not watched.heard.asked
         if watched.sight is not Sight.READY and not (prompts and watched.sight is Sight.TYPED):
             return
@@ -223,12 +229,13 @@ class Attendant:
 
     async def _type_mail(self, run: Run, watched: Watched, terminal: Terminal, typist: Typist) -> bool:
         """Type mail at an empty prompt, if no hook tells it there, and say whether that was done."""
-        text, ids = await self.mailing.to_type(run, waking=watched.hooked)
+        offer = await self.mailing.to_type(run, waking=watched.hooked)
+        text = offer.text
         if text is None or await self.desk.near(lambda: typist.screens.is_used(run.id)):
             return False  # who is at the terminal may be about to type
         if not await self.desk.near(lambda: typist.enter(run, terminal, text)):
             return False
-        await self.mailing.typed(run, watched.heard, ids, _journal(watched))
+        await self.mailing.typed(run, watched.heard, offer.messages, _journal(watched))
         return True
 
     async def close_mail(self, run: Run, watched: Watched, agent: Agent | None, seen: Observation) -> None:
@@ -384,7 +391,7 @@ class Attendant:
         if verdict.action in acts:
             await acts[verdict.action](run, watched, agent, verdict)
         if verdict.state is not session.state or (verdict.until is not None and verdict.until != session.until):
-            await self._show(run, verdict, by_screen=watched.dialog is not None and not asked)
+            await self._show(run, verdict, by_screen=verdict.state is State.NEEDS_YOU and not asked)
 
     async def _see_person(self, run: Run, watched: Watched) -> None:
         """Give a conversation back when the person has left who took it over, in whatever way, or never came."""
@@ -412,8 +419,8 @@ class Attendant:
             calls=tuple(heard.calls.values()),
             repeats=heard.repeats,
             repeated=" ".join(heard.last_call) if heard.last_call else "",
-            asks=asked[0].text if asked else watched.dialog,
-            asked=self.desk.awake() - max(self.desk.wall() - asked[0].asked, 0.0) if asked else 0.0,
+            asks=asked[0].text if asked else self._dialog(watched),
+            asked=self.desk.awake() - max(self.desk.wall() - asked[0].asked, 0.0) if asked else watched.dialog_at,
             limited=heard.limited,
             limited_at=watched.limited_at,
             put_off=heard.put_off,
@@ -427,6 +434,11 @@ class Attendant:
             squeezed=watched.squeezed,
         )
 
+    def _dialog(self, watched: Watched) -> str | None:
+        """Return the dialog that only a screen shows: what a hook asks too is a question in a moment, or is over."""
+        is_new = watched.hooked and self.desk.awake() - watched.dialog_at < DIALOG
+        return None if is_new else watched.dialog
+
     async def _show(self, run: Run, verdict: Verdict, *, by_screen: bool) -> None:
         def write(call: Call) -> None:
             session = call.tx.session(run.session)
@@ -434,7 +446,7 @@ class Attendant:
             if session is None or now is None or now.outcome is not None or session.state is State.PAUSED:
                 return
             life.show(call, run.session, verdict.state, verdict.evidence, verdict.until)
-            if by_screen and verdict.state is State.NEEDS_YOU:
+            if by_screen:
                 message = f"{verdict.evidence} (covey session attach {run.session} lets you answer)"
                 alert(call, "needs_you", f"{run.session}: {message}"[: life.EVIDENCE], run.session, run.task)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from covey.agents import hooked
 from covey.agents.agent import Agent
 from covey.app import delivery
+from covey.app.delivery import Offer
 from covey.core import mail
 from covey.core.heard import Heard
 from covey.core.launches import Observation
@@ -106,6 +107,8 @@ class Memory:
     """When something was typed to its terminal, and how often it had asked its model then."""
     transcript: Transcript | None = None
     looked: bool = False
+    after: int = 0
+    """All mail that is older was read."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -123,18 +126,16 @@ class Mailing:
         memory = self._of(session, run)
         async with memory.lock:
             await self._look_at_prompt(session, run, memory)
-            text, chosen = await self._choose(session, memory)
-            if not chosen and not memory.offered:
+            offer = await self._choose(session, memory)
+            if offer.text is None and not memory.offered:
                 return None
             arrived = await self._confirm(session, run, memory, transcript)
             if arrived or await self._went_on(session, run, memory):
-                text, chosen = await self._choose(session, memory)
-            if not chosen:
-                return None
-            if memory.transcript is not None and not memory.offered:
+                offer = await self._choose(session, memory)
+            if offer.text is not None and memory.transcript is not None and not memory.offered:
                 await self.desk.near(memory.transcript.pass_over)  # what is told now can only stand behind that
-            memory.offered.update({message.id: self.desk.awake() for message in chosen})
-            return text
+            memory.offered.update(dict.fromkeys(offer.messages, self.desk.awake()))
+            return offer.text
 
     async def confirm(self, run: Run, transcript: str) -> None:
         """Note what a transcript shows to have reached the model of a run."""
@@ -143,9 +144,13 @@ class Mailing:
             if memory.offered:
                 await self._confirm(run.session, run, memory, transcript)
 
-    async def _choose(self, session: str, memory: Memory) -> tuple[str | None, list[mail.Message]]:
-        offered, at = dict(memory.offered), self.desk.awake()
-        return await self.desk.read(lambda call: delivery.offer(call, session, offered, at))
+    async def _choose(self, session: str, memory: Memory, *, waking: bool = False) -> Offer:
+        offered, at, after = dict(memory.offered), self.desk.awake(), memory.after
+        found = await self.desk.read(
+            lambda call: delivery.offer(call, session, offered, at, after=after, waking=waking)
+        )
+        memory.after = found.after
+        return found
 
     async def _confirm(self, session: str, run: Run | None, memory: Memory, path: str) -> bool:
         """Look for what was told in a transcript, and say whether something of it has arrived."""
@@ -250,34 +255,22 @@ class Mailing:
     async def _wake(
         self, run: Run, heard: Heard, seen: Observation, memory: Memory, say: Callable[[str], Awaitable[bool]]
     ) -> None:
-        text, chosen = await self._choose_waking(run, memory)
-        if text is not None and await say(text):
+        offer = await self._choose(run.session, memory, waking=True)
+        if offer.text is not None and await say(offer.text):
             # What lies in the input of a program that lives is not lost, so that it is never said twice.
-            memory.offered.update({message.id: math.inf for message in chosen})
-            memory.said.update({message.id: (heard.asked, seen.size) for message in chosen})
-
-    async def _choose_waking(self, run: Run, memory: Memory) -> tuple[str | None, list[mail.Message]]:
-        offered, at = dict(memory.offered), self.desk.awake()
-        return await self.desk.read(
-            lambda call: (
-                delivery.offer(call, run.session, offered, at)
-                if delivery.is_woken(call, run.session, offered)
-                else (None, [])
-            )
-        )
+            memory.offered.update(dict.fromkeys(offer.messages, math.inf))
+            memory.said.update(dict.fromkeys(offer.messages, (heard.asked, seen.size)))
 
     # In terminals
 
-    async def to_type(self, run: Run, *, waking: bool) -> tuple[str | None, list[str]]:
+    async def to_type(self, run: Run, *, waking: bool) -> Offer:
         """Return the mail that is typed at the empty prompt of a run; `waking`: only if something shall wake it."""
         memory = self._of(run.session, run)
         async with memory.lock:
             await self._look_at_prompt(run.session, run, memory)
-            choose = self._choose_waking(run, memory) if waking else self._choose(run.session, memory)
-            text, chosen = await choose
-            return text, [message.id for message in chosen]
+            return await self._choose(run.session, memory, waking=waking)
 
-    async def typed(self, run: Run, heard: Heard, ids: list[str], journal: str) -> None:
+    async def typed(self, run: Run, heard: Heard, ids: Iterable[str], journal: str) -> None:
         """Note that mail was typed to a terminal and entered; with no journal to show it, its screen has."""
         self.began(run, heard)
         memory, at = self._of(run.session, run), self.desk.awake()
