@@ -382,11 +382,12 @@ def test_a_person_who_comes_to_the_terminal_decides_there_and_the_question_is_wi
     name = f"attended-{killed}"
     path = f"{name}.txt"
     task = screens.work(name, "claude", [Step(do=(Write(path, "x\n"),)), Step(do=(commits(path),), hold=name), DONE])
-    question_of(screens, name)
+    question = question_of(screens, name)
     if killed:
         kill([screens.line.up()])
         screens.line.up()
         question_of(screens, name, "withdrawn")
+        assert "withdrawn already" in screens.line.ends(5, "answer", question["id"], "--allow")
     with person(screens.line, "session", "attach", name) as ann:
         ann.waits_for(f"Do you want to create {path}?")
         question_of(screens, name, "withdrawn")
