@@ -65,7 +65,7 @@ def test_the_shop_begins_green_with_every_bug_in_it(sample: Shop) -> None:
     assert sample.place.git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("which", [0, 0.5, 1])
+@pytest.mark.parametrize("which", [0.5, *(pytest.param(end, marks=pytest.mark.soak) for end in (0, 1))])
 def test_in_any_order_that_needs_allow_each_task_leaves_the_shop_better(sample: Shop, which: float) -> None:
     orders = _orders()
     order = orders[round(which * (len(orders) - 1))]
@@ -110,6 +110,7 @@ def test_the_tasks_are_written_as_they_are_imported(tmp_path: Path) -> None:
     assert [row["key"] for row in rows] == [fix.key for fix in FIXES]
     for number, row in enumerate(rows):
         assert set(row["needs"]) <= {before["key"] for before in rows[:number]}
+    assert [row["key"] for row in rows if row["overlap"] and shop.NOTES in row["scope"]] == ["cart", "voucher"]
     assert {path.stem for path in shop.SAMPLE.iterdir()} == {"project", *BY_KEY}
 
 

@@ -16,6 +16,8 @@ GATE = ("python3", "-B", "-m", "unittest")
 """What `merge.check` of the sample runs; it keeps no bytecode, which could outlive a source of the same second."""
 
 PATIENCE = 60.0
+NOTES = "CHANGES.md"
+"""The file that two tasks write at the same time, at lines next to each other."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Fix:
     wrong: str
     right: str
     needs: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    """Files that other tasks write at the same time."""
 
     @property
     def script(self) -> str:
@@ -39,8 +43,16 @@ FIXES = (
     Fix("money", "Keep every cent of a price", 'cents("19.99")', "1998", "1999"),
     Fix("search", "Find titles whatever their capitals", 'search(["Dune"], "dune")', "[]", "['Dune']"),
     Fix("isbn", "Take numbers that end with X", 'valid("0-8044-2957-X")', "ValueError", "True"),
-    Fix("cart", "Give each cart its own lines", 'Cart().add("Emma", "8") or Cart().total()', "800", "0", ("money",)),
-    Fix("voucher", "Take the right sum off", "percent(1999, 10)", "1809", "1800", ("money",)),
+    Fix(
+        "cart",
+        "Give each cart its own lines",
+        'Cart().add("Emma", "8") or Cart().total()',
+        "800",
+        "0",
+        ("money",),
+        (NOTES,),
+    ),
+    Fix("voucher", "Take the right sum off", "percent(1999, 10)", "1809", "1800", ("money",), (NOTES,)),
     Fix(
         "shelf",
         "Show the last page too",
@@ -90,7 +102,8 @@ def write_tasks(path: Path) -> None:
             "title": fix.title,
             "body": fix.script,
             "needs": list(fix.needs),
-            "scope": [f"bookshop/{fix.key}.py", f"tests/test_{fix.key}.py"],
+            "scope": [f"bookshop/{fix.key}.py", f"tests/test_{fix.key}.py", *fix.beside],
+            "overlap": bool(fix.beside),
         }
         for fix in FIXES
     )

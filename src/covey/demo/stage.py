@@ -82,6 +82,7 @@ def _play(folder: Path) -> None:
         _show_gate(root, folder / "clone")
         _show_answers(before, shop.answers(folder / "clone"))
         print(_mended(root))
+        print(_kept_apart(root))
         print(_verify(root))
     finally:
         _covey(root, "down")
@@ -186,6 +187,27 @@ def _mended(root: Path) -> str:
     if tried.get(again) != 1:
         raise Wrong(f"{again!r} should have failed the gate once")
     return f"The gate kept one change out: {again!r} was rejected, went back, and landed mended."
+
+
+def _kept_apart(root: Path) -> str:
+    """Say which agents came close to each other, and that they knew."""
+    tasks = {task["id"]: task for task in json.loads(_covey(root, "task", "list", "--json"))}
+    met = [event["data"] for event in _log(root, "overlap.found") if event["data"]["level"] != "file"]
+    told = [event["data"]["task"] for event in _log(root, "mail.sent") if event["actor"] == "covey"]
+    lines = []
+    for pair in met:
+        one, other = (tasks.get(pair[side]) for side in ("one", "other"))
+        if one is not None and other is not None and {one["id"], other["id"]} <= set(told):
+            lines.append(
+                f"{one['session']} and {other['session']} changed {', '.join(pair['files'])} next to each other:"
+                " covey saw it before either landed, and told both."
+            )
+    return "\n".join(lines) or "The radar had nothing to tell this time."
+
+
+def _log(root: Path, kind: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(_covey(root, "log", "--kind", kind, "--json"))
+    return found
 
 
 def _verify(root: Path) -> str:
