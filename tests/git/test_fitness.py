@@ -83,7 +83,7 @@ def test_an_old_git_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     project = find(make_repository(tmp_path / "repo"))
     write_program(tmp_path / "old", "git", "echo git version 2.34.1")
     monkeypatch.setenv("PATH", f"{tmp_path / 'old'}{os.pathsep}{os.environ['PATH']}")
-    assert "covey needs git 2.38 or newer, and this is git version 2.34.1" in (unfit(project, "main") or "")
+    assert "covey needs git 2.39 or newer, and this is git version 2.34.1" in (unfit(project, "main") or "")
 
 
 def test_a_branch_called_covey_is_refused(tmp_path: Path) -> None:

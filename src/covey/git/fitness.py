@@ -10,7 +10,7 @@ from pathlib import Path
 from covey.git.project import Project
 from covey.git.run import git, try_git
 
-OLDEST = (2, 38)
+OLDEST = (2, 39)
 """The first git that merges without a checkout."""
 _LISTING_PATIENCE = 300.0
 _LFS = re.compile(rb"\bfilter=lfs\b")
