@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from covey.app import fleet, merges, questions, runs
-from covey.app.changes import change, find, step
+from covey.app.changes import change, step
 from covey.app.sessions import alert as raise_alert
+from covey.app.tasks import find
 from covey.app.tries import put_back
 from covey.app.verbs import Call
 from covey.config import Board, Config, Merge, Watch
