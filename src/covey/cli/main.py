@@ -22,6 +22,7 @@ GROUPS = {
     "merge": "the queue of what wants to land",
     "session": "the workers on this project",
     "permit": "what agents may do here without asking",
+    "hooks": "leases and mail for agents that you start yourself",
     "rescue": "work that was kept when a worktree was reset or removed",
 }
 SINGLE = {
@@ -69,6 +70,7 @@ Work:
   session     {session}
   ask         {ask}
   rescue      {rescue}
+  hooks       {hooks}
 Look:
   status      {status}
   overlap     {overlap}
