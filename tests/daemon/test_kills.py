@@ -208,7 +208,7 @@ def check_keys(workers: list[Worker], events: list[dict[str, Any]]) -> None:
         assert seqs == list(range(seqs[0], seqs[0] + len(seqs))), f"{key} was done twice"
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(60, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [3, pytest.param(60, marks=pytest.mark.soak)])
 def test_nothing_acknowledged_is_lost_and_nothing_is_done_twice_when_the_daemon_is_killed(
     tmp_path: Path, kills: int
 ) -> None:

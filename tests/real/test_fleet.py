@@ -36,27 +36,28 @@ def all_done(line: Line) -> bool:
     return all(task["status"] == "done" for task in board.values())
 
 
-def test_eight_sessions_of_claude_and_codex_land_sixteen_tasks_and_the_costs_add_up(
-    tmp_path: Path, request: pytest.FixtureRequest
+@pytest.mark.parametrize(("sessions", "tasks"), [(4, 6), pytest.param(8, 16, marks=pytest.mark.soak)])
+def test_sessions_of_claude_and_codex_land_all_tasks_and_the_costs_add_up(
+    tmp_path: Path, request: pytest.FixtureRequest, sessions: int, tasks: int
 ) -> None:
     with scripted_world(tmp_path, prices={**_claude_prices(), CODEX_MODEL: TWO}) as world:
         line = real_line(tmp_path, world, PRICED)
         request.addfinalizer(line.end)
         line.ok("up")
-        for number in range(16):
+        for number in range(tasks):
             mark = world.model.add(f"task-{number}", committing(f"file-{number}.txt", f"{number}\n", f"Add {number}"))
             add(line, f"Task {number}", f"Write file-{number}.txt. {mark}")
-        for number in range(8):
+        for number in range(sessions):
             begin(line, f"worker-{number}", "claude" if number % 2 else "codex")
         wait_until(lambda: all_done(line), "all tasks done", patience=SLOW)
         claims = Counter(event["subject"] for event in events(line, "task.claimed"))
-        assert len(claims) == 16 and set(claims.values()) == {1}
-        assert Counter(event["data"]["outcome"] for event in events(line, "run.ended")) == {"handed-in": 16}
+        assert len(claims) == tasks and set(claims.values()) == {1}
+        assert Counter(event["data"]["outcome"] for event in events(line, "run.ended")) == {"handed-in": tasks}
         assert {event["data"]["agent"] for event in events(line, "run.begun")} == {"claude", "codex"}
         branches = {event["data"]["branch"] for event in events(line, "merge.queued")}
         assert branches == {f"covey/{task}" for task in claims}
         landed = line.git("ls-tree", "--name-only", "main").split()
-        assert {f"file-{number}.txt" for number in range(16)} <= set(landed)
+        assert {f"file-{number}.txt" for number in range(tasks)} <= set(landed)
         costs = line.json("cost", "--by", "model")
         for row in costs["rows"]:
             charged = world.model.charged(model=row["key"])
@@ -65,7 +66,7 @@ def test_eight_sessions_of_claude_and_codex_land_sixteen_tasks_and_the_costs_add
         assert costs["total"]["cost"] == pytest.approx(world.model.charged().cost)
         assert costs["total"]["unpriced"] == 0
         by_task = line.json("cost", "--by", "task")
-        assert len(by_task["rows"]) == 16
+        assert len(by_task["rows"]) == tasks
         assert sum(row["cost"] for row in by_task["rows"]) == pytest.approx(costs["total"]["cost"])
         line.ok("log", "verify")
 
@@ -88,30 +89,31 @@ def test_the_other_agents_land_a_task_each(agent: str, tmp_path: Path, request: 
         assert line.json("cost", "--by", "agent")["total"]["tokens"] > 0
 
 
-def test_twenty_sessions_of_claude_at_once_all_finish_with_paced_starts_and_known_memory(
-    tmp_path: Path, request: pytest.FixtureRequest
+@pytest.mark.parametrize("count", [5, pytest.param(20, marks=pytest.mark.soak)])
+def test_sessions_of_claude_at_once_all_finish_with_paced_starts_and_known_memory(
+    tmp_path: Path, request: pytest.FixtureRequest, count: int
 ) -> None:
     with scripted_world(tmp_path) as world:
         line = real_line(tmp_path, world)
         request.addfinalizer(line.end)
         line.ok("up")
         rest = (Step(do=(Shell("git add -A && git commit -q -m 'Add it'"),)), Step(text="Done."))
-        for number in range(20):
+        for number in range(count):
             first = Step(do=(Write(f"file-{number}.txt", "x\n"),), hold="together")
             mark = world.model.add(f"task-{number}", Script((first, *rest)))
             add(line, f"Task {number}", f"Write file-{number}.txt. {mark}")
-        for number in range(20):
+        for number in range(count):
             begin(line, f"worker-{number}")
         asked = world.model.asked
-        wait_until(lambda: all(asked(f"task-{number}") for number in range(20)), "twenty at once", patience=SLOW)
+        wait_until(lambda: all(asked(f"task-{number}") for number in range(count)), "all at once", patience=SLOW)
         # Each is weighed when it has just started, and every ten seconds from then on.
         wait_until(lambda: _lightest(line) > 30 * 1024**2, "the weight of every one at work", patience=SLOW)
-        assert line.json("status")["memory"] < 20 * 1024**3
-        assert "20 runs in " in line.ok("status")
+        assert line.json("status")["memory"] < count * 1024**3
+        assert f"{count} runs in " in line.ok("status")
         world.model.open("together")
         wait_until(lambda: all_done(line), "all tasks done", patience=SLOW)
         starts = [event["time"] for event in events(line, "run.begun")]
-        assert len(starts) == 20
+        assert len(starts) == count
         gaps = [later - earlier for earlier, later in pairwise(starts)]
         assert min(gaps) > 0.1, "starts are staggered"
 
