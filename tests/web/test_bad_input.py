@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -459,18 +460,19 @@ def send_for_ever(raw: socket.socket, chunk: bytes) -> None:
         return
 
 
-def test_a_body_that_drips_is_too_slow(daemon: Daemon) -> None:
-    before = daemon.seq()
+def test_a_body_that_drips_is_too_slow(tmp_path: Path) -> None:
     ended = threading.Event()
-    with socket.create_connection(("127.0.0.1", daemon.port), timeout=PATIENCE) as raw:
-        raw.sendall(head(daemon, "Transfer-Encoding: chunked"))
-        drip = threading.Thread(target=drip_until, args=(raw, ended))
-        drip.start()
-        reply = read_reply(raw)
-        ended.set()
-        drip.join()
-    check_problem(reply, 408)
-    assert daemon.seq() == before
+    with serving(tmp_path / "repo", constants={"covey.web.server.PATIENCE": 1.0}) as daemon:
+        before = daemon.seq()
+        with socket.create_connection(("127.0.0.1", daemon.port), timeout=PATIENCE) as raw:
+            raw.sendall(head(daemon, "Transfer-Encoding: chunked"))
+            drip = threading.Thread(target=drip_until, args=(raw, ended))
+            drip.start()
+            reply = read_reply(raw)
+            ended.set()
+            drip.join()
+        check_problem(reply, 408)
+        assert daemon.seq() == before
 
 
 def drip_until(raw: socket.socket, ended: threading.Event) -> None:

@@ -187,8 +187,9 @@ def test_what_is_not_shown_as_rows_is_told_as_stale(daemon: Daemon) -> None:
         ]
 
 
-def test_a_quiet_stream_has_a_heartbeat(daemon: Daemon) -> None:
-    with Follower(daemon) as follower:
+def test_a_quiet_stream_has_a_heartbeat(tmp_path: Path) -> None:
+    soon = {"covey.web.stream.HEARTBEAT": 0.5}
+    with serving(tmp_path / "repo", constants=soon) as daemon, Follower(daemon) as follower:
         follower.wait_for(lambda frames: frames[-1].event == "heartbeat" if frames else False, "a heartbeat")
         assert follower.frames[-1].data == {} and follower.frames[-1].id is None
 
