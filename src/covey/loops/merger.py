@@ -501,7 +501,7 @@ class Merger:
 
     def _start_gate(self, gate: str, commit: str, config: Config) -> None:
         path = self.desk.worktrees.gate(GATE, commit, pristine=config.merge.pristine)
-        guard = write_guard(self.desk.project, self.desk.project.state / "hooks")
+        guard = write_guard(self.desk.project, self.desk.project.state / "hooks", config.project.main)
         session = self.desk.worktrees.session_env(GATE, guard)
         guarded = {name: value for name, value in session.items() if name.startswith("GIT_CONFIG_")}
         env = gate_env() | guarded | {"PWD": str(path)}

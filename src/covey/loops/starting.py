@@ -79,7 +79,7 @@ class Starter:
             if tree.is_held(desk.project, branch):
                 raise NotOurs(f"{error.message} {error.hint}") from error
             raise
-        guard = write_guard(desk.project, desk.project.state / "hooks")
+        guard = write_guard(desk.project, desk.project.state / "hooks", config.project.main)
         git = desk.worktrees.session_env(run.session, guard)
         folder = desk.project.state / "runs" / run.id
         path = desk.worktrees.path(run.session)
