@@ -16,7 +16,10 @@ from tests.real.test_coordination import DONE, PATIENCE, Place, made
 from tests.serving import wait_until
 
 BOTH = pytest.mark.parametrize("agent", ["claude", "codex"])
-THEIRS = {"permissions": {"deny": ["WebFetch"]}, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}
+THEIRS = {
+    "permissions": {"deny": ["WebFetch"]},
+    "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]},
+}
 
 
 @pytest.fixture(scope="module")
