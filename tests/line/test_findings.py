@@ -120,8 +120,15 @@ def _assert_never_landed(line: Line, commit: str) -> None:
         assert line.git("show", f"{value}:shared.txt") == "as it was"
 
 
-@pytest.mark.parametrize("is_up", [False, True])
-@pytest.mark.parametrize("is_restored", [False, True])
+@pytest.mark.parametrize(
+    ("is_up", "is_restored"),
+    [
+        (False, False),
+        (True, True),
+        pytest.param(False, True, marks=pytest.mark.soak),
+        pytest.param(True, False, marks=pytest.mark.soak),
+    ],
+)
 def test_what_was_dropped_after_it_had_passed_lands_nowhere(
     made: Callable[..., Line], is_up: bool, is_restored: bool
 ) -> None:
@@ -159,7 +166,7 @@ def test_work_that_was_built_on_what_was_dropped_does_not_carry_it_along(made: C
     _assert_never_landed(line, commit)
 
 
-@pytest.mark.parametrize("is_up", [False, True])
+@pytest.mark.parametrize("is_up", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_what_was_rejected_after_it_had_passed_is_mended_and_lands(made: Callable[..., Line], is_up: bool) -> None:
     line = made(SCRIPTED, GOOD, files=SHARED)
     commit = _pass_and_wait(line)

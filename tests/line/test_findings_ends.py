@@ -17,11 +17,6 @@ SLOW = '[merge]\ncheck = "echo $$ >> $OUTSIDE/gates; test ! -e slow || sleep 600
 SLOW_TASK = {"title": "Slow", "body": "write slow\n    slow\ncommit Slow\n"}
 
 
-def _session(line: Line, name: str, agent: str = "scripted") -> None:
-    line.ok("session", "new", name, "--agent", agent)
-    line.ok("session", "start", name)
-
-
 def _gate(line: Line) -> int:
     """Wait for the first gate, and return its process."""
     wait_until(lambda: line.marks("gates") != [], "the gate")
@@ -39,7 +34,7 @@ def test_a_gate_ends_with_the_daemon(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, SLOW)
     line.up()
     line.ok("task", "add", SLOW_TASK["title"], "--body", SLOW_TASK["body"])
-    _session(line, "ada")
+    line.start_session("ada")
     gate = _gate(line)
     line.ok("down")
     assert not alive(gate)
@@ -67,7 +62,7 @@ def test_a_gate_that_a_killed_daemon_left_alone_is_ended_by_the_next(made: Calla
     line = made(SCRIPTED, SLOW)
     daemon = line.up()
     line.ok("task", "add", SLOW_TASK["title"], "--body", SLOW_TASK["body"])
-    _session(line, "ada")
+    line.start_session("ada")
     gate = _gate(line)
     kill([daemon])
     wait_until(lambda: not alive(daemon), "the end of the daemon")
@@ -84,7 +79,7 @@ def test_a_gate_ends_with_the_task_that_was_dropped_and_the_next_is_tested(made:
     line.up()
     line.ok("task", "add", SLOW_TASK["title"], "--body", SLOW_TASK["body"])
     line.ok("task", "add", "Next")
-    _session(line, "ada")
+    line.start_session("ada")
     gate = _gate(line)
     line.wait_for("T-2", "merging")
     line.ok("task", "drop", "T-1", "Too slow.")
@@ -112,7 +107,7 @@ def test_a_daemon_that_is_started_during_an_errand_stays(made: Callable[..., Lin
     line = made(SCRIPTED, GOOD)
     line.up()
     line.ok("task", "add", "One", "--body", f"ignore TERM\nrun touch {line.mark('at-work')}\nhang\n")
-    _session(line, "ada")
+    line.start_session("ada")
     wait_until(line.mark("at-work").exists, "the agent at work")
     line.ok("down")
     stopping = line.begin("session", "stop", "ada")
@@ -131,7 +126,7 @@ def test_a_daemon_that_is_started_during_an_errand_stays(made: Callable[..., Lin
     line.ok("down")
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, 3, *(pytest.param(part, marks=pytest.mark.soak) for part in (1, 2))])
 def test_a_daemon_that_is_started_at_any_moment_of_an_errand_stays(made: Callable[..., Line], part: int) -> None:
     line = made(SCRIPTED, GOOD)
     line.ok("session", "new", "ada", "--agent", "scripted")
@@ -155,9 +150,9 @@ def test_nobody_begins_a_task_that_was_taken_from_another_before_that_ones_run_h
     line.up()
     body = f"run echo $COVEY_SESSION >> {line.mark('begun')}\nignore TERM\nwait for {line.mark('go')}\n"
     line.ok("task", "add", "One", "--body", body + "write one.txt\n    one\ncommit One\n")
-    _session(line, "ada")
+    line.start_session("ada")
     wait_until(lambda: line.marks("begun") == ["ada"], "ada at work")
-    _session(line, "bob")
+    line.start_session("bob")
     line.ok("task", "release", "T-1")
     wait_until(lambda: len(line.marks("begun")) == 2, "another run")
     line.mark("go").touch()
@@ -228,11 +223,11 @@ def test_a_folder_in_the_place_of_a_worktree_blames_no_task(made: Callable[..., 
     (line.worktrees / "ada" / "mine.txt").write_text("mine\n")
     line.up()
     line.ok("task", "add", "One")
-    _session(line, "ada")
+    line.start_session("ada")
     wait_until(lambda: line.alerts() != [], "the alert")
     assert "mine.txt" not in line.git("ls-tree", "-r", "--name-only", "main")
     assert line.task("T-1")["tries"] == []
-    _session(line, "bob")
+    line.start_session("bob")
     line.wait_for("T-1", "done")
     assert line.task("T-1")["tries"] == []
     line.ok("down")
@@ -242,7 +237,7 @@ def test_a_session_is_removed_although_a_user_looks_at_its_empty_branch(made: Ca
     line = made(SCRIPTED, "[board]\ntries = 1\n", GOOD)
     line.up()
     line.ok("task", "add", "One", "--body", "say I have nothing\n")
-    _session(line, "ada")
+    line.start_session("ada")
     line.wait_for("T-1", "blocked")
     users = line.folder / "users"
     line.git_at_last("worktree", "add", "-q", str(users), "covey/T-1")

@@ -12,8 +12,8 @@ from tests.serving import wait_until
 ONCE = "[board]\ntries = 1\n"
 SOON = 0.02
 """Minutes."""
-QUICK = "[watch]\nbackoff = 0.05\n"
-"""Who failed tries again at once."""
+QUICK = "[watch]\nbackoff = 0.05\ncrashes = 2\n"
+"""Who failed tries again at once, and not often."""
 
 
 def test_a_gate_that_hangs_is_killed_with_all_that_it_started_and_rejects(made: Callable[..., Line]) -> None:
@@ -61,8 +61,13 @@ def test_what_an_agent_leaves_running_ends_with_it(made: Callable[..., Line]) ->
 @pytest.mark.parametrize(
     ("body", "story"),
     [
-        ("say I have nothing\n", "The run ended without a commit."),
-        ("write a\n    a\ncommit a\ndirt left.txt\n", "The run left changes that it did not commit:"),
+        # The first two are seen without `covey run` in test_night_faults.
+        pytest.param("say I have nothing\n", "The run ended without a commit.", marks=pytest.mark.soak),
+        pytest.param(
+            "write a\n    a\ncommit a\ndirt left.txt\n",
+            "The run left changes that it did not commit:",
+            marks=pytest.mark.soak,
+        ),
         ("write a\n    a\ncommit a\nfail no way\n", "The agent gave up: no way"),
         ("write a\n    a\ncommit a\ncrash SEGV\n", "The agent was ended by signal 11."),
         ("nonsense\n", "The agent ended with exit code 2."),
