@@ -188,7 +188,7 @@ def test_a_run_ends_where_work_from_outside_waits_for_a_person(made: Callable[..
     line.assert_nothing_left()
 
 
-@pytest.mark.parametrize("has_work", [False, True])
+@pytest.mark.parametrize("has_work", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_a_task_whose_branch_a_user_has_is_blocked_and_the_others_land(
     made: Callable[..., Line], has_work: bool
 ) -> None:

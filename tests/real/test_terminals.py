@@ -162,7 +162,7 @@ def test_a_dialog_waits_for_a_person_who_attaches_and_nothing_is_typed_into_it(t
         until_done(line, task)
         assert states(line)[:5] == ["starting", "working", "needs-you", "working", "needs-you"]
         assert states(line)[5:] == ["working", "idle"]
-        asked, alert = alerts(line, of="needs_you")  # one for each dialog, and none again for a new daemon
+        _, alert = alerts(line, of="needs_you")  # one for each dialog, and none again for a new daemon
         assert "Do you want to proceed?" in alert and "covey session attach ada lets you answer" in alert
         assert (outcomes(line), world.model.asked("t", 0)) == (["handed-in"], 1)
         assert_paid(line, world)
