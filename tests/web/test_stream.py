@@ -270,19 +270,21 @@ def test_a_client_that_is_ahead_of_the_log_starts_afresh(daemon: Daemon, after: 
         assert told_rows(follower.frames) == [("T-1", "todo")]
 
 
-def test_a_client_that_is_too_far_behind_starts_afresh(daemon: Daemon) -> None:
-    behind = daemon.seq()
-    with daemon.client() as client:
-        for start in range(0, 20_001, 1000):
-            tasks = [{"key": f"k{start + i}", "title": "x"} for i in range(1000)]
-            client.post("/api/board/import", {"tasks": tasks})
-    with Follower(daemon, behind) as follower:
-        follower.wait_for(lambda frames: len(frames) >= 4, "a fresh page")
-        assert [frame.event for frame in follower.frames[:4]] == ["invalidate", "counts", "sessions", "board"]
-        assert len(follower.frames[3].data) == 200
-    with Follower(daemon, daemon.seq() - 19_000) as follower:
-        follower.wait_for_seq(daemon.seq())
-        assert len(told_rows(follower.frames)) == 19_000
+@pytest.mark.parametrize("far", [2_000, pytest.param(20_000, marks=pytest.mark.soak)])
+def test_a_client_that_is_too_far_behind_starts_afresh(tmp_path: Path, far: int) -> None:
+    with serving(tmp_path / "repo", constants={"covey.web.stream.FAR_BEHIND": far}) as daemon:
+        behind = daemon.seq()
+        with daemon.client() as client:
+            for start in range(0, far + 1, 1000):
+                tasks = [{"key": f"k{start + i}", "title": "x"} for i in range(1000)]
+                client.post("/api/board/import", {"tasks": tasks})
+        with Follower(daemon, behind) as follower:
+            follower.wait_for(lambda frames: len(frames) >= 4, "a fresh page")
+            assert [frame.event for frame in follower.frames[:4]] == ["invalidate", "counts", "sessions", "board"]
+            assert len(follower.frames[3].data) == 200
+        with Follower(daemon, daemon.seq() - far + 100) as follower:
+            follower.wait_for_seq(daemon.seq())
+            assert len(told_rows(follower.frames)) == far - 100
 
 
 # Many, and slow ones
