@@ -38,7 +38,6 @@ IMPATIENT = f"{WATCH}stalled_minutes = 0.03\nrequest_minutes = 0.06\n"
 LESS_SO = f"{WATCH}stalled_minutes = 0.05\nrequest_minutes = 0.1\n"
 """With time to start on a busy machine."""
 NOTHING_YET = Step(do=(Shell("true"),))
-BOTH = pytest.mark.parametrize("agent", ["claude", "codex"])
 MOSTLY = pytest.mark.parametrize("agent", ["claude", pytest.param("codex", marks=pytest.mark.soak)])
 """Where both do alike and Codex takes its time."""
 
@@ -58,7 +57,10 @@ def executable(path: Path, text: str) -> Path:
 # It ends
 
 
-@pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, "exit code 0"), (signal.SIGKILL, "signal 9")])
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(signal.SIGINT, "exit code 0"), pytest.param(signal.SIGKILL, "signal 9", marks=pytest.mark.soak)],
+)
 def test_an_agent_that_goes_without_a_word_is_started_again_and_lands(
     real: Real, world: World, number: signal.Signals, said: str
 ) -> None:
@@ -96,7 +98,7 @@ def test_an_agent_that_goes_before_it_wrote_anything_down_begins_anew(real: Real
     assert outcomes(line, task)[-1] == "handed-in"
 
 
-@BOTH
+@MOSTLY
 def test_an_agent_that_did_nothing_is_told_so_and_its_task_is_blocked_in_the_end(
     real: Real, world: World, agent: str
 ) -> None:
@@ -164,7 +166,7 @@ def test_a_run_whose_model_does_not_answer_is_taken_up_again(real: Real, world: 
     assert alerts(line) == ["stalled"]
 
 
-@pytest.mark.parametrize("kind", ["sleeps", "burns"])
+@pytest.mark.parametrize("kind", ["sleeps", pytest.param("burns", marks=pytest.mark.soak)])
 def test_silence_while_a_tool_runs_harms_nobody(real: Real, world: World, kind: str) -> None:
     line = real(IMPATIENT, sessions='permissions = "full"\n')
     waits = f"while [ ! -e {line.mark('go')} ]; do {'sleep 0.2' if kind == 'sleeps' else ':'}; done"
@@ -202,6 +204,7 @@ def test_a_conversation_that_gets_too_long_is_made_shorter_and_goes_on(real: Rea
 TOO_LONG = Fail(status=400, type="invalid_request_error", message="prompt is too long: 210000 tokens", whoever=True)
 
 
+@pytest.mark.soak
 def test_a_prompt_that_is_too_long_later_is_made_shorter_and_goes_on(real: Real, world: World) -> None:
     line = real(WATCH)
     refused = at_once("one.txt", troubles=(TOO_LONG,))
@@ -267,7 +270,7 @@ def test_a_limit_with_a_named_end_is_waited_for_by_all(real: Real, world: World)
     task = add(line, "One", world.model.add("one", limited_until(0)))
     begin(line)
     wait_until(lambda: world.model.asked("one") > 0, "its first request")
-    reset = int(time.time()) + 8
+    reset = int(time.time()) + 6
     world.model.add("one", limited_until(reset))
     begin(line, "bob")  # now, since who is told to start by a person does so at once
     world.model.open("begin")

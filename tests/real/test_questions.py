@@ -16,7 +16,6 @@ from tests.serving import wait_until
 
 Real = Callable[..., Line]
 WATCH = "[watch]\nbackoff = 0.2\nbackoff_most = 1\n"
-BOTH = pytest.mark.parametrize("agent", ["claude", "codex"])
 MOSTLY = pytest.mark.parametrize("agent", ["claude", pytest.param("codex", marks=pytest.mark.soak)])
 """Where both do alike and Codex takes its time."""
 COMMAND = "python3 -c \"print('forty' + '-two')\""
@@ -144,7 +143,7 @@ def test_a_question_of_claude_itself_is_answered_in_words(real: Real, world: Wor
     assert alerts(line) == ["needs_you"]
 
 
-@BOTH
+@MOSTLY
 def test_who_asks_from_its_shell_gets_the_answer_while_it_waits(real: Real, world: World, agent: str) -> None:
     line = real(WATCH, agent=agent)
     steps = [Step(do=(Shell('covey ask "Which port?"'),)), at_once("one.txt"), Step(text="Done.")]
