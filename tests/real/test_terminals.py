@@ -355,7 +355,7 @@ def test_what_cannot_be_taken_over_is_refused_in_words(tmp_path: Path) -> None:
             assert "ada is not at work, so there is nothing to take over." in ada.ends_with(5)
         with person(line, "session", "attach", "nobody") as ada:
             assert "nobody" in ada.ends_with(4)
-        add(line, "Wait", json.dumps([{"do": "hang"}]))
+        add(line, "Wait", "hang\n")
         line.ok("session", "start", "eve")
         wait_until(lambda: bool(line.agents()), "a program")
         with person(line, "session", "attach", "eve") as ada:
