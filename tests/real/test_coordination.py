@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from covey.hooks import relay
+from covey.runners.tmux import TmuxRunner
 from tests.line.lines import Line, kill
 from tests.model.environment import World, scripted_world
 from tests.model.script import SIDE, Read, Script, Shell, Step, Tool, Usage, Write
@@ -116,10 +117,10 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield place
 
 
-def commits(*paths: str) -> Shell:
-    """Return the command that writes some files and commits them, and nothing else."""
+def commits(*paths: str, first: str = "true") -> Shell:
+    """Return the command that writes some files and commits them, and nothing else, after a first command."""
     names, folders = " ".join(paths), " ".join(str(Path(path).parent) for path in paths)
-    written = f"mkdir -p {folders} && for each in {names}; do echo x > $each; done"
+    written = f"{first}; mkdir -p {folders} && for each in {names}; do echo x > $each; done"
     return Shell(f'{written}; git add {names} && git commit -q -m "Add {names}"')
 
 
@@ -172,7 +173,7 @@ def test_a_warning_reaches_the_model_with_its_edit_and_changes_what_it_does_next
 
     def warned(agent: str) -> str:
         held = f"warned/{agent}.txt"
-        elsewhere = Step(do=(Shell(f"rm {held}"), commits(f"elsewhere-{agent}.txt")))
+        elsewhere = Step(do=(commits(f"elsewhere-{agent}.txt", first=f"rm {held}"),))
         reads = Step(text="Nobody told me.", told={f"{held} is held by bob": elsewhere})
         return house.work(f"warned-{agent}", agent, [Step(do=(Write(held, "mine\n"),)), reads, DONE])
 
@@ -189,7 +190,7 @@ def test_a_redirect_into_what_another_holds_is_noticed_told_and_refused_at_the_c
 
     def redirects(agent: str) -> str:
         held = f"redirect-{agent}.txt"
-        elsewhere = Step(do=(Shell(f"git restore --staged {held} && rm {held}"), commits(f"kept-{agent}.txt")))
+        elsewhere = Step(do=(commits(f"kept-{agent}.txt", first=f"git restore --staged {held} && rm {held}"),))
         steps = [
             Step(do=(Shell(f"echo x >> {held}"),)),
             Step(do=(Shell("true"),)),
@@ -282,7 +283,6 @@ def test_mail_that_comes_mid_run_and_at_its_end_changes_what_the_model_does_next
         first = house.mails("bob", name, "Please call it green.")
         house.world.model.open(f"{agent} reads")
         house.asked(name, 3)
-        wait_until(lambda name=name, mail=first: mail in _delivered(house, name), "the first in the transcript")  # type: ignore[misc]
         second = house.mails("bob", name, "One more, please.")
         house.world.model.open(f"{agent} ends")
         lands(house.line, task)
@@ -419,13 +419,35 @@ def test_a_person_who_comes_to_the_terminal_decides_there_and_the_question_is_wi
         ann.waits_for(f"Do you want to create {path}?")
         question_of(screens, name, "withdrawn")
         press(ann.presses, lambda: screens.world.model.asked(name, 1) > 0)
-        screens.world.model.open(name)
-        ann.waits_for("Do you want to proceed?")
-        press(ann.presses, lambda: screens.world.model.asked(name, 2) > 0)
         ann.detaches()
         ann.ends_with(0)
+    screens.world.model.open(name)
+    question_of(screens, name, count=2)
+    presses(screens, task, "Enter", lambda: screens.world.model.asked(name, 2) > 0)
+    question_of(screens, name, "withdrawn", count=2)  # nobody was seen to come, but it went on
     lands(screens.line, task)
     assert path in screens.main()
+
+
+def test_a_question_that_is_dismissed_in_the_terminal_is_withdrawn(screens: Place) -> None:
+    task = screens.work("dismissed", "claude", [Step(do=(Write("dismissed.txt", "x\n"),)), DONE])
+
+    def is_withdrawn() -> bool:
+        return any(event["subject"] == question["id"] for event in screens.line.events("question.withdrawn"))
+
+    question = question_of(screens, "dismissed")
+    presses(screens, task, "Escape", is_withdrawn)
+    screens.line.ok("session", "stop", "dismissed")
+
+
+def presses(place: Place, task: str, key: str, good: Callable[[], bool]) -> None:
+    """Press a key in the terminal of a task's run, behind covey's back, until it was taken."""
+    (run,) = runs(place.line, task)
+    runner = TmuxRunner(place.line.state / "runs")
+    try:
+        press(lambda _: runner.press(run["id"], key), good)
+    finally:
+        runner.close()
 
 
 def test_the_watchdog_hears_of_a_terminal_by_its_hooks(screens: Place) -> None:

@@ -47,7 +47,7 @@ def start(place: Place, agent: str, at: Path, prompt: str) -> subprocess.Popen[s
     """Start an agent by hand, as its user does who lets it do anything."""
     env = {name: value for name, value in place.world.environment.items() if not name.startswith("COVEY_")}
     trust = ["--dangerously-bypass-hook-trust", "-m", CODEX_MODEL]
-    words = {
+    words: dict[str, list[str | Path]] = {
         "claude": [program("claude"), "-p", prompt, "--dangerously-skip-permissions"],
         "codex": [program("codex"), "exec", "--json", *trust, prompt],
     }

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from covey.agents import hooked
+from covey.agents.agent import Sight
 from covey.app import questions, writes
 from covey.app.verbs import Call, Principal
 from covey.app.writes import Advice
@@ -66,13 +67,31 @@ class Asker:
 
 
 @dataclass
+class Held:
+    """An agent that is kept waiting for a person's word."""
+
+    run: Run
+    hook: Hook
+    decided: asyncio.Event = field(default_factory=asyncio.Event)
+    went_on: bool = False
+
+    def hear(self, run: Run, hook: Hook) -> None:
+        """Take another hook of a run for a sign that somebody has answered in its terminal, if it is one."""
+        used = hook.moment is Moment.AFTER_TOOL and (hook.tool, hook.about) == (self.hook.tool, self.hook.about)
+        over = hook.moment in (Moment.USER_PROMPT, Moment.STOP, Moment.SESSION_END) and not hook.sub
+        if run.id == self.run.id and (used or over):
+            self.went_on = True
+            self.decided.set()
+
+
+@dataclass
 class Hooks:
     """Answers agents at every step of theirs; what it remembers is lost with it, and then told once more."""
 
     desk: Desk
     fleet: Fleet
     outside: Outside
-    _decided: dict[str, asyncio.Event] = field(default_factory=dict)
+    _held: dict[str, Held] = field(default_factory=dict)
     """Who waits for a person's word on which question."""
     _unsaid: dict[str, list[str]] = field(default_factory=dict)
     """What each session has still to be told of what was noticed."""
@@ -87,11 +106,11 @@ class Hooks:
     def hear(self, changes: Iterable[Change]) -> None:
         """Wake who waits for a decision, or waits no longer because a person came to the terminal."""
         for change in changes:
-            if change.kind.startswith("question.") and change.subject in self._decided:
-                self._decided[change.subject].set()
+            if change.kind.startswith("question.") and change.subject in self._held:
+                self._held[change.subject].decided.set()
             elif change.kind in ("session.attached", "run.ending", "run.ended"):
-                for event in self._decided.values():
-                    event.set()
+                for held in self._held.values():
+                    held.decided.set()
 
     async def __call__(self, name: str, who: Principal, body: bytes, gone: asyncio.Future[None] | None = None) -> bytes:
         """Answer one asking of an agent, or of the guard of its commits; `gone` is done when nobody waits for it."""
@@ -153,6 +172,8 @@ class Hooks:
         if asker.run is not None:
             signals: list[Signal] = [Compacts()] if hook.moment is Moment.BEFORE_COMPACT else [Works()]
             self.fleet.overhear(asker.run, signals)
+            for held in self._held.values():
+                held.hear(asker.run, hook)
 
     # Beginning and end
 
@@ -251,7 +272,8 @@ class Hooks:
         if not asker.listens:
             return NOTHING  # we were away when it asked; what there is to tell waits for its next step
         parts = self._unsaid.pop(asker.session, [])
-        mail = await self.mailing.offer(asker.session, asker.run, hook.transcript)
+        spoke = hook.moment is Moment.STOP and bool(hook.message)
+        mail = await self.mailing.offer(asker.session, asker.run, hook.transcript, spoke=spoke)
         parts += [mail] if mail else []
         if not parts:
             return NOTHING
@@ -282,22 +304,28 @@ class Hooks:
         question = await self.desk.write(
             lambda call: questions.ask(call, run.session, asks, task=run.task, run=run.id, minutes=minutes)
         )
-        decided = self._decided.setdefault(question.id, asyncio.Event())
+        held = self._held[question.id] = Held(run, hook)
         if asker.gone is not None:
-            asker.gone.add_done_callback(lambda _: decided.set())
+            asker.gone.add_done_callback(lambda _: held.decided.set())
+        rested = False
         try:
             while True:
-                decided.clear()
+                held.decided.clear()
                 now = await self.desk.read(lambda call: call.tx.question(question.id))
                 if now is None or now.state is not State.OPEN:
                     return await self._answer(now or question)
-                if not asker.listens or await self._is_in_hands(run):
+                before, rested = rested, self._is_at_rest(run)  # a screen that was seen may be older than the question
+                if held.went_on or (before and rested) or not asker.listens or await self._is_in_hands(run):
                     await self.desk.write(lambda call: _let_go(call, question.id))
                     return NOTHING
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(decided.wait(), LOOK)  # nobody says when a person comes to a terminal
+                    await asyncio.wait_for(held.decided.wait(), LOOK)  # nobody says when a person comes to a terminal
         finally:
-            self._decided.pop(question.id, None)
+            self._held.pop(question.id, None)
+
+    def _is_at_rest(self, run: Run) -> bool:
+        """Say whether the screen of a run shows a prompt that waits, and so no dialog any more."""
+        return self.fleet.watches.of(run).sight is Sight.READY
 
     async def _answer(self, question: Question) -> Reply:
         reply = reply_of(question)

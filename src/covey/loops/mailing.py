@@ -121,15 +121,18 @@ class Mailing:
 
     # At the steps of agents
 
-    async def offer(self, session: str, run: Run | None, transcript: str) -> str | None:
-        """Return the mail that a session is told at this step of its agent, None if there is none."""
+    async def offer(self, session: str, run: Run | None, transcript: str, *, spoke: bool = False) -> str | None:
+        """Return the mail that a session is told at this step of its agent, None if there is none.
+
+        `spoke`: its model has just said its last word, so that all has reached it that it was told before.
+        """
         memory = self._of(session, run)
         async with memory.lock:
             await self._look_at_prompt(session, run, memory)
             offer = await self._choose(session, memory)
             if offer.text is None and not memory.offered:
                 return None
-            arrived = await self._confirm(session, run, memory, transcript)
+            arrived = await self._confirm(session, run, memory, transcript, spoke=spoke)
             if arrived or await self._went_on(session, run, memory):
                 offer = await self._choose(session, memory)
             if offer.text is not None and memory.transcript is not None and not memory.offered:
@@ -152,7 +155,7 @@ class Mailing:
         memory.after = found.after
         return found
 
-    async def _confirm(self, session: str, run: Run | None, memory: Memory, path: str) -> bool:
+    async def _confirm(self, session: str, run: Run | None, memory: Memory, path: str, *, spoke: bool = False) -> bool:
         """Look for what was told in a transcript, and say whether something of it has arrived."""
         if memory.transcript is None or (path and memory.transcript.path != path):
             memory.transcript, memory.looked = Transcript(path), False
@@ -160,6 +163,9 @@ class Mailing:
             near, memory.looked = memory.transcript, True
             await self.desk.near(lambda: near.pass_over(near=LOOK))
         seen = await self.desk.near(memory.transcript.look)
+        if spoke:  # its words may not stand there yet
+            seen |= memory.transcript.unanswered
+            memory.transcript.unanswered.clear()
         return await self._arrived(session, run, memory, seen, "transcript")
 
     async def _went_on(self, session: str, run: Run | None, memory: Memory) -> bool:
