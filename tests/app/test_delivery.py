@@ -131,7 +131,7 @@ def test_a_prompt_carries_no_more_mail_than_fits(world: World, people: dict[str,
 
 
 def test_mail_that_wakes_is_a_task_for_who_has_nothing_to_do(world: World, people: dict[str, Principal]) -> None:
-    world.at_work()
+    world.at_work(agent="claude")
     send(world, people["bob"], "no hurry")
     assert world.would_begin() is None
     sent = send(world, people["bob"], "come", wake=True)
@@ -142,7 +142,7 @@ def test_mail_that_wakes_is_a_task_for_who_has_nothing_to_do(world: World, peopl
 
 
 def test_one_message_wakes_once_and_one_at_a_time(world: World, people: dict[str, Principal]) -> None:
-    world.at_work()
+    world.at_work(agent="claude")
     first = send(world, people["bob"], wake=True)
     run = world.begin()
     second = send(world, people["eve"], wake=True)
@@ -157,7 +157,7 @@ def test_one_message_wakes_once_and_one_at_a_time(world: World, people: dict[str
 
 
 def test_who_has_something_to_do_is_woken_by_no_task(world: World, people: dict[str, Principal]) -> None:
-    world.at_work()
+    world.at_work(agent="claude")
     send(world, people["bob"], wake=True)
     task = world.add()
     run = world.begin()
@@ -176,7 +176,7 @@ def test_who_has_something_to_do_is_woken_by_no_task(world: World, people: dict[
 def test_who_stands_still_is_not_woken_and_the_sender_is_told(
     world: World, people: dict[str, Principal], verb: str, asked: dict[str, Any], why: str
 ) -> None:
-    world.at_work()
+    world.at_work(agent="claude")
     assert world.ask("mail.send", people["bob"], to="ada", text="a", wake=True)["waits"] is None
     world.ask(verb, **asked)
     assert why in world.ask("mail.send", people["bob"], to="ada", text="b", wake=True)["waits"]
@@ -186,8 +186,8 @@ def test_who_stands_still_is_not_woken_and_the_sender_is_told(
 
 
 def test_two_sessions_do_not_keep_each_other_awake(world: World, people: dict[str, Principal]) -> None:
-    world.at_work("ada")
-    world.at_work("zoe")
+    world.at_work("ada", agent="claude")
+    world.at_work("zoe", agent="claude")
     send(world, people["bob"], to="ada", wake=True)
     run = world.begin("ada")
     send(world, Principal("ada"), to="zoe", wake=True)
@@ -200,7 +200,7 @@ def test_two_sessions_do_not_keep_each_other_awake(world: World, people: dict[st
 
 
 def test_only_the_owner_wakes_many(world: World, people: dict[str, Principal]) -> None:
-    world.at_work("ada", role="docs")
+    world.at_work("ada", agent="claude", role="docs")
     for to in ("everyone", "role:docs"):
         with pytest.raises(Denied, match="Only the owner may wake more than one session"):
             send(world, people["bob"], to=to, wake=True)
@@ -220,10 +220,16 @@ def test_what_cannot_be_typed_is_mail_that_wakes(world: World) -> None:
 
 
 def test_unread_mail_is_found_among_much(world: World, people: dict[str, Principal]) -> None:
-    world.at_work()
+    world.at_work(agent="claude")
     sent = [
         Message(id=send(world, people["bob"], str(number)), ordinal=0, sender="bob", to="ada") for number in range(300)
     ]
     for message in sent[:290]:
         deliver(world, message.id)
     assert offer(world, {})[1] == [message.id for message in sent[290:]]
+
+
+def test_mail_is_no_script_for_an_agent_that_runs_its_task(world: World, people: dict[str, Principal]) -> None:
+    world.at_work()
+    send(world, people["bob"], "rm -rf .", wake=True)
+    assert world.would_begin() is None

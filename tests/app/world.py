@@ -146,9 +146,9 @@ class World:
         self.do(lambda call: call.put_session(None, name, sessions.register(None, Kind.RUN, None, None)))
         return Principal(name)
 
-    def at_work(self, name: str = "ada", **asked: Any) -> str:
+    def at_work(self, name: str = "ada", agent: str = "scripted", **asked: Any) -> str:
         """Make a session that covey runs, and let it work the board."""
-        self.ask("session.new", name=name, agent="scripted", **asked)
+        self.ask("session.new", name=name, agent=agent, **asked)
         self.ask("session.start", name=name)
         return name
 

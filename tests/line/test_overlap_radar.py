@@ -392,3 +392,21 @@ def test_a_file_cools_also_while_nobody_is_there_to_say_so(make: Callable[..., W
     world.clock.run(11 * 60)
     assert world.next("bob") == second
     assert world.hot() == []
+
+
+def test_a_task_that_has_only_begun_has_no_part_in_the_quarrels_of_others_with_main(world: Watched) -> None:
+    one, other = world.begin_two()
+    world.commit(one, {"a.txt": changed(3, "ada")})
+    commit_files(world.root, {"a.txt": changed(3, "main")}, "on main")
+    world.tick()
+    assert world.overlaps() == [(f"{one} main", "conflict", ["a.txt"])]
+    git_out(world.root, "branch", f"covey/{other}", "main")
+    world.tick()
+    assert world.overlaps() == [(f"{one} main", "conflict", ["a.txt"])]
+    assert world.mail("bob") == []
+    world.commit(other, {"a.txt": changed(3, "bob")})
+    world.tick()
+    assert (f"{one} {other}", "conflict", ["a.txt"]) in world.overlaps()
+    git_out(world.root, "branch", "--force", f"covey/{other}", "main")
+    world.tick()
+    assert world.overlaps() == [(f"{one} main", "conflict", ["a.txt"])], "it has taken its commit back"

@@ -78,6 +78,8 @@ class Traits:
     """It says what it cost in dollars."""
     hooks: bool = False
     """It asks covey at each step of its work, if it is told where."""
+    script: bool = False
+    """What it is given is a script that it runs: words for somebody to read mean nothing to it."""
     env: tuple[str, ...] = ()
     """Variables of the user's environment that it needs besides the usual ones; a name may end with *."""
     compact: str = ""

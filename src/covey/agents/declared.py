@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from covey.agents.agent import Assignment, Terminal, Traits
@@ -57,8 +57,12 @@ class Declared:
 
     name: str
     command: tuple[str, ...]
-    traits: Traits = field(default_factory=Traits)
     terminal: Terminal | None = None
+
+    @property
+    def traits(self) -> Traits:
+        """Return what can be known of a program from how it is started: one that gets no prompt reads none."""
+        return Traits(script=not any("{prompt" in word for word in self.command))
 
     def launch(self, work: Assignment) -> Launch:
         """Return the command with the work in its placeholders; the program is answered on its standard input."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from covey.agents import registry
 from covey.app import shapes
 from covey.app.board import add_task
 from covey.app.mail import letters, note
@@ -13,6 +14,7 @@ from covey.core import mail
 from covey.core.mail import Message
 from covey.core.sessions import COVEY, Session
 from covey.core.tasks import ENDED, Kind, Task
+from covey.errors import CoveyError
 from covey.store import rows
 
 MANY = 100
@@ -79,6 +81,8 @@ def delivered(call: Call, reader: str, run: str, ids: Iterable[str], how: str) -
 
 def errand(call: Call, session: Session) -> Task | None:
     """Give a session that has nothing to do a report for the mail that shall wake it; once for each message."""
+    if not _reads(call, session):
+        return None
     for message in letters(call, session.name, unread=True, limit=MANY, wake=True):
         if is_errand(_sender_task(call, message)):
             continue  # two sessions would keep each other awake for ever
@@ -89,6 +93,14 @@ def errand(call: Call, session: Session) -> Task | None:
         if known.status not in ENDED:
             return None  # one at a time, and a person may have to look at it first
     return None
+
+
+def _reads(call: Call, session: Session) -> bool:
+    """Say whether the agent of a session understands a text: one that runs its task as a script would run the mail."""
+    try:
+        return not registry.find(session.agent or "", call.house.config.declared()).traits.script
+    except CoveyError:
+        return False
 
 
 def is_errand(task: Task | None) -> bool:

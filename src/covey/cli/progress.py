@@ -70,6 +70,11 @@ class Story:
             return self._waits(subject, data)
         if kind == "alert.raised" and data["type"] != "task_blocked":
             return f"{paint('limited' if data['type'] in PASSING else 'needs-you', 9)} {plain(data['message'])}"
+        if kind in ("overlap.found", "overlap.changed") and data["level"] != "file":
+            return self._meets(subject, data)
+        if kind == "lease.crossed" and data["task"] in self.ids:
+            files = ", ".join(plain(path) for path in data["paths"][:3])
+            return f"{paint('stalled', 9)} {data['task']:<6} wrote {files}, which is another's ({subject})"
         task = self._merges.get(subject) or self._runs.get(subject) or subject
         if task not in self.ids:
             return None
@@ -77,6 +82,14 @@ class Story:
             self._titles[task] = str(client.ask("task.show", {"id": task}).value["title"])
         said = self._said(kind, data, task)
         return None if said is None else f"{paint(said[0], 9)} {task:<6} {said[1]}"
+
+    def _meets(self, pair: str, data: dict[str, Any]) -> str | None:
+        """Return the line for two branches that come close, if one of them is ours."""
+        one, _, other = pair.partition(" ")
+        if not {one, other} & self.ids:
+            return None
+        how = "conflicts with" if data["level"] == "conflict" else "comes close to"
+        return f"{paint('stalled', 9)} {one:<6} {how} {other}: {', '.join(plain(path) for path in data['files'][:3])}"
 
     def _waits(self, session: str, data: dict[str, Any]) -> str | None:
         """Return the line for a session that its provider puts off, once for each time that it is."""

@@ -93,6 +93,11 @@ def _how(brief: Brief) -> str:
         if brief.check:
             lines.append(f"The test that it must pass: {brief.check}")
     lines.append("`covey task show`, `covey mail inbox` and `covey mail send` reach the board and your colleagues.")
+    if brief.kind is not Kind.REPORT:
+        lines.append(
+            "`covey lease check PATH` tells who else is at work on a file. What burdens the machine, run as"
+            " `covey lease run lane:build -- COMMAND`: it waits its turn."
+        )
     lines.append(
         'What only a person can decide, ask: `covey ask "..."` waits for the answer, or tells you to end your turn.'
     )

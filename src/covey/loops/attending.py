@@ -102,6 +102,8 @@ class Watched:
     dialog_at: float = 0.0
     dialog: str | None = None
     """What a dialog on its screen asks."""
+    asked_of: str | None = None
+    """What it asked a person when it was last judged."""
     learnt: tuple[float | None, tuple[str, str] | None] | None = None
     """What was learnt from its end, once: until when its session waits, and the alert that a person gets."""
 

@@ -162,8 +162,11 @@ class Radar:
         there = [
             (one, other) for one, other in wanted if tips[one] in looks and (other == MAIN or tips[other] in looks)
         ]
+        # A branch that stands on main itself has no quarrels with others; what they have with main is not its own.
+        idle = [(one, other) for one, other in there if other != MAIN and main in (tips[one], tips[other])]
+        there = [pair for pair in there if pair not in idle]
         found = self.branches.compare(main, {(tips[one], tips[other]) for one, other in there})
-        judged = []
+        judged = [Judged(one, other, None) for one, other in idle]
         for one, other in there:
             contact = found.get((tips[one], tips[other]))
             if contact is not None:

@@ -318,6 +318,8 @@ class TmuxRunner:
         while time.monotonic() < deadline:
             with contextlib.suppress(TimeoutError):
                 return listening.accept()[0]
+            if os.path.lexists(f"{run}/started"):
+                break  # it went to the door of another who started it too
             if self._tmux("has-session", "-t", f"={_session(os.path.basename(run))}").returncode:
                 break
         return None
