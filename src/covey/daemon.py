@@ -209,6 +209,7 @@ class Daemon:
         await self._stop.wait()
         log.info("stopping")
         self._web.hub.close()
+        self._hooks.close()
         for server in self._servers:
             server.should_exit = True
         await asyncio.gather(*serving)

@@ -402,16 +402,16 @@ def test_a_permission_is_asked_by_a_hook_of_a_terminal_and_answered_from_the_com
     assert "allowed.txt" in screens.main() and "instead.txt" in screens.main() and "denied.txt" not in screens.main()
 
 
-@pytest.mark.parametrize("killed", [False, True], ids=["here", "killed"])
+@pytest.mark.parametrize("daemon", ["here", "killed", "down"])
 def test_a_person_who_comes_to_the_terminal_decides_there_and_the_question_is_withdrawn(
-    screens: Place, killed: bool
+    screens: Place, daemon: str
 ) -> None:
-    name = f"attended-{killed}"
+    name = f"attended-{daemon}"
     path = f"{name}.txt"
     task = screens.work(name, "claude", [Step(do=(Write(path, "x\n"),)), Step(do=(commits(path),), hold=name), DONE])
     question = question_of(screens, name)
-    if killed:
-        kill([screens.line.up()])
+    if daemon != "here":  # whom its hook kept waiting is let go: from then on only the screen asks
+        kill([screens.line.up()]) if daemon == "killed" else screens.line.ok("down")
         screens.line.up()
         question_of(screens, name, "withdrawn")
         assert "withdrawn already" in screens.line.ends(5, "answer", question["id"], "--allow")

@@ -102,6 +102,13 @@ class Hooks:
     def __post_init__(self) -> None:
         self.places = Places(self.desk.project, self.desk.worktrees)
         self.mailing = self.fleet.attendant.mailing
+        self._closing = False
+
+    def close(self) -> None:
+        """Let go of all who are kept waiting: nobody will be here to tell them."""
+        self._closing = True
+        for held in self._held.values():
+            held.decided.set()
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Wake who waits for a decision, or waits no longer because a person came to the terminal."""
@@ -315,7 +322,8 @@ class Hooks:
                 if now is None or now.state is not State.OPEN:
                     return await self._answer(now or question)
                 before, rested = rested, self._is_at_rest(run)  # a screen that was seen may be older than the question
-                if held.went_on or (before and rested) or not asker.listens or await self._is_in_hands(run):
+                over = self._closing or held.went_on or (before and rested) or not asker.listens
+                if over or await self._is_in_hands(run):
                     await self.desk.write(lambda call: _let_go(call, question.id))
                     return NOTHING
                 with suppress(TimeoutError):
