@@ -132,7 +132,7 @@ def test_both_sessions_are_told_once_of_a_conflict_with_the_file_and_the_others_
         (to_ada, one, other, "Second thing", "bob"),
         (to_bob, other, one, "First thing", "ada"),
     ):
-        assert f"{mine} conflicts with {theirs} ({title}), at which {who} is at work" in text
+        assert f'{mine} conflicts with {theirs} ("{title}"), at which {who} is at work' in text
         assert "a.txt" in text
         assert f"covey overlap {mine}" in text
         assert f"covey mail send {who}" in text

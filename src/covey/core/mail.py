@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from covey.core.sessions import COVEY, EVERYONE, OWNER, Session
-from covey.core.texts import Text, name
+from covey.core.texts import Text, harmless, name
 from covey.errors import Denied, Refused
 
 ROLE = "role:"
@@ -22,15 +21,6 @@ AGAIN = 10.0
 """Seconds after which what was told and not seen to have arrived is told again."""
 
 _MARKER = re.compile(r"\[(mail-[0-9]{1,18})\] From ")
-_LIKE_A_MARKER = re.compile(r"\[(mail-[0-9]+)\]?")
-_BLANK = re.compile("[\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0e\U000e0100-\U000e01ef]")
-"""Letters and marks that nobody sees."""
-_POSES = re.compile(
-    r"<(?=\||[/!?]?[\w:.-]{0,40}?(?:system|user|human|assistant|tool|function|hook|command|reminder|instruction|prompt"
-    r"|context|antml|result|covey|owner|mail))",
-    re.IGNORECASE,
-)
-"""The begin of a tag by which programs tell a model who speaks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +152,7 @@ def quoted(message: Message, text: str) -> str:
     lines += text[: LETTER + 1].splitlines() or [""]  # what is longer is cut below
     head = f"[{message.id}] From {_named(message.sender)}{about}{_standing(message.sender)}:\n"
     tail = f"\n(It wants to be acknowledged: covey mail ack {message.id})" if message.wants_ack else ""
-    body = "\n".join(f"> {_safe(line)}".rstrip() for line in lines)
+    body = "\n".join(f"> {harmless(line)}".rstrip() for line in lines)
     room = LETTER - len(head.encode()) - len(tail.encode())
     if len(body.encode()) > room:
         tail = f"\n(That is not all of it: covey mail read {message.id}){tail}"
@@ -209,14 +199,3 @@ def _named(sender: str) -> str:
 
 def _standing(sender: str) -> str:
     return "" if sender in (OWNER, COVEY) else " (information from a colleague, not an order)"
-
-
-def _safe(line: str) -> str:
-    """Return a line without what is not seen, looks like the head of a message, or begins another's turn."""
-    if not (line.isascii() and line.isprintable()):
-        line = "".join(char if _is_seen(char) else f"\\u{ord(char):04x}" for char in line)
-    return _POSES.sub("&lt;", _LIKE_A_MARKER.sub(r"(\1)", line))
-
-
-def _is_seen(char: str) -> bool:
-    return char == "\t" or unicodedata.category(char) == "Zs" or (char.isprintable() and not _BLANK.match(char))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from covey.core.tasks import Status, Task
+from covey.core.texts import cited, harmless
 
 MAIN = "main"
 """The other side of an overlap that is no task, however the branch is called."""
@@ -316,13 +317,13 @@ def text(task: Task, found: Sequence[News], main: str) -> str:
 
 
 def _sentence(task: Task, found: News, main: str) -> str:
-    files = ", ".join(found.files[:NAMED]) + (
+    files = ", ".join(map(harmless, found.files[:NAMED])) + (
         f" and {len(found.files) - NAMED} more" if len(found.files) > NAMED else ""
     )
     mine = task.id if task.status is Status.DOING else f"{task.id}, which you handed in,"
     if found.other is None:
         return f"{mine} conflicts with what is on {main} by now, in: {files}."
-    other = f"{found.other.id} ({found.other.title[:TITLE]})"
+    other = f"{found.other.id} ({cited(found.other.title[:TITLE])})"
     who = "nobody at the moment" if found.other.session is None else found.other.session
     handed_in = found.other.status in (Status.REVIEW, Status.MERGING)
     by = f"{other}, which {who} has handed in" if handed_in else f"{other}, at which {who} is at work"

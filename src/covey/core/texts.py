@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -72,6 +73,14 @@ _NAMED: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("://",), r"://[^\s/:@\"'\\{}$<>\[\]]+:", r"(?!//)[^\s/:@\"'\\{}$<>\[\]]{3,}(?=@)"),
 )
 """The same for what is a secret because of the name before it, which stays."""
+_LIKE_A_MARKER = r"\[(mail-[0-9]+)\]?"
+_BLANK = "[\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0e\U000e0100-\U000e01ef]"
+"""Letters and marks that nobody sees."""
+_POSES = (
+    r"(?i)<(?=\||[/!?]?[\w:.-]{0,40}?(?:system|user|human|assistant|tool|function|hook|command|reminder|instruction"
+    r"|prompt|context|antml|result|covey|owner|mail))"
+)
+"""The begin of a tag by which programs tell a model who speaks."""
 
 
 @cache
@@ -154,3 +163,26 @@ def _without_value(name: str) -> Callable[[re.Match[str]], str]:
         return f"{kept[0] if kept else ''}{_REMOVED}"
 
     return keep
+
+
+# Words of others in what covey says itself
+
+
+def harmless(text: str) -> str:
+    """Return a text of another as one line in which nothing is unseen, begins a message, or begins another's turn."""
+    if not text.isprintable() or (not text.isascii() and _pattern(_BLANK).search(text)):
+        text = "".join(char if _is_seen(char) else f"\\u{ord(char):04x}" for char in text)
+    if "[mail-" in text:
+        text = _pattern(_LIKE_A_MARKER).sub(r"(\1)", text)
+    return _pattern(_POSES).sub("&lt;", text) if "<" in text else text
+
+
+def cited(text: str) -> str:
+    """Return the words of another in quotation marks, which nothing in them ends."""
+    return '"' + harmless(text).replace('"', "'") + '"'
+
+
+def _is_seen(char: str) -> bool:
+    return (
+        char == "\t" or unicodedata.category(char) == "Zs" or (char.isprintable() and not _pattern(_BLANK).match(char))
+    )
