@@ -206,11 +206,15 @@ def test_a_daemon_that_is_away_is_noted_line_by_line(tmp_path: Path) -> None:
     ]
 
 
+HEARD = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
 def test_a_question_to_a_person_is_waited_for() -> None:
     decided = threading.Event()
 
     def behave(connection: socket.socket, daemon: Daemon) -> None:
         heard(connection, daemon)
+        connection.sendall(HEARD)
         decided.wait(PATIENCE)
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(SAID), SAID))
 
@@ -219,11 +223,22 @@ def test_a_question_to_a_person_is_waited_for() -> None:
         assert relayed(daemon.env, "PermissionRequest").stdout == SAID
 
 
+def test_nobody_waits_for_a_person_whom_a_daemon_that_stands_still_never_asks(tmp_path: Path) -> None:
+    over = threading.Event()
+    threading.Timer(20 * relay.QUICK, over.set).start()
+    with serving(waits(over)) as daemon:
+        run = relayed({**daemon.env, "COVEY_MISSED": str(tmp_path / "missed")}, "PermissionRequest")
+        assert not over.is_set()
+        over.set()
+    assert run.stdout == b"" and (tmp_path / "missed").read_text().endswith(" PermissionRequest too late\n")
+
+
 def test_a_question_of_an_agent_that_is_gone_is_waited_for_no_longer(tmp_path: Path) -> None:
     left = threading.Event()
 
     def behave(connection: socket.socket, daemon: Daemon) -> None:
         heard(connection, daemon)
+        connection.sendall(HEARD)
         os.kill(int((tmp_path / "agent").read_text()), signal.SIGKILL)
         connection.settimeout(PATIENCE)
         if connection.recv(1) == b"":
@@ -256,31 +271,51 @@ def test_without_a_place_to_ask_it_says_nothing(env: dict[str, str]) -> None:
 # Whom covey did not start
 
 
-def state(folder: Path, port: int) -> list[str]:
+@pytest.fixture(scope="module")
+def daemons_pid() -> Iterator[int]:
+    """Yield a process that is called like a daemon."""
+    with subprocess.Popen([sys.executable, "-c", "input()", "covey.daemon"], stdin=subprocess.PIPE) as process:
+        yield process.pid
+        process.kill()
+
+
+def state(folder: Path, port: int, pid: int) -> list[str]:
     """Write what a daemon keeps in the project's folder, and return the words that name it."""
     (folder / "daemon.json").write_text(
-        f'{{"pid": 1, "url": "http://127.0.0.1:{port}", "port": {port}, "version": ""}}'
+        f'{{"pid": {pid}, "url": "http://127.0.0.1:{port}", "port": {port}, "version": ""}}'
     )
     (folder / "owner.token").write_text("owners\n")
     return ["PreToolUse", "--state", str(folder)]
 
 
-def test_installed_hooks_find_the_daemon_by_its_files(tmp_path: Path) -> None:
+def test_installed_hooks_find_the_daemon_by_its_files(tmp_path: Path, daemons_pid: int) -> None:
     with serving(answers(SAID)) as daemon:
-        assert relayed({}, *state(tmp_path, daemon.port)).stdout == SAID
+        assert relayed({}, *state(tmp_path, daemon.port, daemons_pid)).stdout == SAID
     assert b"\r\nAuthorization: Bearer owners\r\n" in daemon.heard[0]
 
 
-def test_installed_hooks_leave_to_the_hooks_of_a_run_what_is_theirs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("whose", ["nobody", "another's", "none"])
+def test_installed_hooks_tell_no_token_to_who_listens_where_a_killed_daemon_did(tmp_path: Path, whose: str) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
     with serving(answers(SAID)) as daemon:
-        assert relayed(daemon.env, *state(tmp_path, daemon.port)).stdout == b""
+        words = state(tmp_path, daemon.port, {"nobody": ended.pid, "another's": os.getpid(), "none": 0}[whose])
+        assert relayed({}, *words).stdout == b""
+    assert daemon.heard == []
+
+
+def test_installed_hooks_leave_to_the_hooks_of_a_run_what_is_theirs(tmp_path: Path, daemons_pid: int) -> None:
+    with serving(answers(SAID)) as daemon:
+        assert relayed(daemon.env, *state(tmp_path, daemon.port, daemons_pid)).stdout == b""
     assert daemon.heard == []
 
 
 @pytest.mark.parametrize("name", ["daemon.json", "owner.token"])
 @pytest.mark.parametrize("text", [None, "", "{}", '{"port": }', '{"port": "x"}', "\ufffd\0"])
-def test_installed_hooks_of_a_project_without_a_daemon_say_nothing(name: str, text: str | None, tmp_path: Path) -> None:
-    words = state(tmp_path, 1)
+def test_installed_hooks_of_a_project_without_a_daemon_say_nothing(
+    name: str, text: str | None, tmp_path: Path, daemons_pid: int
+) -> None:
+    words = state(tmp_path, 1, daemons_pid)
     (tmp_path / name).unlink() if text is None else (tmp_path / name).write_text(text)
     assert relayed({}, *words).stdout == b""
     assert relayed({}, "Stop", "--state").stdout == b""

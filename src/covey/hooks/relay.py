@@ -5,7 +5,7 @@
 It reads the hook from its standard input, posts it to COVEY_URL with COVEY_TOKEN, and prints the answer if that is a
 JSON object that says something. Whatever else happens it prints nothing, ends with 0 within a second and leaves a line
 in the file that COVEY_MISSED names: an agent never waits for a daemon that is away. Only a question that a person
-decides is waited for.
+decides is waited for, once the daemon has said that it hears it.
 
 With --state, for whom covey did not start, address and token stand in files of that folder; whom covey did start is
 asked by hooks of its own, so that this one has nothing to do.
@@ -46,32 +46,57 @@ def place(words: list[str]) -> tuple[str, int, str] | None:
 
 
 def _announced(folder: str) -> tuple[str, int, str] | None:
-    """Return where the daemon of a project answers; its file is JSON, of which one number is looked for."""
+    """Return where the daemon of a project answers; its file is JSON, of which two numbers are looked for."""
     try:
         with open(folder + "/daemon.json", encoding="utf-8") as file:
-            digits = file.read().partition('"port":')[2].lstrip()
+            said = file.read()
         with open(folder + "/owner.token", encoding="utf-8") as file:
             token = file.read().strip()
     except OSError:
         return None
+    pid, port = _number(said, '"pid":'), _number(said, '"port":')
+    return ("127.0.0.1", port, token) if port and token and _is_daemon(pid) else None
+
+
+def _number(said: str, name: str) -> int:
+    """Return the number behind a name, 0 if there is none."""
+    digits = said.partition(name)[2].lstrip()
     end = next((number for number, letter in enumerate(digits) if letter not in "0123456789"), len(digits))
-    return ("127.0.0.1", int(digits[:end]), token) if end and token else None
+    return int(digits[:end] or "0")
+
+
+def _is_daemon(pid: int) -> bool:
+    """Say whether a process is a daemon of covey: where a killed one answered, a stranger may listen by now."""
+    if not pid:
+        return False
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return b"covey.daemon" in file.read()
+    except OSError:
+        try:
+            posix.stat("/proc/self/cmdline")
+        except OSError:  # there is nothing to ask: whoever lives is believed
+            posix.kill(pid, 0)
+            return True
+        return False
 
 
 def answer(moment: str, host: str, port: int, token: str) -> bytes:
     """Return what the daemon answers to the hook on our standard input; fails with OSError or ValueError."""
     agent, body = posix.getppid(), asked(0)
+    held = moment == "PermissionRequest"
+    expects = "Expect: 100-continue\r\n" if held else ""
     head = (
-        f"POST /hooks/{moment} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {token}\r\n"
+        f"POST /hooks/{moment} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {token}\r\n{expects}"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
     connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     connection.connect((host, port))
     connection.sendall(head.encode() + body)
-    if moment == "PermissionRequest":
-        _wait_for_a_person(agent)
     pieces, size = [], 0
     while size <= LONGEST and (piece := connection.recv(65536)):
+        if held and not pieces:  # the daemon hears us; one that stands still would let us wait for nobody
+            _wait_for_a_person(agent)
         pieces.append(piece)
         size += len(piece)
     return _body(b"".join(pieces))
@@ -90,8 +115,10 @@ def _wait_for_a_person(agent: int) -> None:
 
 
 def _body(said: bytes) -> bytes:
-    """Return the body of an HTTP answer that is good and whole."""
+    """Return the body of an HTTP answer that is good and whole; that we are heard may stand before it."""
     head, _, body = said.partition(b"\r\n\r\n")
+    if head.startswith(b"HTTP/1.1 100 "):
+        head, _, body = body.partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
     status = lines[0].split(b" ")
     if len(status) < 2 or status[1] != b"200":
