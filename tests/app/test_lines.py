@@ -146,7 +146,9 @@ def test_who_would_close_a_circle_with_the_younger_task_is_refused_and_told_what
     before = world.everything()
     with pytest.raises(Refused, match="would close a circle: bob waits for ada, ada waits for bob") as refusal:
         take(world, "bob", "a", wait=True)
-    assert f"Commit what you have, give back what you hold (covey lease give {mine['id']})" in refusal.value.hint
+    assert (
+        f"Commit what you have, give back what you hold (covey lease give {mine['id']} --as bob)" in refusal.value.hint
+    )
     assert world.everything() == before
 
 
@@ -160,6 +162,8 @@ def test_the_younger_task_loses_its_place_to_the_older_one_and_is_told_by_mail(w
     assert (waits["state"], state(world, place)) == ("waiting", "expired")
     (told,) = inbox(world, "bob")
     assert "Commit what you have, give back what you hold" in told and "waited in a circle" in told
+    assert f"covey lease give {held_by_bob['id']} --as bob" in told
+    assert "come again: covey lease take a --wait --timeout 60 --as bob." in told
     with pytest.raises(Refused, match="it waited in a circle: ada waits for bob, bob waits for ada"):
         world.ask("lease.renew", session="bob", id=place["id"])
     give(world, held_by_bob)
@@ -246,6 +250,15 @@ def test_a_claim_waits_for_the_globs_that_another_holds_and_is_told_who(world: W
     give(world, mine)
     assert held(world, task) == [("bob", "live", ["src/**"]), ("bob", "live", ["docs/**"])]
     assert "src/** is yours now" in inbox(world, "bob")[1]
+
+
+def test_who_holds_the_very_same_is_said_plainly(world: World) -> None:
+    first, second = world.add(scope=["src/**"]), world.add(scope=["src/**"], overlap=True)
+    world.claim(first, "ada")
+    world.claim(second, "bob")
+    (told,) = inbox(world, "bob")
+    assert told.startswith(f"src/** of your scope is held by ada for {first}.\n")
+    assert 'covey mail send ada "..." --as bob' in told
 
 
 def test_what_is_handed_in_is_nothing_to_be_told_of(world: World) -> None:

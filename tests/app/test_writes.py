@@ -36,7 +36,8 @@ def noticed(world: World, who: str, *paths: str, task: str | None = None, at: fl
 def held_back(world: World, task: str, *paths: str) -> str | None:
     found = world.do(lambda call: call.tx.task(task))
     assert found is not None
-    return world.do(lambda call: writes.why_held_back(call, found, paths or None))
+    made = {path: Write(path, now(world)) for path in paths}
+    return world.do(lambda call: writes.why_held_back(call, found, made or None))
 
 
 def edits(world: World, who: str) -> list[str]:
@@ -53,8 +54,29 @@ def test_a_tool_is_warned_and_a_commit_denied_with_holder_task_expiry_and_ways_o
     assert tool.deny is None and tool.tell is not None and commit.tell is None and commit.deny is not None
     for text in (tool.tell, commit.deny):
         assert f"src/a.py is held by ada for {task} (moving files): {lease['id']}, for 60 min yet" in text
-        assert "covey lease take 'src/a.py' --wait" in text and "covey mail send ada" in text
+        assert "covey lease take src/a.py --wait --timeout 60 --as bob" in text
+        assert 'covey mail send ada "..." --as bob' in text
+    assert "git restore --staged --worktree --source=HEAD -- src/a.py" in commit.deny
     assert check(world, "ada", "src/a.py") == check(world, "bob", "docs/a.md") == Advice()
+
+
+def test_what_is_typed_is_quoted_and_names_who_speaks_only_where_no_token_does(world: World) -> None:
+    world.at_work("rita")
+    world.ask("lease.take", session="ada", resources=["odd/**"])
+    for who, speaks in (("bob", " --as bob"), ("rita", "")):
+        deny = check(world, who, "odd/it's [a].py").deny
+        assert deny is not None
+        odd, literal = "'odd/it'\"'\"'s [a].py'", "'odd/it'\"'\"'s \\[a\\].py'"
+        assert f"(covey lease take {literal} --wait --timeout 60{speaks})" in deny
+        assert f'(covey mail send ada "..."{speaks})' in deny
+        assert f"(git restore --staged --worktree --source=HEAD -- {odd})" in deny
+
+
+def test_a_new_file_is_left_out_of_a_commit_and_kept(world: World) -> None:
+    world.ask("lease.take", session="ada", resources=["a"])
+    made = [Write("a", now(world), new=True)]
+    deny = world.do(lambda call: writes.check(call, "bob", None, made, "commit")).deny
+    assert deny is not None and "leave it out (git restore --staged -- a)" in deny
 
 
 @pytest.mark.parametrize("path", ["SRC/A.py", "src/a.PY", "Src/A.py"])
@@ -162,8 +184,10 @@ def crossed(world: World) -> tuple[str, int, Any]:
 
 def test_work_is_held_back_while_the_lease_that_it_crossed_lives_and_the_path_is_in_it(world: World) -> None:
     task, _, lease = crossed(world)
-    with pytest.raises(Refused, match=r"cannot be handed in, because it holds .* src/a.py is held by ada"):
+    with pytest.raises(Refused, match=r"cannot be handed in, because it holds .* src/a.py is held by ada") as refusal:
         world.ask("task.handin", id=task, session="bob", commit="c" * 40)
+    assert "take it back (git checkout main -- src/a.py; git commit)" in refusal.value.hint
+    assert f"A person lets it pass by ending the lease: covey lease give {lease['id']}." in refusal.value.hint
     assert held_back(world, task, "src/a.py", "b") is not None
     assert held_back(world, task, "b") is None
     world.ask("lease.give", id=lease["id"])

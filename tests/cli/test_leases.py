@@ -95,6 +95,8 @@ def test_the_third_in_a_lane_of_two_waits_its_turn(place: Shell) -> None:
             wait_until(lambda: ("ada", "waiting") in states(place), "the third in line")
             late = place.run("lease", "run", "lane:build", "--timeout", "0.2", "--", "echo", "late")
             assert (late.returncode, late.stdout) == (3, "")
+            assert "not your turn at lane:build within 0.2 s: echo was not run" in late.stderr
+            assert "Run it again later" in late.stderr
             two.send_signal(signal.SIGTERM)
             assert two.wait(60) == 143
             out, _ = three.communicate(timeout=60)
@@ -136,3 +138,12 @@ def test_a_check_says_who_holds_a_path(shell: Shell) -> None:
 
 def test_a_command_has_to_be_named(shell: Shell) -> None:
     assert "command is missing" in shell.fails(2, "lease", "run", "lane:build")
+
+
+def test_who_claims_a_task_reads_who_holds_a_part_of_its_scope(place: Shell) -> None:
+    lease = place.json("lease", "take", "src/a.py", "--as", "ada")
+    place.ok("task", "add", "Work", "--scope", "src/**")
+    place.ok("task", "add", "More", "--scope", "docs/**")
+    said = place.ok("task", "claim", "T-1", "--as", "bob").splitlines()[-1]
+    assert said == f"You stand in line for a part of its scope: src/** is held by ada ({lease['id']})."
+    assert "stand in line" not in place.ok("task", "next", "--as", "carl")

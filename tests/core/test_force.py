@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covey.core import force, globs, leases
-from covey.core.force import Force, Index, Write
+from covey.core.force import Force, Index, Reader, Write
 from covey.core.leases import Lease, Origin, State
 from covey.core.tasks import Task
 
@@ -99,6 +99,6 @@ def test_how_strong_a_lease_is(origin: Origin, gives_way: bool, policy: Force, f
 
 def test_of_many_paths_a_text_names_some_and_counts_the_others() -> None:
     found = [force.Finding(f"src/{number}", Force.DENY, make("src/**")) for number in range(8)]
-    text = force.text(found, lambda lease: 90.0, Force.DENY)
+    text = force.text(found, lambda lease: 90.0, Force.DENY, Reader())
     assert text is not None and "src/4 is held" in text and "src/5" not in text and "and 3 more paths." in text
-    assert force.text(found, lambda lease: 90.0, Force.WARN) is None
+    assert force.text(found, lambda lease: 90.0, Force.WARN, Reader()) is None

@@ -27,7 +27,7 @@ from covey.app.wishes import (
     check_parent,
     limit_to_own,
 )
-from covey.app.writes import handing_in
+from covey.app.writes import handing_in, may_hold_back
 from covey.core import ids, merges, scheduling, sessions, tasks
 from covey.core.expiry import claim_ttl
 from covey.core.needs import Need, Policy
@@ -148,21 +148,26 @@ def handin(call: Call, asked: shapes.HandIn, id: str) -> TaskFull:
     task, holder = _held(call, id, asked)
     if asked.commit is None and task.kind is tasks.Kind.CHANGE and call.known(holder).kind is sessions.Kind.RUN:
         raise Invalid("The commit with the work is missing.", hint="covey task handin ID --commit HEAD names it.")
-    _check_leases(call, task, holder, asked.commit)
+    _check_leases(call, task, holder, asked)
     result = None if asked.result is None else call.prose(asked.result, "The result")
     review = needs_review(call, holder)
     event = tasks.hand_in(task, holder, review=review, result=result, commit=asked.commit)
     task = change(call, task, event, holder)
     if task.status is not Status.DONE:
-        branch = asked.branch or f"covey/{task.id}"
+        branch = _branch(task, asked)
         queue(call, merges.Queued(task=id, session=holder, branch=branch, commit=asked.commit, review=review))
     return full(call, task)
 
 
-def _check_leases(call: Call, task: Task, holder: str, commit: str | None) -> None:
+def _branch(task: Task, asked: shapes.HandIn) -> str:
+    return asked.branch or f"covey/{task.id}"
+
+
+def _check_leases(call: Call, task: Task, holder: str, asked: shapes.HandIn) -> None:
     """Refuse work that changes what another held when it was written, and holds still."""
     made = None
-    if commit is not None and call.known(holder).kind is sessions.Kind.RUN:
+    commit = asked.commit or (f"refs/heads/{_branch(task, asked)}" if task.kind is tasks.Kind.CHANGE else None)
+    if commit is not None and may_hold_back(call, holder, task):
         call.tx.take_time()  # it looks at the commit itself
         made = call.house.written(holder, commit)
     why = handing_in(call, holder, task, made)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Sequence
 
 from covey.app.mail import tell
 from covey.app.pulses import of_lease, of_session
 from covey.app.verbs import Call
-from covey.core import leases, scheduling
+from covey.core import force, leases, scheduling
 from covey.core.fold import resource_rows
 from covey.core.leases import Expired, Given, Lease, Origin, State, Taken, Waiting
 from covey.core.sessions import COVEY, Kind
@@ -78,8 +79,20 @@ def _grant(call: Call, lease: Lease, *, by_hand: bool) -> None:
         names = ", ".join(lease.resources)
         text = f"{names} is yours now: {lease.id} (fence {lease.fence}), for which you waited."
         if lease.origin is Origin.HAND:
-            text += f" Give it back when you are done: covey lease give {lease.id}."
+            text += f" Give it back when you are done: covey lease give {lease.id}{speaker(call, lease.holder)}."
         tell(call, lease.holder, text, lease.task)
+
+
+def speaks_as(call: Call, session: str) -> str | None:
+    """Return the name that a session has to give with its commands, None if its token says who it is."""
+    if not session or call.who.session == session or call.known(session).kind is not Kind.OUTSIDE:
+        return None
+    return session
+
+
+def speaker(call: Call, session: str) -> str:
+    """Return the option with which a session says who it is, as it stands behind a command."""
+    return f" --as {session}" if speaks_as(call, session) else ""
 
 
 def in_the_way(call: Call, lease: Lease) -> list[tuple[str, str, Lease]]:
@@ -200,11 +213,17 @@ def _tell_of_others(call: Call, task: Task, met: Iterable[tuple[str, str, Lease]
         return
     lines = []
     for mine, theirs, lease in hard[:5]:
-        whom = f"{lease.holder} {'waits for' if lease.state is State.WAITING else 'holds'}"
-        lines.append(f"{mine} of your scope meets {theirs}, which {whom}{f' for {lease.task}' if lease.task else ''}.")
+        whose = f" for {lease.task}" if lease.task else ""
+        waits = lease.state is State.WAITING
+        if mine == theirs:
+            lines.append(f"{mine} of your scope is {'waited for' if waits else 'held'} by {lease.holder}{whose}.")
+        else:
+            whom = f"{lease.holder} {'waits for' if waits else 'holds'}"
+            lines.append(f"{mine} of your scope meets {theirs}, which {whom}{whose}.")
+    me = speaker(call, task.session)
     lines.append(
         "You stand in line for it. Begin elsewhere, and ask if you cannot: "
-        f'covey mail send {hard[0][2].holder} "...". covey lease check PATH tells who holds a path.'
+        f'covey mail send {hard[0][2].holder} "..."{me}. covey lease check PATH{me} tells who holds a path.'
     )
     tell(call, task.session, "\n".join(lines), task.id)
 
@@ -325,15 +344,17 @@ def _circular(call: Call, asker: Lease, story: str) -> Refused:
 def _tell_victim(call: Call, lease: Lease, story: str) -> None:
     if call.known(lease.holder).kind is Kind.PERSON:
         return
-    names = " ".join(f"'{resource}'" for resource in lease.resources)
+    names = " ".join(map(shlex.quote, lease.resources))
+    again = f"covey lease take {names} --wait --timeout {force.PATIENCE}{speaker(call, lease.holder)}"
     text = (
         f"Your place in line for {', '.join(lease.resources)} ({lease.id}) was given up, because you waited in a "
         f"circle: {story}; yours is the youngest task in it. Commit what you have, give back what you hold "
-        f"({_holdings(call, lease)}), and come again: covey lease take {names} --wait."
+        f"({_holdings(call, lease)}), and come again: {again}."
     )
     tell(call, lease.holder, text, lease.task)
 
 
 def _holdings(call: Call, lease: Lease) -> str:
     held = sorted(call.tx.live_leases(lease.holder), key=lambda each: each.origin is not Origin.HAND)
-    return ", ".join(f"covey lease give {each.id}" for each in held[:5])
+    me = speaker(call, lease.holder)
+    return ", ".join(f"covey lease give {each.id}{me}" for each in held[:5])

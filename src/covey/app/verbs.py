@@ -65,7 +65,7 @@ class House:
     attach_command: Callable[[str], list[str]] = lambda run: []
     """Returns the command that shows the terminal of a run."""
     written: Callable[[str, str], Sequence[Write] | None] = lambda session, commit: None
-    """Returns what a session's commit changes over main, and when that was written; None if nobody can tell."""
+    """Returns what a commit, or a ref, of a session changes over main, and when that was written; None if unknown."""
     is_used: Callable[[str], bool] = lambda run: False
     """Says whether the terminal of a run is open before a person."""
     broken_gate: bool = False

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from covey.app.lines import gives_way, left, room, take_free
+from covey.app.lines import gives_way, left, room, speaks_as, take_free
 from covey.app.verbs import Call
 from covey.core import force, leases
-from covey.core.force import Finding, Force, Index, Write
+from covey.core.force import Finding, Force, Index, Reader, Step, Write
 from covey.core.leases import Crossed, Lease, Origin, State, Taken
-from covey.core.sessions import COVEY
+from covey.core.sessions import COVEY, Kind
 from covey.core.tasks import Task
 from covey.errors import Invalid
 from covey.store import rows
@@ -28,6 +28,11 @@ class Advice:
     tell: str | None = None
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def denied(self) -> frozenset[str]:
+        """Return the paths that may not be written."""
+        return frozenset(each.path for each in self.findings if each.force is Force.DENY)
+
 
 def check(
     call: Call, session: str, task: Task | None, writes: Sequence[Write], at: Literal["tool", "commit"]
@@ -35,7 +40,7 @@ def check(
     """Say what writing some paths comes to, at the tool call or at the commit; nothing is changed."""
     settings = call.house.config.leases
     policy = Force(settings.tool if at == "tool" else settings.commit)
-    return _advice(call, _judge(call, session, task, writes, policy))
+    return _advice(call, _judge(call, session, task, writes, policy), _reader(call, session, Step(at)))
 
 
 def is_news(call: Call, session: str, task: Task | None, writes: Sequence[Write]) -> bool:
@@ -54,7 +59,19 @@ def noticed(call: Call, session: str, task: Task | None, writes: Sequence[Write]
     for lease, paths in crossed.values():
         _cross(call, lease, Crossed(session=session, task=_name(task), paths=tuple(paths), how=how))
     take_free(call, session, None if task is None else task.id, noticing.free, Origin.EDIT)
-    return _advice(call, noticing.findings)
+    step = Step.COMMITTED if how in ("commit", "hand-in") else Step.TOOL
+    return _advice(call, noticing.findings, _reader(call, session, step))
+
+
+def may_hold_back(call: Call, session: str, task: Task) -> bool:
+    """Say whether the work of a session has to be looked at when it is handed in; a person's never has."""
+    kind = call.known(session).kind
+    if kind is not Kind.OUTSIDE:
+        return kind is Kind.RUN
+    if Force(call.house.config.leases.commit) is not Force.DENY:
+        return False
+    others = "WHERE state = 'live' AND origin != 'edit' AND holder != ? LIMIT 1"
+    return bool(task.scope or task.do_not_touch or call.tx.find(rows.LEASES, others, (session,)))
 
 
 def handing_in(call: Call, session: str, task: Task, writes: Sequence[Write] | None) -> str | None:
@@ -63,16 +80,16 @@ def handing_in(call: Call, session: str, task: Task, writes: Sequence[Write] | N
         return why_held_back(call, task, None)
     findings = noticed(call, session, task, writes, "hand-in").findings
     outside = [each for each in findings if each.lease is None]
-    told = force.text(outside, lambda lease: left(call, lease), Force.DENY)
+    told = force.text(outside, lambda lease: left(call, lease), Force.DENY, _reader(call, session, Step.HAND_IN))
     if told is not None:
         return f"{task.id} cannot be handed in, because it changes what it may not.\n{told}"
-    return why_held_back(call, task, {write.path for write in writes})
+    return why_held_back(call, task, {write.path: write for write in writes})
 
 
-def why_held_back(call: Call, task: Task, paths: Collection[str] | None) -> str | None:
+def why_held_back(call: Call, task: Task, writes: Mapping[str, Write] | None) -> str | None:
     """Say why work cannot be handed in: it changes paths that others held when they were written, and hold still.
 
-    `paths`: all that the work changes; None if nobody knows, and then all counts that was noticed.
+    `writes`: all that the work changes, by its path; None if nobody knows, and then all counts that was noticed.
     """
     policy = Force(call.house.config.leases.commit)
     crossings = call.tx.crossings(task.id)
@@ -86,10 +103,12 @@ def why_held_back(call: Call, task: Task, paths: Collection[str] | None) -> str 
             continue
         soft = gives_way(call, lease) or task.overlap
         denies = force.strength(lease, policy, gives_way=soft) is Force.DENY
-        there = paths is None or crossing.path in paths
+        there = writes is None or crossing.path in writes
         if denies and there and not force.had_before(lease, crossing.path, own):
-            found.setdefault(crossing.path, Finding(crossing.path, Force.DENY, lease))
-    told = force.text(list(found.values()), lambda lease: left(call, lease), Force.DENY)
+            new = writes is not None and writes[crossing.path].new
+            found.setdefault(crossing.path, Finding(crossing.path, Force.DENY, lease, new=new))
+    reader = _reader(call, task.session or "", Step.HAND_IN)
+    told = force.text(list(found.values()), lambda lease: left(call, lease), Force.DENY, reader)
     return None if told is None else f"{task.id} cannot be handed in, because it holds what is another's.\n{told}"
 
 
@@ -143,9 +162,17 @@ def _judge(call: Call, session: str, task: Task | None, writes: Sequence[Write],
     return tuple(force.judge(writes, session, task, others, list(own.values()), policy, lambda lease: soft[lease.id]))
 
 
-def _advice(call: Call, findings: tuple[Finding, ...]) -> Advice:
-    denied, told = (force.text(findings, lambda lease: left(call, lease), each) for each in (Force.DENY, Force.WARN))
+def _advice(call: Call, findings: tuple[Finding, ...], reader: Reader) -> Advice:
+    if not findings:
+        return Advice()
+    denied, told = (
+        force.text(findings, lambda lease: left(call, lease), each, reader) for each in (Force.DENY, Force.WARN)
+    )
     return Advice(denied, told, findings)
+
+
+def _reader(call: Call, session: str, step: Step) -> Reader:
+    return Reader(step, speaks_as(call, session), call.house.config.project.main)
 
 
 def _name(task: Task | None) -> str:

@@ -13,6 +13,7 @@ from covey import config
 from covey.app import writes
 from covey.app.app import App
 from covey.app.clock import SystemClock
+from covey.app.runs import branch_of
 from covey.app.verbs import Call
 from covey.app.writes import Advice
 from covey.errors import Invalid, Unavailable
@@ -62,14 +63,21 @@ def run(argv: list[str]) -> int:
 
 def _advice(project: Project, token: str, body: bytes) -> Advice:
     app = App(Beside(project.database), config.load(project.root), SystemClock(), project.name, daemon=False)
+    main = app.house.config.project.main
 
     def decide(tx: Tx) -> Advice:
         who = app.who(tx, token)
         assert who.session is not None
         run = next(iter(tx.open_runs(who.session)), None)
         task = tx.task(run.task) if run is not None else next(iter(tx.held_by(who.session)), None)
-        known = written.known_on(project, app.house.config.project.main, task.scope if task is not None else ())
+        known = written.known_on(project, main, task.scope if task is not None else ())
         made = written.read(body, tx.now, known)
-        return writes.check(Call(tx, who, app.house), who.session, task, made, at="commit")
+        call = Call(tx, who, app.house)
+        advice = writes.check(call, who.session, task, made, at="commit")
+        if advice.deny is None:
+            return advice
+        branch = branch_of(task.id) if task is not None else None
+        left = written.unless_undone(project, main, branch, body, made, advice.denied)
+        return writes.check(call, who.session, task, left, at="commit")
 
     return app.store.read(decide)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from argparse import Namespace
 
 from covey.cli.client import Client
@@ -91,6 +92,14 @@ def _not_yet(lease: dict[str, Any]) -> str:
     )
 
 
+def _not_run(command: str, resources: list[str], patience: float) -> str:
+    return (
+        f"covey: it was not your turn at {', '.join(resources)} within {patience:g} s: {command} was not run, and the"
+        f" place in line is given up.\n  hint: Run it again later, with a longer --timeout or with none;"
+        f" covey lease list --waiting shows who is before you."
+    )
+
+
 def run(args: Namespace, client: Client) -> int:
     """Wait for one's turn, run a command while one holds it, and give it back whatever happens."""
     from covey.cli import turns
@@ -109,6 +118,7 @@ def run(args: Namespace, client: Client) -> int:
             answer = client.ask("lease.take", fields=fields | {"wait": True, "beats": True})
             answer = turns.await_turn(client, answer, who, args.timeout)
             if answer.value["state"] == "waiting":
+                print(_not_run(args.command[0], fields["resources"], args.timeout), file=sys.stderr)
                 return turns.NO_TURN
             with turns.Beating(client.folder, answer.value, who):
                 return turns.run(args.command, holds, signals)

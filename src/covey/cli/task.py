@@ -208,17 +208,29 @@ def edit(args: Namespace, client: Client) -> None:
 
 def claim(args: Namespace, client: Client) -> None:
     """Claim a task that waits."""
-    answer = client.ask("task.claim", {"id": args.id}, _claim(args))
-    reply(args, answer, card(answer.value))
+    with client:
+        _show_claimed(args, client, client.ask("task.claim", {"id": args.id}, _claim(args)))
 
 
 def next_task(args: Namespace, client: Client) -> int:
     """Claim the next task that suits a session; nothing and exit code 3 if none waits."""
-    answer = client.ask("task.next", fields=_claim(args))
-    if answer.value is None:
-        return NOTHING
-    reply(args, answer, card(answer.value))
+    with client:
+        answer = client.ask("task.next", fields=_claim(args))
+        if answer.value is None:
+            return NOTHING
+        _show_claimed(args, client, answer)
     return 0
+
+
+def _show_claimed(args: Namespace, client: Client, answer: Answer) -> None:
+    """Show a task that was claimed, and who holds what it waits for."""
+    reply(args, answer, card(answer.value))
+    if answer.value["scope"] and not args.json:
+        from covey.cli import turns
+
+        waits = turns.stands_behind(answer.value["id"], client.ask("lease.list", fields={"waiting": True}).value)
+        if waits:
+            print(waits)
 
 
 def _claim(args: Namespace) -> dict[str, Any]:

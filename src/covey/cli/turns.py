@@ -163,3 +163,17 @@ class Beating:
 def held_around_us() -> list[str]:
     """Return what a command around us holds for us."""
     return [name for name in os.environ.get(HOLDS, "").split("\n") if name]
+
+
+def stands_behind(task: str, found: list[dict[str, Any]]) -> str:
+    """Return in one line who holds what a task waits for, nothing if it waits for nothing."""
+    by_id = {lease["id"]: lease for lease in found}
+    parts = []
+    for lease in found:
+        if lease["task"] == task and lease["state"] == "waiting" and lease["origin"] == "scope":
+            first = next((by_id[name] for name in lease["behind"] if name in by_id), None)
+            if first is not None:
+                whose = f" for {first['task']}" if first["task"] else ""
+                does = "waited for" if first["state"] == "waiting" else "held"
+                parts.append(f"{', '.join(lease['resources'])} is {does} by {first['holder']}{whose} ({first['id']})")
+    return f"You stand in line for a part of its scope: {'; '.join(parts)}." if parts else ""

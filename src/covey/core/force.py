@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,6 +14,8 @@ from covey.errors import Invalid
 
 NAMED = 5
 """Paths that a text names one by one."""
+PATIENCE = 60
+"""Seconds for which a writer is told to wait: whoever runs commands for an agent loses patience too."""
 
 
 class Force(StrEnum):
@@ -41,6 +44,32 @@ class Finding:
     force: Force
     lease: Lease | None = None
     why: str = ""
+    new: bool = False
+    """The path was not there before."""
+
+
+class Step(StrEnum):
+    """How far a write has come when its writer is told of it."""
+
+    TOOL = "tool"
+    COMMIT = "commit"
+    COMMITTED = "committed"
+    HAND_IN = "hand-in"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Who is told of a write, and when."""
+
+    step: Step = Step.TOOL
+    name: str | None = None
+    """Whom the commands have to name, if it is not the token that says who speaks."""
+    main: str = "main"
+
+    @property
+    def speaker(self) -> str:
+        """Return the option that says who speaks."""
+        return f" --as {self.name}" if self.name else ""
 
 
 def covers(lease: Lease, path: str) -> str | None:
@@ -108,10 +137,10 @@ def judge(
                 given = bool(before) and all(each.state is State.GIVEN for each in before)
                 if not before or given:
                     force = strength(lease, policy, gives_way=soft)
-                    reasons.append(Finding(write.path, Force.WARN if given else force, lease))
+                    reasons.append(Finding(write.path, Force.WARN if given else force, lease, new=write.new))
         outside = None if task is None else why_outside(task, write)
         if outside is not None:
-            reasons.append(Finding(write.path, policy, None, outside))
+            reasons.append(Finding(write.path, policy, None, outside, write.new))
         if reasons:
             found.append(max(reasons, key=lambda finding: finding.force is Force.DENY))
     return found
@@ -176,7 +205,7 @@ def literal(path: str) -> str:
     return plain if leases.is_path(plain) else f"./{plain}"  # a:b would be the name of a resource
 
 
-def text(findings: Sequence[Finding], left: Callable[[Lease], float], force: Force) -> str | None:
+def text(findings: Sequence[Finding], left: Callable[[Lease], float], force: Force, reader: Reader) -> str | None:
     """Return what a writer is told of findings that warn, or of those that deny; None if there are none."""
     chosen = [finding for finding in findings if finding.force is force]
     if not chosen:
@@ -184,7 +213,7 @@ def text(findings: Sequence[Finding], left: Callable[[Lease], float], force: For
     lines = [_line(finding, left) for finding in chosen[:NAMED]]
     if len(chosen) > NAMED:
         lines.append(f"and {len(chosen) - NAMED} more paths.")
-    return "\n".join([*lines, _advice(chosen, force)])
+    return "\n".join([*lines, _advice(chosen, force, reader)])
 
 
 def _line(finding: Finding, left: Callable[[Lease], float]) -> str:
@@ -197,19 +226,40 @@ def _line(finding: Finding, left: Callable[[Lease], float]) -> str:
     return f"{finding.path} is held by {lease.holder}{task}{reason}: {lease.id}, {ends}."
 
 
-def _advice(chosen: Collection[Finding], force: Force) -> str:
+def _advice(chosen: Sequence[Finding], force: Force, reader: Reader) -> str:
     held = [finding for finding in chosen if finding.lease is not None]
     if not held:
-        return 'Leave it as it is, or ask the person in charge: covey ask "...".'
+        return f'{_leave(chosen, reader)}, or ask the person in charge: covey ask "..."{reader.speaker}.'
     first = held[0]
     assert first.lease is not None
-    who = first.lease.holder
+    wait = f"covey lease take {shlex.quote(literal(first.path))} --wait --timeout {PATIENCE}{reader.speaker}"
+    ask = f'covey mail send {first.lease.holder} "..."{reader.speaker}'
     if force is Force.WARN:
-        return (
-            f'Go on only if you must: keep your change there small, or ask first (covey mail send {who} "..."),'
-            f" or wait your turn (covey lease take '{first.path}' --wait)."
-        )
-    return (
-        f"Wait your turn (covey lease take '{first.path}' --wait), ask (covey mail send {who} \"...\"), or go on"
-        f" elsewhere and leave that path as it was."
-    )
+        small = "Go on only if you must: keep your change there small"
+        return f"{small}, or ask first ({ask}), or wait your turn ({wait})."
+    leave = _leave(chosen, reader)
+    advice = f"Wait your turn ({wait}), ask ({ask}), or go on elsewhere and {leave[0].lower()}{leave[1:]}."
+    if reader.step is not Step.HAND_IN:
+        return advice
+    ends = dict.fromkeys(f"covey lease give {each.lease.id}" for each in held[:NAMED] if each.lease is not None)
+    return f"{advice} A person lets it pass by ending the lease: {', '.join(ends)}."
+
+
+def _leave(chosen: Sequence[Finding], reader: Reader) -> str:
+    """Say how a writer leaves some paths as they were: nothing is written yet, or staged, or committed."""
+    if reader.step is Step.TOOL:
+        return "Leave that path as it was" if len(chosen) == 1 else "Leave those paths as they were"
+    new = _words(finding.path for finding in chosen[:NAMED] if finding.new)
+    old = _words(finding.path for finding in chosen[:NAMED] if not finding.new)
+    # What is new stays on the disk: nobody has another copy of it.
+    if reader.step is Step.COMMIT:
+        commands = [f"git restore --staged --worktree --source=HEAD -- {old}"] if old else []
+        commands += [f"git restore --staged -- {new}"] if new else []
+        return f"Leave it out ({'; '.join(commands)})"
+    commands = [f"git checkout {shlex.quote(reader.main)} -- {old}"] if old else []
+    commands += [f"git rm --cached -- {new}"] if new else []
+    return f"Take it back ({'; '.join(commands)}; git commit)"
+
+
+def _words(paths: Iterable[str]) -> str:
+    return " ".join(map(shlex.quote, paths))

@@ -20,7 +20,7 @@ from pathlib import Path
 from covey.core.force import Write
 from covey.errors import Invalid
 from covey.git.project import Project
-from covey.git.run import git
+from covey.git.run import git, try_git
 
 AT_ONCE = 500
 """Paths that are asked of git in one command."""
@@ -52,12 +52,59 @@ def read(body: bytes, now: float, known: Known | None = None) -> list[Write]:
     there = set(old) if known is None or not old else known(old)
     return [
         Write(
-            os.fsencode(path).decode("utf-8", "replace"),
+            _text(path),
             now if path in elsewhere else _changed(worktree, path, now, gone=entry.gone),
             new=entry.added or path not in there,
         )
         for path, entry in written.items()
     ]
+
+
+def _text(path: str) -> str:
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def unless_undone(
+    project: Project, main: str, branch: str | None, body: bytes, writes: Sequence[Write], denied: Collection[str]
+) -> list[Write]:
+    """Return writes without those of some denied paths to which a body gives back what main has: that is no write.
+
+    Main is where it is now, or where a branch left it. It asks git, so it is for what would else be denied.
+    """
+    _, lists = _lists(body)
+    entries = {path: entry for path, entry in _entries(lists["/written"]) if _text(path) in denied}
+    wanted = {path: None if entry.gone else entry.content for path, entry in entries.items()}
+    differs = set(wanted)
+    for commit in _mains(project, main, branch):
+        there = _contents(project, commit, sorted(differs))
+        differs = {path for path in differs if there.get(path) != wanted[path]}
+    kept = {_text(path) for path in differs}
+    undone = {_text(path) for path in wanted} - kept
+    return [write for write in writes if write.path not in undone]
+
+
+def _mains(project: Project, main: str, branch: str | None) -> list[str]:
+    """Return the commits at which main is, here and as others know it, and the one at which a branch left it."""
+    refs = (f"refs/heads/{main}", f"refs/remotes/*/{main}", "refs/covey/landed")
+    told = git("for-each-ref", "--format=%(objectname)", *refs, at=project.common).decode().split()
+    if branch is None or not told:
+        return told
+    base = try_git("merge-base", "--end-of-options", f"refs/heads/{branch}", *told, at=project.common)
+    return [*told, *base.stdout.decode().split()]
+
+
+def _contents(project: Project, commit: str, paths: Sequence[str]) -> dict[str, str]:
+    """Return the mode and blob that some paths have in a commit; what is not there is left out."""
+    found: dict[str, str] = {}
+    words = ("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit, "--")
+    for start in range(0, len(paths), AT_ONCE):
+        told = os.fsdecode(git(*words, *paths[start : start + AT_ONCE], at=project.common))
+        for line in told.split("\0"):
+            head, _, path = line.partition("\t")
+            if path:
+                mode, _, blob = head.split(" ")
+                found[path] = f"{mode} {blob}"
+    return found
 
 
 def _is_same(entry: _Entry, before: _Entry | None) -> bool:

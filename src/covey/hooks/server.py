@@ -16,6 +16,7 @@ import msgspec
 from covey.agents import hooked
 from covey.agents.agent import Sight
 from covey.app import questions, writes
+from covey.app.runs import branch_of
 from covey.app.verbs import Call, Principal
 from covey.app.writes import Advice
 from covey.core.force import Write
@@ -264,8 +265,16 @@ class Hooks:
         def look() -> list[Write]:
             return written.read(body, now, written.known_on(self.desk.project, main, scope))
 
+        async def judge(made: list[Write]) -> Advice:
+            return await self.desk.read(lambda call: writes.check(call, asker.session, asker.task, made, at="commit"))
+
         made = await self.desk.near(look)
-        advice = await self.desk.read(lambda call: writes.check(call, asker.session, asker.task, made, at="commit"))
+        advice = await judge(made)
+        if advice.deny is not None:
+            branch = branch_of(asker.task.id) if asker.task is not None else None
+            place, denied = self.desk.project, advice.denied
+            left = await self.desk.near(lambda: written.unless_undone(place, main, branch, body, made, denied))
+            advice = await judge(left)
         return {"deny": advice.deny, "tell": advice.tell}
 
     # Telling

@@ -24,6 +24,7 @@ from covey.core.runs import TMUX, Outcome, Run
 from covey.core.signals import Trouble
 from covey.core.tasks import Task
 from covey.errors import CoveyError
+from covey.git import candidates
 from covey.git.rescue import Rescued
 from covey.loops import tree
 from covey.loops.attending import Attendant
@@ -210,13 +211,19 @@ class Closer:
             rescued,
         )
 
-    def written(self, session: str, commit: str) -> tuple[Write, ...] | None:
+    def written(self, session: str, name: str) -> tuple[Write, ...] | None:
         """Return what a session's commit changes over main, and when that was written; None if git cannot tell."""
         desk = self.desk
+        place = desk.worktrees.path(session)
         try:
-            return tree.written(desk.project, desk.worktrees.path(session), newest_main(desk), commit, desk.wall())
+            commit = candidates.resolve(desk.project, name)
+            if commit is None:
+                return None
+            if not place.is_dir():
+                return tree.committed(desk.project, newest_main(desk), commit, desk.wall())
+            return tree.written(desk.project, place, newest_main(desk), commit, desk.wall())
         except CoveyError as error:
-            log.warning("what %s changes cannot be told: %s", commit, error)
+            log.warning("what %s changes cannot be told: %s", name, error)
             return None
 
     def _tidy(self, run: Run) -> None:
