@@ -5,6 +5,7 @@ The model behind them is scripted, and what it does next hangs on what it was to
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -162,8 +163,8 @@ def test_an_edit_of_what_another_holds_is_refused_under_full_permissions_and_the
         held, said = f"held-{agent}.txt", strict.told(f"denied-{agent}")
         assert f"other-{agent}.txt" in strict.main() and held not in strict.main()
         assert f"{held} is held by bob for {theirs} (the big move): {lease['id']}, for " in said
-        assert f"covey lease take '{held}' --wait" in said
-        assert 'covey mail send bob "..."' in said and "go on elsewhere" in said
+        assert re.search(rf"covey lease take '?{held}'? --wait", said)
+        assert "covey mail send bob" in said and "elsewhere" in said
         assert not strict.events("lease.crossed", f"denied-{agent}") and not missed(strict, task)
     assert strict.line.git("show", "main:README.md") == "A shop."
 
