@@ -74,6 +74,15 @@ def test_a_hook_says_who_asks_where_and_for_what() -> None:
         ("Bash", {"command": "apply_patch <<'E'\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\nE\n"}, ("a",)),
         ("Bash", {"command": "cd 'x y' && apply_patch <<E\n*** Begin Patch\n*** Add File: a\n"}, ("x y/a",)),
         ("Bash", {"command": "cd x && apply_patch <<E\n*** Begin Patch\n*** Add File: /a\n"}, ("/a",)),
+        ("Bash", {"command": " cd\tx  &&apply_patch <<E\n*** Begin Patch\n*** Add File: a\n"}, ("x/a",)),
+        ("Bash", {"command": "cd x y && apply_patch <<E\n*** Begin Patch\n*** Add File: a\n"}, ("a",)),
+        ("Bash", {"command": "cd 'x && apply_patch <<E\n*** Begin Patch\n*** Add File: a\n"}, ("a",)),
+        ("Bash", {"command": "cd x; cd y && apply_patch <<E\n*** Begin Patch\n*** Add File: a\n"}, ("a",)),
+        ("Bash", {"command": "cdx && apply_patch <<E\n*** Begin Patch\n*** Add File: a\n"}, ("a",)),
+        # What would take a reader for ever that goes back and forth over it.
+        ("Bash", {"command": "cd" + " " * 99_999 + "\napply_patch <<E\n*** Begin Patch\n*** Add File: a\n"}, ("a",)),
+        ("Bash", {"command": "cd " + "x " * 99_999 + "&& apply_patch <<E\n*** Begin Patch\n*** Add File: a\n"}, ("a",)),
+        ("apply_patch", "\n" * 99_999 + "*** Add File: a\n+*** Add File: b *** c\n   *** Add File: d", ("a", "d")),
         ("Bash", {"command": ["bash", "-lc", "applypatch <<E\n*** Begin Patch\n*** Add File: a\n"]}, ("a",)),
         ("Bash", {"command": "cat <<E\n*** Begin Patch\n*** Add File: a\n"}, ()),
         ("Bash", {"command": "echo x > a"}, ()),
@@ -315,9 +324,34 @@ def test_everybodys_own_hooks_stay_beside_ours(settings: dict[str, Any]) -> None
     with_ours = hooked.installed(settings, DOOR.relay, "/state")
     for event, known in settings.get("hooks", {}).items():
         assert same(with_ours["hooks"][event][: len(known)]) == same(known)
-    for event, moment in hooked.events(held=True).items():
+    assert not any(DOOR.relay[-1] in same(group) for group in with_ours["hooks"].get("PermissionRequest", []))
+    for event, moment in hooked.events(held=False).items():
         added = with_ours["hooks"][event][-1]["hooks"]
         assert shlex.split(added[0]["command"])[:7] == [*DOOR.relay, str(moment), "--state", "/state"]
+
+
+@given(people, st.permutations(["/one", "/two", "/three"]))
+def test_hooks_of_several_projects_stand_side_by_side_and_the_last_to_go_leaves_what_was_there(
+    settings: dict[str, Any], order: list[str]
+) -> None:
+    here = settings
+    for state in ("/one", "/two", "/three"):
+        here = hooked.installed(here, DOOR.relay, state, shared=True)
+    for number, state in enumerate(order, 1):
+        assert all(f"--state {each}" in same(here) for each in order[number - 1 :])
+        here = hooked.uninstalled(here, state) or {}
+        assert f"--state {state}" not in same(here)
+    assert same(here) == same(settings)
+
+
+def test_a_file_that_was_made_for_our_hooks_goes_with_the_last_of_them_and_no_other_does() -> None:
+    one = hooked.installed(None, DOOR.relay, "/one", shared=True)
+    both = hooked.installed(one, DOOR.relay, "/two", shared=True)
+    left = hooked.uninstalled(both, "/one")
+    assert left is not None and hooked.uninstalled(left, "/two") is None
+    assert hooked.uninstalled(hooked.installed(one, DOOR.relay, "/one")) is None
+    assert hooked.uninstalled(hooked.installed({}, DOOR.relay, "/one")) == {}
+    assert hooked.uninstalled({**one, "model": "x"}) == {"model": "x"}
 
 
 def test_what_a_person_added_to_our_group_stays() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -45,10 +45,12 @@ _NOTES = ("source", "trigger", "reason", "notification_type")
 _MESSAGES = ("message", "last_assistant_message", "error", "custom_instructions")
 _CHANGED = re.compile(r"\*\*\* (Add File|Update File|Delete File|Move to): (.+)", re.DOTALL)
 _PATCHES = re.compile(r"\bapply_?patch\b")
-_INTO = re.compile(r"\s*cd\s+([^\n;|]+?)\s*&&")
+_FOLDER = 4096
+"""Characters that the folder of a `cd` may have."""
 _OWN = "covey/hooks/relay.py"
 _STATE = "--state"
 _MADE = "--made"
+_FILE = "file"
 
 
 # What an agent asks
@@ -127,7 +129,7 @@ def patched(patch: str) -> tuple[str, ...]:
     """Return the paths that a patch adds, changes, deletes or moves to, as they are given, each once."""
     found: dict[str, None] = {}
     within = False
-    for line in patch.split("\n"):
+    for line in _starred(patch):
         # Only what follows a change of a file may have lines that begin with a blank and are not covey's to read.
         header = _CHANGED.fullmatch(line.rstrip() if within else line.strip())
         if header is None:
@@ -138,15 +140,35 @@ def patched(patch: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _starred(patch: str) -> Iterator[str]:
+    """Yield the lines of a patch that can be headers, at the cost of one look at the rest however long it is."""
+    begin = 0
+    while (star := patch.find("*** ", begin)) >= 0:
+        begin = patch.rfind("\n", begin, star) + 1 or begin
+        end = patch.find("\n", star)
+        end = len(patch) if end < 0 else end
+        yield patch[begin:end]
+        begin = end
+
+
 def _patched_by_shell(command: str) -> tuple[str, ...]:
     """Return the paths of a patch that a shell is given, seen from where the shell was before."""
-    into = _INTO.match(command)
-    try:
-        words = shlex.split(into[1]) if into else []
-    except ValueError:
-        words = []
-    folder = words[0] if len(words) == 1 else ""
+    folder = _into(command)
     return tuple(posixpath.join(folder, path) for path in patched(command))
+
+
+def _into(command: str) -> str:
+    """Return the folder that a command begins to go to, "" if it goes nowhere."""
+    first, goes_on, _ = command.partition("&&")
+    first = first.strip()
+    given = first[2:].strip()
+    if not goes_on or first[:2] != "cd" or not first[2:3].isspace() or len(given) > _FOLDER or set(given) & set("\n;|"):
+        return ""
+    try:
+        words = shlex.split(given)
+    except ValueError:
+        return ""
+    return words[0] if len(words) == 1 else ""
 
 
 def _asks(tool: str, wish: str, given: object) -> str:
@@ -293,36 +315,49 @@ def _by_relay(command: str, moment: Moment) -> dict[str, Any]:
 # How people's own settings ask
 
 
-def installed(existing: Mapping[str, Any], relay: Sequence[str], state: str) -> dict[str, Any]:
+def installed(
+    existing: Mapping[str, Any] | None, relay: Sequence[str], state: str, *, shared: bool = False
+) -> dict[str, Any]:
     """Return settings with our hooks beside all that was there; ours that were there before are replaced.
 
-    What had to be made for them stands in their words, so that their removal leaves what was there.
+    `existing`: None if there is no file. `shared`: hooks of covey for other projects may stand there, and stay. What
+    had to be made for any of them stands in their words, so that the removal of the last leaves what was there.
     """
-    kept = uninstalled(existing)
+    kept = {} if existing is None else _without(existing, state if shared else None)[0]
+    bare, made_before = ({}, {_FILE}) if existing is None else _without(existing, None)
     hooks = dict(_hooks(kept))
-    made = [] if "hooks" in kept else ["hooks"]
-    for event, moment in events(held=True).items():
+    made = ([_FILE] if _FILE in made_before else []) + ([] if "hooks" in bare else ["hooks"])
+    for event, moment in events(held=False).items():  # a person's own agent asks that person, in its own window
         words = [*relay, str(moment), _STATE, state]
-        for what in [*made, *([] if event in hooks else ["list"])]:
+        for what in [*made, *([] if event in _hooks(bare) else ["list"])]:
             words += [_MADE, what]
         hooks[event] = [*_groups(hooks, event), {"hooks": [_by_relay(shlex.join(words), moment)]}]
     return {**kept, "hooks": hooks}
 
 
-def uninstalled(existing: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without our hooks, equal to what they were before those were installed."""
+def uninstalled(existing: Mapping[str, Any], state: str | None = None) -> dict[str, Any] | None:
+    """Return settings without our hooks, as they were before; None if then there was no file.
+
+    `state`: only the hooks for the project that keeps its files there.
+    """
+    kept, made = _without(existing, state)
+    return None if not kept and _FILE in made else kept
+
+
+def _without(existing: Mapping[str, Any], state: str | None) -> tuple[dict[str, Any], set[str]]:
+    """Return settings without our hooks, and what was made for these."""
     if "hooks" not in existing:
-        return dict(existing)
+        return dict(existing), set()
     hooks: dict[str, Any] = {}
     made: set[str] = set()
     for event in _hooks(existing):
-        groups, ours = _without_ours(_groups(_hooks(existing), event))
+        groups, ours = _without_ours(_groups(_hooks(existing), event), state)
         if groups or "list" not in ours:
             hooks[event] = groups
         made |= ours
     if not hooks and "hooks" in made:
-        return {key: value for key, value in existing.items() if key != "hooks"}
-    return {**existing, "hooks": hooks}
+        return {key: value for key, value in existing.items() if key != "hooks"}, made
+    return {**existing, "hooks": hooks}, made
 
 
 def _hooks(settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -341,25 +376,25 @@ def _groups(hooks: Mapping[str, Any], event: str) -> list[Any]:
     return groups
 
 
-def _without_ours(groups: list[Any]) -> tuple[list[Any], set[str]]:
+def _without_ours(groups: list[Any], state: str | None) -> tuple[list[Any], set[str]]:
     """Return groups without our handlers, and what was made for these."""
     kept: list[Any] = []
     made: set[str] = set()
     for group in groups:
         handlers = group.get("hooks") if isinstance(group, dict) else None
-        ours = [words for handler in handlers if (words := _ours(handler))] if isinstance(handlers, list) else []
+        ours = [words for handler in handlers if (words := _ours(handler, state))] if isinstance(handlers, list) else []
         if not ours or handlers is None:
             kept.append(group)
             continue
         made |= {after for words in ours for word, after in pairwise(words) if word == _MADE}
-        others = [handler for handler in handlers if not _ours(handler)]
+        others = [handler for handler in handlers if not _ours(handler, state)]
         if others:
             kept.append({**group, "hooks": others})
     return kept, made
 
 
-def _ours(handler: object) -> list[str]:
-    """Return the words of a handler that covey has put there, none if it has not."""
+def _ours(handler: object, state: str | None) -> list[str]:
+    """Return the words of a handler that covey has put there, for one project or any; none if it has not."""
     command = handler.get("command") if isinstance(handler, dict) else None
     if not isinstance(command, str) or _OWN not in command or _STATE not in command:
         return []
@@ -367,4 +402,6 @@ def _ours(handler: object) -> list[str]:
         words = shlex.split(command)
     except ValueError:
         return []
-    return words if any(word.endswith(_OWN) for word in words) and _STATE in words else []
+    whose = [after for word, after in pairwise(words) if word == _STATE]
+    is_ours = bool(whose) and any(word.endswith(_OWN) for word in words)
+    return words if is_ours and (state is None or whose[0] == state) else []

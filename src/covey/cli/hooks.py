@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import secrets
 import sys
 from argparse import Namespace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from covey.agents import hooked
@@ -20,6 +24,10 @@ AGENTS = ("claude", "codex")
 RELAY = Path(__file__).parents[1] / "hooks" / "relay.py"
 LOCAL = Path(".claude") / "settings.local.json"
 TRUST = " Codex asks once whether you trust them (/hooks)."
+TRIES = 20
+"""How often settings are read again that somebody else changes at the same time."""
+
+Settings = dict[str, object]
 
 
 def _arguments(parser: Parser) -> None:
@@ -31,36 +39,28 @@ def _arguments(parser: Parser) -> None:
 
 def install(args: Namespace, client: Client) -> None:
     """Put our hooks into an agent's settings, beside all that is there."""
-    project = client.project().must_be_begun()
-    path, before = _settings(args, client)
-    relay = (sys.executable, "-I", "-S", str(RELAY))
-    after = hooked.installed(before, relay, str(project.state))
-    if after != before:
-        _write(path, after)
+    state = str(client.project().must_be_begun().state)
+    relay, path = (sys.executable, "-I", "-S", str(RELAY)), _path(args, client)
+    changed = _change(path, lambda before: hooked.installed(before, relay, state, shared=not _is_local(args)))
     if _is_local(args):
         _exclude(client, path)
-    again = "" if after != before else " already"
+    again = "" if changed else " already"
     _say(args, path, True, f"Hooks are{again} in {path}.{TRUST if args.agent == 'codex' else ''}")
 
 
 def remove(args: Namespace, client: Client) -> None:
     """Take our hooks out of an agent's settings, and nothing else."""
-    path, before = _settings(args, client)
-    after = hooked.uninstalled(before)
-    if after == before:
-        _say(args, path, False, f"There are no hooks of covey in {path}.")
-        return
-    if after:
-        _write(path, after)
-    else:
-        path.unlink()
-    _say(args, path, False, f"Removed the hooks from {path}.")
+    path, state = _path(args, client), _state(args, client)
+    changed = _change(path, lambda before: None if before is None else hooked.uninstalled(before, state))
+    text = f"Removed the hooks from {path}." if changed else f"There are no hooks of covey in {path}."
+    _say(args, path, False, text)
 
 
 def show(args: Namespace, client: Client) -> None:
     """Say where hooks of covey are installed."""
-    path, before = _settings(args, client)
-    there = hooked.uninstalled(before) != before
+    path = _path(args, client)
+    before = _read(path, _bytes(path))
+    there = before is not None and hooked.uninstalled(before, _state(args, client)) != before
     _say(args, path, there, f"{path} {'has' if there else 'has no'} hooks of covey.")
 
 
@@ -72,22 +72,77 @@ def _is_local(args: Namespace) -> bool:
     return args.agent == "claude" and not args.user
 
 
-def _settings(args: Namespace, client: Client) -> tuple[Path, dict[str, object]]:
-    """Return the file with an agent's settings, and what stands in it."""
-    path = _path(args, client)
+def _state(args: Namespace, client: Client) -> str | None:
+    """Return whose hooks are meant: in settings for more than one checkout other projects have theirs too."""
+    return None if _is_local(args) else str(client.project().state)
+
+
+def _bytes(path: Path) -> bytes | None:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_bytes()
     except FileNotFoundError:
-        return path, {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise ToolFailed(f"{path} cannot be read: {error}.") from error
+        return None
+    except OSError as error:
+        raise ToolFailed(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _read(path: Path, data: bytes | None) -> Settings | None:
+    """Return an agent's settings, None if there is no file."""
+    if data is None:
+        return None
     try:
-        found = json.loads(text or "{}")
+        found = json.loads(data.decode() or "{}")
     except ValueError as error:
         raise Invalid(f"{path} is no valid JSON: {error}.", hint="Mend it first; nothing was changed.") from None
     if not isinstance(found, dict):
         raise Invalid(f"{path} is no table of settings.", hint="Mend it first; nothing was changed.")
-    return path, found
+    return found
+
+
+def _change(path: Path, change: Callable[[Settings | None], Settings | None]) -> bool:
+    """Change an agent's settings, None being no file, through a link if the file is one; say whether they differ."""
+    real = Path(os.path.realpath(path))
+    for _ in range(TRIES):
+        data = _bytes(real)
+        before = _read(path, data)
+        after = change(before)
+        if after == before:
+            return False
+        try:
+            if replaced(real, data, after):
+                return True
+        except OSError as error:
+            raise ToolFailed(f"{path} cannot be written: {error.strerror}.") from error
+    raise ToolFailed(f"{path} is changed by somebody else all the time.", hint="Try again.")
+
+
+def replaced(path: Path, before: bytes | None, settings: Settings | None) -> bool:
+    """Write settings whole, with the rights that the file has; not if it holds anything else than before by now."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = path.stat().st_mode & 0o777 if before is not None else 0o600
+    new = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        if settings is not None:
+            new.write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            new.chmod(mode)
+        with _alone(path.parent):
+            if _bytes(path) != before:
+                return False
+            path.unlink() if settings is None else new.replace(path)
+        return True
+    finally:
+        new.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other commands of covey from changing what is in a folder."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _path(args: Namespace, client: Client) -> Path:
@@ -101,17 +156,6 @@ def _path(args: Namespace, client: Client) -> Path:
 
 def _checkout(client: Client) -> Path:
     return Path(os.fsdecode(git("rev-parse", "--show-toplevel", at=Path(client.folder))).removesuffix("\n"))
-
-
-def _write(path: Path, settings: dict[str, object]) -> None:
-    """Write settings whole, through a link if the file is one, with the rights that it has."""
-    real = Path(os.path.realpath(path))
-    try:
-        real.parent.mkdir(parents=True, exist_ok=True)
-        mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
-        write_whole(real, json.dumps(settings, indent=2, ensure_ascii=False) + "\n", mode)
-    except OSError as error:
-        raise ToolFailed(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def _exclude(client: Client, path: Path) -> None:
