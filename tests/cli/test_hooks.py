@@ -101,8 +101,10 @@ def test_settings_that_somebody_changed_meanwhile_are_not_written_over(tmp_path:
 def test_projects_that_install_at_once_lose_nothing(shell: Shell) -> None:
     shells = [shell, *(another(shell, f"project-{number}") for number in range(5))]
     words = [sys.executable, "-m", "covey", "hooks", "install", "--user"]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
-    running = [subprocess.Popen(words, cwd=each.folder, env=each.env, **pipes) for each in shells]
+    running = [
+        subprocess.Popen(words, cwd=each.folder, env=each.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        for each in shells
+    ]
     assert [process.wait(PATIENCE) for process in running] == [0] * len(shells)
     assert states(users(shell)) == {str(each.state) for each in shells}
 

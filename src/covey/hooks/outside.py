@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 from covey.app.lines import end_by_hand
 from covey.app.verbs import Call
 from covey.core.hooks import Hook, Moment
-from covey.core.sessions import RESERVED, Kind, State
+from covey.core.sessions import RESERVED, Kind, Session, State
 from covey.core.tasks import Task
 from covey.core.texts import cited, harmless
 from covey.errors import Invalid
+from covey.git.entries import write_whole
 from covey.git.run import try_git
 from covey.loops.desk import Desk
 from covey.store import rows
 
 MOST = 8
 """Colleagues that a greeting names."""
+KEPT = "outside.json"
+"""The file of the state folder in which the names of checkouts are kept."""
+FOLDERS = 1000
+"""Folders whose session is remembered."""
+QUIET = 3600.0
+"""Seconds after which a conversation that says nothing keeps nothing for its session any more."""
+COMPACT = "compact"
+GOES_ON = ("clear", "resume")
+"""Ends of a conversation after which its agent begins another."""
+ASKS = ("permission_prompt", "elicitation_dialog")
+"""Notifications that a person is waited for."""
+RESTS = "idle_prompt"
+AT_WORK = "its agent is at work"
+
+log = logging.getLogger("covey.hooks")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -29,31 +51,81 @@ class Outside:
 
     desk: Desk
     _names: dict[str, tuple[str, Path]] = field(default_factory=dict)
+    """The session and the checkout of each folder that an agent was in."""
+    _homes: dict[str, str] | None = None
+    """The checkout that each name stands for, as it is kept in a file; None before that was read."""
+    _naming: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _talks: dict[str, dict[str, float]] = field(default_factory=dict)
+    """The conversations of each session, and when each was last heard."""
+    _by_hand: set[str] = field(default_factory=set)
+    """Who makes its conversation shorter because a person said so, and rests then."""
 
-    async def named(self, hook: Hook) -> tuple[str, Path]:
-        """Return the session of an agent from outside, and its checkout; refuse one that is elsewhere."""
-        if hook.cwd not in self._names:
-            self._names[hook.cwd] = await self.desk.near(lambda: self._name(hook.cwd))
-        return self._names[hook.cwd]
+    async def named(self, hook: Hook) -> tuple[str, Path, Task | None]:
+        """Return the session of an agent from outside, its checkout and its task; refuse one that is elsewhere."""
+        while True:
+            name, top = self._names.get(hook.cwd) or await self._settle(hook.cwd)
+            session, task = await self.desk.read(partial(_look_up, name))
+            if not _is_anothers(session):
+                break
+            self._names.pop(hook.cwd, None)  # somebody has taken its name since
+        if hook.conversation:
+            self._talks.setdefault(name, {})[hook.conversation] = self.desk.awake()
+        return name, top, task
 
-    def _name(self, cwd: str) -> tuple[str, Path]:
+    async def _settle(self, cwd: str) -> tuple[str, Path]:
+        top = await self.desk.near(lambda: self._checkout(cwd))
+        async with self._naming:
+            name = await self.desk.near(lambda: self._name(top))
+        if len(self._names) >= FOLDERS:
+            self._names.clear()
+        self._names[cwd] = name, top
+        return name, top
+
+    def _checkout(self, cwd: str) -> Path:
         folder = Path(cwd or "/")
         told = try_git("rev-parse", "--show-toplevel", "--git-common-dir", at=folder) if folder.is_dir() else None
         lines = [] if told is None or told.returncode else os.fsdecode(told.stdout).splitlines()
         if len(lines) != 2 or os.path.realpath(folder / lines[1]) != os.path.realpath(self.desk.project.common):
             raise Invalid(f"{cwd[:200]!r} is no checkout of {self.desk.project.name}.")
-        top = Path(lines[0])
-        name = _UNFIT.sub("-", top.name).strip("-_")[:60] or "guest"
-        known = self.desk.app.store.read(lambda tx: tx.session(name))
-        taken = known is not None and not known.removed and known.kind is not Kind.OUTSIDE
-        return (f"{name}-guest" if taken or name in RESERVED else name), top
+        return Path(lines[0])
 
-    async def greet(self, name: str) -> None:
-        """Make a session known that begins."""
+    def _name(self, top: Path) -> str:
+        """Return the name of a checkout, which it keeps as long as it is there."""
+        here, file = os.path.realpath(top), self.desk.project.state / KEPT
+        homes = _read(file) if self._homes is None else self._homes
+        name = next((each for each, home in homes.items() if home == here), None)
+        if name is None or self._is_taken(name):
+            there = {each: home for each, home in homes.items() if home != here and os.path.isdir(home)}
+            name = next(each for each in self._candidates(top) if each not in there and not self._is_taken(each))
+            homes = {**there, name: here}
+            try:
+                write_whole(file, json.dumps(homes, indent=1))
+            except OSError as error:
+                log.warning("the name of %s could not be kept: %s", here, error)
+        self._homes = homes
+        return name
+
+    def _candidates(self, top: Path) -> Iterator[str]:
+        """Yield names for a checkout, the best first."""
+        name = _UNFIT.sub("-", top.name).strip("-_")[:50] or "guest"
+        name = f"{name}-guest" if self._is_taken(name) else name
+        yield name
+        yield from (f"{name}-{number}" for number in count(2))
+
+    def _is_taken(self, name: str) -> bool:
+        return name in RESERVED or _is_anothers(self.desk.app.store.read(lambda tx: tx.session(name)))
+
+    async def greet(self, name: str, hook: Hook) -> None:
+        """Make a session known that begins, or goes on after its conversation was made shorter."""
+        goes_on = hook.note == COMPACT and name not in self._by_hand
+        self._by_hand.discard(name)
 
         def write(call: Call) -> None:
             call.worker(name)
-            call.show_state(name, State.IDLE, "its agent has started")
+            if goes_on:
+                call.show_state(name, State.WORKING, AT_WORK)
+            else:
+                call.show_state(name, State.IDLE, "its agent has started")
 
         await self.desk.write(write)
 
@@ -62,6 +134,8 @@ class Outside:
         state, evidence = _state(hook)
         if state is None:
             return
+        if hook.moment is Moment.BEFORE_COMPACT and hook.note == "manual":
+            self._by_hand.add(name)
 
         def is_news(call: Call) -> bool:
             call.hear(name)
@@ -75,8 +149,14 @@ class Outside:
         if await self.desk.read(is_news):
             await self.desk.write(write)
 
-    async def farewell(self, name: str) -> None:
-        """Let go of what a session held by hand whose agent has ended."""
+    async def farewell(self, name: str, hook: Hook) -> bool:
+        """Let go of what a session held by hand when its agent has ended, and say whether it has."""
+        others = self._talks.get(name, {})
+        others.pop(hook.conversation, None)
+        if hook.note in GOES_ON or any(self.desk.awake() - heard < QUIET for heard in others.values()):
+            return False
+        self._talks.pop(name, None)
+        self._by_hand.discard(name)
 
         def write(call: Call) -> None:
             if call.tx.session(name) is not None:
@@ -84,20 +164,50 @@ class Outside:
                 call.show_state(name, State.IDLE, "its agent has ended")
 
         await self.desk.write(write)
+        return True
+
+
+def _look_up(name: str, call: Call) -> tuple[Session | None, Task | None]:
+    return call.tx.session(name), next(iter(call.tx.held_by(name)), None)
+
+
+def _is_anothers(session: Session | None) -> bool:
+    """Say whether a name is that of a session which covey runs, or of a person."""
+    return session is not None and not session.removed and session.kind is not Kind.OUTSIDE
+
+
+def _read(file: Path) -> dict[str, str]:
+    """Return the checkouts that names stand for, as far as that is known."""
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    kept = found.items() if isinstance(found, dict) else ()
+    return {name: home for name, home in kept if isinstance(home, str)}
 
 
 def _state(hook: Hook) -> tuple[State | None, str]:
     match hook.moment:
         case Moment.USER_PROMPT | Moment.BEFORE_TOOL | Moment.AFTER_TOOL:
-            return State.WORKING, "its agent is at work"
+            return State.WORKING, AT_WORK
         case Moment.STOP:
             return State.IDLE, "its agent waits for a prompt"
-        case Moment.NOTIFICATION:
+        case Moment.NOTIFICATION if hook.note in ASKS:
             return State.NEEDS_YOU, hook.message or "its agent waits for a person"
+        case Moment.NOTIFICATION if hook.note == RESTS:
+            return State.IDLE, hook.message or "its agent waits for a prompt"
         case Moment.BEFORE_COMPACT:
             return State.COMPACTING, "its agent makes its conversation shorter"
         case _:
             return None, ""
+
+
+def introduction(name: str) -> str:
+    """Return what an agent from outside has to know of itself: its token is the owner's, its name is its own."""
+    return (
+        f"To covey and your colleagues you are {name}. Add --as {name} to every covey command that you type (as in "
+        f"covey mail inbox --as {name}): without it you act as the person in charge."
+    )
 
 
 def context(call: Call, session: str, task: Task | None, *, again: bool) -> str | None:

@@ -93,9 +93,9 @@ def answer(moment: str, host: str, port: int, token: str) -> bytes:
     connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     connection.connect((host, port))
     connection.sendall(head.encode() + body)
-    pieces, size = [], 0
+    size, pieces = 0, [b""]
     while size <= LONGEST and (piece := connection.recv(65536)):
-        if held and not pieces:  # the daemon hears us; one that stands still would let us wait for nobody
+        if held and not size:  # the daemon hears us; one that stands still would let us wait for nobody
             _wait_for_a_person(agent)
         pieces.append(piece)
         size += len(piece)

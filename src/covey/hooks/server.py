@@ -28,7 +28,7 @@ from covey.core.signals import Asks, Compacts, Signal, Wants, Works
 from covey.core.tasks import Task
 from covey.errors import CoveyError, Invalid, NotFound
 from covey.git import written
-from covey.hooks.outside import Outside, context
+from covey.hooks.outside import COMPACT, Outside, context, introduction
 from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
 from covey.loops.outfit import SEEN
@@ -43,6 +43,10 @@ LOOK = 1.0
 """Seconds between two looks whether a person is at the terminal of an agent that waits."""
 SHELL_LOOK = 0.2
 """Seconds that an agent waits for a look at what its command wrote; a longer one is told at the next step."""
+OVER = (Moment.USER_PROMPT, Moment.STOP, Moment.SUBAGENT_STOP, Moment.SESSION_END)
+"""What an agent, or a sub-agent, does only when it asks for nothing any more."""
+BRINGS = (Moment.USER_PROMPT, Moment.AFTER_TOOL, Moment.STOP)
+"""When it is told its mail."""
 ROUNDS = 4
 """How often the loop goes round after a request until it knows of an agent that hung up while we stood still."""
 
@@ -62,9 +66,30 @@ class Asker:
     """Done when it waits for the answer no longer."""
 
     @property
+    def key(self) -> str:
+        """Return what memories of it are kept by: never beyond its run."""
+        return self.session if self.run is None else self.run.id
+
+    @property
     def listens(self) -> bool:
         """Say whether it still waits for the answer."""
         return self.gone is None or not self.gone.done()
+
+
+@dataclass
+class Memory:
+    """What is remembered of who asks, as long as its run lives or its agent is there."""
+
+    unsaid: list[str] = field(default_factory=list)
+    """What it has still to be told of what was noticed."""
+    known: dict[str, float] = field(default_factory=dict)
+    """What it had written when it was last looked at, and when."""
+    look: asyncio.Task[None] | None = None
+
+    def take(self) -> list[str]:
+        """Return what it has still to be told, and think of it as told."""
+        said, self.unsaid = self.unsaid, []
+        return said
 
 
 @dataclass
@@ -78,11 +103,15 @@ class Held:
 
     def hear(self, run: Run, hook: Hook) -> None:
         """Take another hook of a run for a sign that somebody has answered in its terminal, if it is one."""
-        used = hook.moment is Moment.AFTER_TOOL and (hook.tool, hook.about) == (self.hook.tool, self.hook.about)
-        over = hook.moment in (Moment.USER_PROMPT, Moment.STOP, Moment.SESSION_END) and not hook.sub
-        if run.id == self.run.id and (used or over):
+        mine = run.id == self.run.id and (hook.sub == self.hook.sub or hook.moment is Moment.SESSION_END)
+        if mine and (hook.moment in OVER or (hook.moment is Moment.AFTER_TOOL and self._is_used(hook))):
             self.went_on = True
             self.decided.set()
+
+    def _is_used(self, hook: Hook) -> bool:
+        if hook.call and self.hook.call:
+            return hook.call == self.hook.call
+        return (hook.tool, hook.about) == (self.hook.tool, self.hook.about)
 
 
 @dataclass
@@ -94,11 +123,7 @@ class Hooks:
     outside: Outside
     _held: dict[str, Held] = field(default_factory=dict)
     """Who waits for a person's word on which question."""
-    _unsaid: dict[str, list[str]] = field(default_factory=dict)
-    """What each session has still to be told of what was noticed."""
-    _looks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    _known: dict[str, dict[str, float]] = field(default_factory=dict)
-    """What each run had written when it was last looked at, and when."""
+    _memories: dict[str, Memory] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.places = Places(self.desk.project, self.desk.worktrees)
@@ -119,6 +144,11 @@ class Hooks:
             elif change.kind in ("session.attached", "run.ending", "run.ended"):
                 for held in self._held.values():
                     held.decided.set()
+            if change.kind in ("run.ended", "session.removed"):
+                self._memories.pop(change.subject, None)
+
+    def _memory(self, asker: Asker) -> Memory:
+        return self._memories.setdefault(asker.key, Memory())
 
     async def __call__(self, name: str, who: Principal, body: bytes, gone: asyncio.Future[None] | None = None) -> bytes:
         """Answer one asking of an agent, or of the guard of its commits; `gone` is done when nobody waits for it."""
@@ -139,8 +169,7 @@ class Hooks:
 
     async def _asker(self, who: Principal, hook: Hook) -> Asker:
         if who.session is None:
-            name, worktree = await self.outside.named(hook)
-            held = await self.desk.read(lambda call: next(iter(call.tx.held_by(name)), None))
+            name, worktree, held = await self.outside.named(hook)
             return Asker(name, worktree, None, held)
         name = who.session
 
@@ -178,22 +207,27 @@ class Hooks:
     def _overhear(self, asker: Asker, hook: Hook) -> None:
         """Let the watchdog know what the agent does: in a terminal it hears of it in no other way."""
         if asker.run is not None:
-            signals: list[Signal] = [Compacts()] if hook.moment is Moment.BEFORE_COMPACT else [Works()]
-            self.fleet.overhear(asker.run, signals)
+            brings = hook.moment in BRINGS and not hook.sub
+            self.fleet.overhear(asker.run, signals_of(hook), brings=brings)
             for held in self._held.values():
                 held.hear(asker.run, hook)
 
     # Beginning and end
 
     async def _greet(self, asker: Asker, hook: Hook) -> Reply:
+        parts: list[str] = []
         if asker.run is None:
-            await self.outside.greet(asker.session)
-        told = await self.desk.read(lambda call: context(call, asker.session, asker.task, again=hook.note == "compact"))
-        return Reply(tell=told) if told else NOTHING
+            await self.outside.greet(asker.session, hook)
+            parts.append(introduction(asker.session))
+        again = hook.note == COMPACT
+        told = await self.desk.read(lambda call: context(call, asker.session, asker.task, again=again))
+        parts += [told] if told else []
+        return Reply(tell="\n".join(parts)) if parts else NOTHING
 
     async def _farewell(self, asker: Asker, hook: Hook) -> None:
         if asker.run is None:
-            await self.outside.farewell(asker.session)
+            if await self.outside.farewell(asker.session, hook):
+                self._memories.pop(asker.key, None)
         elif hook.transcript:
             await self.mailing.confirm(asker.run, hook.transcript)
 
@@ -226,33 +260,31 @@ class Hooks:
         if hook.writes:
             places = [self.places.of(asker.worktree, hook.cwd, path) for path in hook.writes]
             made = [write_of(asker.worktree, place.path, now) for place in places if place.path]
-            await self._notice(asker, made, "edit", tell=False)  # it was warned before
+            await self._notice(asker, made, "edit")  # it was warned before
         elif hook.command and asker.worktree.is_dir():
-            look = self._looks.get(asker.session)
-            if look is None or look.done():
-                look = self._looks[asker.session] = asyncio.create_task(self._look(asker))
-            await asyncio.wait([look], timeout=SHELL_LOOK)
+            memory = self._memory(asker)
+            if memory.look is None or memory.look.done():
+                memory.look = asyncio.create_task(self._look(asker, memory))
+            await asyncio.wait([memory.look], timeout=SHELL_LOOK)
 
-    async def _look(self, asker: Asker) -> None:
+    async def _look(self, asker: Asker, memory: Memory) -> None:
         """Look at what a command changed in the worktree, and notice what is new."""
         now = self.desk.wall()
         try:
-            found = await self.desk.near(lambda: unsaved(asker.worktree, now))
-            known = self._known.setdefault(asker.run.id if asker.run else asker.session, {})
-            fresh = [write for write in found if known.get(write.path, -1.0) < write.written]
-            known.update({write.path: write.written for write in fresh})
-            await self._notice(asker, fresh, "shell", tell=True)
+            found = await self.desk.aside(lambda: unsaved(asker.worktree, now))
+            fresh = [write for write in found if memory.known.get(write.path, -1.0) < write.written]
+            memory.known.update({write.path: write.written for write in fresh})
+            text = await self._notice(asker, fresh, "shell")
+            memory.unsaid += [f"covey noticed that you have written there:\n{text}"] if text else []
         except CoveyError as error:
             log.warning("what %s wrote could not be looked at: %s", asker.session, error)
 
-    async def _notice(self, asker: Asker, made: list[Write], how: str, *, tell: bool) -> None:
-        if not made:
-            return
-        if await self.desk.read(lambda call: writes.is_news(call, asker.session, asker.task, made)):
-            advice = await self.desk.write(lambda call: writes.noticed(call, asker.session, asker.task, made, how))
-            text = "\n".join(part for part in (advice.deny, advice.tell) if part)
-            if tell and text:
-                self._unsaid.setdefault(asker.session, []).append(f"covey noticed that you have written there:\n{text}")
+    async def _notice(self, asker: Asker, made: list[Write], how: str) -> str:
+        """Note what was written, and return what there is to say of it."""
+        if not made or not await self.desk.read(lambda call: writes.is_news(call, asker.session, asker.task, made)):
+            return ""
+        advice = await self.desk.write(lambda call: writes.noticed(call, asker.session, asker.task, made, how))
+        return "\n".join(part for part in (advice.deny, advice.tell) if part)
 
     async def _guard(self, who: Principal, body: bytes) -> dict[str, str | None]:
         """Say whether a session may commit what the hooks of its git tell."""
@@ -287,7 +319,7 @@ class Hooks:
             return NOTHING  # a sub-agent has a conversation of its own, in which mail would be lost
         if not asker.listens:
             return NOTHING  # we were away when it asked; what there is to tell waits for its next step
-        parts = self._unsaid.pop(asker.session, [])
+        parts = self._memory(asker).take()
         spoke = hook.moment is Moment.STOP and bool(hook.message)
         mail = await self.mailing.offer(asker.session, asker.run, hook.transcript, spoke=spoke)
         parts += [mail] if mail else []
@@ -310,7 +342,7 @@ class Hooks:
     async def _permission(self, asker: Asker, hook: Hook) -> Reply:
         """Ask a person, and keep the agent waiting until there is an answer, or the person comes to its terminal."""
         run = asker.run
-        if run is None or not hook.asks or await self._is_in_hands(run):
+        if run is None or not hook.asks or self._is_left(asker) or await self._is_in_hands(run):
             return NOTHING
         minutes = self.desk.app.house.config.watch.answer_minutes
         asks = Asks(
@@ -329,9 +361,9 @@ class Hooks:
                 held.decided.clear()
                 now = await self.desk.read(lambda call: call.tx.question(question.id))
                 if now is None or now.state is not State.OPEN:
-                    return await self._answer(now or question)
+                    return await self._answer(asker, now or question)
                 before, rested = rested, self._is_at_rest(run)  # a screen that was seen may be older than the question
-                over = self._closing or held.went_on or (before and rested) or not asker.listens
+                over = self._is_left(asker) or held.went_on or (before and rested)
                 if over or await self._is_in_hands(run):
                     await self.desk.write(lambda call: _let_go(call, question.id))
                     return NOTHING
@@ -340,13 +372,18 @@ class Hooks:
         finally:
             self._held.pop(question.id, None)
 
+    def _is_left(self, asker: Asker) -> bool:
+        """Say whether one of the two is gone who would wait for an answer, and give it."""
+        return self._closing or not asker.listens
+
     def _is_at_rest(self, run: Run) -> bool:
         """Say whether the screen of a run shows a prompt that waits, and so no dialog any more."""
-        return self.fleet.watches.of(run).sight is Sight.READY
+        watched = self.fleet.watches.find(run)
+        return watched is not None and watched.sight is Sight.READY
 
-    async def _answer(self, question: Question) -> Reply:
+    async def _answer(self, asker: Asker, question: Question) -> Reply:
         reply = reply_of(question)
-        if reply is None:
+        if reply is None or not asker.listens:
             return NOTHING
         await self.desk.write(lambda call: questions.told(call, question))
         return Reply(allow=reply.allows, why=reply.text or None)
@@ -375,6 +412,17 @@ def _let_go(call: Call, question_id: str) -> None:
     now = call.tx.question(question_id)
     if now is not None and now.state is State.OPEN:
         questions.put(call, now, Withdrawn(IN_TERMINAL), COVEY)
+
+
+def signals_of(hook: Hook) -> list[Signal]:
+    """Return what a hook says of a run; that it ends or calls for a person is no sign that its model answers."""
+    match hook.moment:
+        case Moment.BEFORE_COMPACT:
+            return [Compacts()]
+        case Moment.NOTIFICATION | Moment.SESSION_END:
+            return []
+        case _:
+            return [Works()]
 
 
 def _as_reply(advice: Advice) -> Reply:

@@ -24,6 +24,8 @@ from covey.store.tx import Tx
 T = TypeVar("T")
 THREADS = 12
 """Threads in which git is waited for, and as many for runs."""
+LOOKERS = 3
+"""Threads for looks that nobody has to wait for."""
 
 
 @dataclass
@@ -45,6 +47,7 @@ class Desk:
     """How many runs of each agent there are, as the fleet last saw it."""
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-git"))
     _near: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-runs"))
+    _looks: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(LOOKERS, "covey-looks"))
 
     def awake(self) -> float:
         """Return the time of the clock that stands still while the machine sleeps."""
@@ -81,7 +84,12 @@ class Desk:
         """Look at runs, hold and stop them, beside the loop and never behind a slow fetch or checkout."""
         return await asyncio.get_running_loop().run_in_executor(self._near, work)
 
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Look at what may take long and may come late, such as a whole worktree, in nobody's way."""
+        return await asyncio.get_running_loop().run_in_executor(self._looks, work)
+
     def close(self) -> None:
         """Let the threads go."""
+        self._looks.shutdown(cancel_futures=True)
         self._pool.shutdown()
         self._near.shutdown()

@@ -126,10 +126,15 @@ class Fleet:
         wait = self._waits.get(name)
         return (None if watched is None else watched.verdict), (None if wait is None else wait[0])
 
-    def overhear(self, run: Run, signals: list[Signal]) -> None:
-        """Take in what a run says by its hooks; one without a terminal says the same in its stream."""
-        watched = self.watches.of(run)
-        watched.hooked = True
+    def overhear(self, run: Run, signals: list[Signal], *, brings: bool) -> None:
+        """Take in what a run says by its hooks; one without a terminal says the same in its stream.
+
+        `brings`: this hook can bring mail to it, so that none has to be typed.
+        """
+        watched = self.watches.find(run)
+        if watched is None:
+            return  # it is over, and nobody shall remember it again
+        watched.hooked = watched.hooked or brings
         if terminal_of(run, agent_of(self.desk, run.agent)) is not None:
             watched.overheard += signals
 

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covey.core.force import Write
+from covey.git import written
 from covey.git.project import Project
 from covey.git.run import try_git
 from covey.git.worktrees import Worktrees
+
+PATIENCE = 5.0
+"""Seconds that a look at a worktree may take."""
 
 
 @dataclass(frozen=True)
@@ -48,21 +52,14 @@ class Places:
 
 def write_of(worktree: Path, path: str, now: float, *, tracked: bool = True) -> Write:
     """Return when a path was last written: by the change time of the file, or of its folder if it is gone."""
-    file = worktree / path
-    try:
-        return Write(path, file.lstat().st_ctime, new=not tracked)
-    except OSError:
-        pass
-    try:
-        return Write(path, file.parent.lstat().st_mtime)
-    except OSError:
-        return Write(path, now)
+    return Write(path, written.changed(worktree, path, now), new=not tracked and os.path.lexists(worktree / path))
 
 
 def unsaved(worktree: Path, now: float) -> list[Write]:
-    """Return what differs from the last commit in a worktree, untracked files too."""
+    """Return what differs from the last commit in a worktree, untracked files too; fails if that takes too long."""
     # Never what a session's own configuration would run: no filesystem monitor, no hooks.
-    told = try_git("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *_status(), at=worktree)
+    settings = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+    told = try_git(*settings, *_status(), at=worktree, patience=PATIENCE, apart=True)
     if told.returncode:
         return []
     found: list[Write] = []

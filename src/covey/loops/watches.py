@@ -26,6 +26,10 @@ class Watches:
             self._owners[run.id] = run.session
         return self._watched[run.id]
 
+    def find(self, run: Run) -> Watched | None:
+        """Return what is remembered of a run, None if nothing is: it is closed, or was not looked at yet."""
+        return self._watched.get(run.id)
+
     def of_session(self, name: str) -> list[Watched]:
         """Return what is remembered of the runs of a session, the last one last."""
         return [each for run, each in list(self._watched.items()) if self._owners.get(run) == name]
