@@ -208,7 +208,7 @@ echo $? >"{line.outside}/done"
         line.ok("down")
     else:
         kill([daemon], signal.SIGKILL if how == "killed" else signal.SIGSTOP)
-    assert alive(daemon) is (how == "stands still")
+    wait_until(lambda: alive(daemon) is (how == "stands still"), "the daemon away")
     line.mark("go").touch()
     wait_until(line.mark("done").exists, "a commit without the daemon")
     assert "is held by bob (I am rewriting it)" in "\n".join(line.marks("said"))
