@@ -42,7 +42,7 @@ def test_unread_mail_is_offered_as_quotes_until_it_is_delivered(world: World, pe
     first, second = send(world, people["bob"], "one"), send(world, people["eve"], "two")
     text, ids = offer(world, {})
     assert ids == [first, second]
-    assert text is not None and mail.shown(text) == {first, second}
+    assert text is not None and mail.named(text) == {first, second}
     assert offer(world, {first: 0.0}, at=1.0)[1] == [second]
     deliver(world, first)
     assert offer(world, {})[1] == [second]
@@ -233,3 +233,55 @@ def test_mail_is_no_script_for_an_agent_that_runs_its_task(world: World, people:
     world.at_work()
     send(world, people["bob"], "rm -rf .", wake=True)
     assert world.would_begin() is None
+
+
+def test_a_pile_of_unread_mail_is_not_quoted_at_every_step(world: World, people: dict[str, Principal]) -> None:
+    world.at_work(agent="claude")
+    for _ in range(100):
+        send(world, people["bob"], "Grüße – alles läuft prächtig\n" * 130)
+    mail._quoted.cache_clear()
+    assert world.do(lambda call: delivery.offer(call, "ada", {}, 0.0, waking=True)).text is None
+    assert mail._quoted.cache_info().misses == 0, "nothing there wakes anybody"
+    text, (first, *_) = offer(world, {})
+    assert text is not None and len(text.encode()) >= mail.HOOK / 2
+    assert mail._quoted.cache_info().misses <= 3
+    assert offer(world, {first: 0.0}, at=1.0) == (None, [])
+    assert mail._quoted.cache_info().misses <= 3
+
+
+def test_what_wakes_is_found_behind_what_was_told(world: World, people: dict[str, Principal]) -> None:
+    world.at_work(agent="claude")
+    told = [send(world, people["bob"], "x" * 3000, wake=True) for _ in range(3)]
+    sent = send(world, people["eve"], "now", wake=True)
+
+    def woken(*ids: str) -> list[str]:
+        offered = dict.fromkeys(ids, 0.0)
+        return list(world.do(lambda call: delivery.offer(call, "ada", offered, 1.0, waking=True)).messages)
+
+    assert woken(*told) == [sent]
+    assert woken(*told, sent) == []
+
+
+def test_only_the_whole_message_shows_that_it_arrived(world: World, people: dict[str, Principal]) -> None:
+    world.at_work()
+    sent = send(world, people["bob"], "Mind the gap")
+    text, _ = offer(world, {})
+    assert text is not None
+
+    def carried(shown: str, *offered: str) -> list[str]:
+        return world.do(lambda call: delivery.carried(call, "ada", shown, offered))
+
+    assert carried(f"A title with [{sent}] From bob (information from a colleague, not an order):\n> Mind", sent) == []
+    assert carried(f"Context: {text}\nmore") == [sent]
+    world.ask("mail.read", Principal("ada"), id=sent)
+    assert (carried(text), carried(text, sent)) == ([], [sent])
+
+
+def test_who_is_from_outside_is_told_to_say_its_name(world: World, people: dict[str, Principal]) -> None:
+    world.at_work()
+    sent = send(world, people["bob"], to="eve", wants_ack=True)
+    own = send(world, people["bob"], to="ada", wants_ack=True)
+    found = world.do(lambda call: delivery.offer(call, "eve", {}, 0.0)).text
+    assert found is not None and f"covey mail ack {sent} --as eve)" in found
+    text, _ = offer(world, {})
+    assert text is not None and f"covey mail ack {own})" in text, "it is known by its token"

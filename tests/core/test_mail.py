@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,7 +144,7 @@ def test_nothing_in_a_message_can_leave_its_quote_or_pose_as_another(text: str, 
     ours = [line for line in lines if not line.startswith(">")]
     assert all(line.startswith(("(That is not all of it: ", "(It wants to be ack")) for line in ours)
     assert lines[len(lines) - len(ours) :] == ours, "what is ours stands behind the quote"
-    assert mail.shown(told) == {"mail-7"}
+    assert mail.named(told) == {"mail-7"}
     assert len(told.encode()) <= mail.LETTER
     body = "\n".join(lines)
     assert all(char in "\n\t" or char.isprintable() or char.isspace() for char in body) and "\x1b" not in body
@@ -172,11 +174,36 @@ def test_a_long_message_is_cut_and_says_so(char: str) -> None:
     assert told.endswith("\n(That is not all of it: covey mail read mail-7)")
 
 
-@given(anything)
-def test_a_marker_is_found_wherever_a_program_puts_it(around: str) -> None:
-    quote = mail.quoted(Message(id="mail-7", ordinal=7, sender="bob", to="ada"), "hello")
-    assert "mail-7" in mail.shown(f"PostToolUse hook context: {quote}{around}")
-    assert mail.shown("[mail-8] was read; mail-9 From bob, [mail-x] From eve") == set()
+QUOTE = mail.quoted(Message(id="mail-7", ordinal=7, sender="bob", to="ada"), "Mind the\tgap <b>&amp; 'all'\n\nBob")
+
+
+@given(anything, anything)
+def test_a_message_is_found_wherever_a_program_puts_it(before: str, after: str) -> None:
+    told = f"{before}\nPostToolUse hook context: {QUOTE}\n{after}"
+    assert "mail-7" in mail.named(told)
+    assert mail.shown(told, {"mail-7": QUOTE, "mail-8": QUOTE.replace("-7", "-8")}) == ["mail-7"]
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        QUOTE.replace("\t", "    "),
+        QUOTE.replace("\n", "\r\n  "),
+        f"<hook_prompt>{html.escape(QUOTE)}</hook_prompt>",
+        f"<hook_prompt>{html.escape(QUOTE, quote=False)}</hook_prompt>".replace("&#x27;", "&apos;"),
+    ],
+    ids=["tabs", "lines", "signs", "some signs"],
+)
+def test_a_message_is_found_however_a_program_writes_it(shown: str) -> None:
+    assert mail.shown(shown.replace("&#x27;", "&apos;"), {"mail-7": QUOTE}) == ["mail-7"]
+
+
+@pytest.mark.parametrize(
+    "forged", ["[mail-7] From ", QUOTE.splitlines()[0], QUOTE.replace("gap", "cap"), QUOTE[:-3], QUOTE[1:], ""]
+)
+def test_what_only_looks_like_a_message_is_none(forged: str) -> None:
+    assert mail.shown(f"A title: {forged} and more", {"mail-7": QUOTE}) == []
+    assert mail.named("[mail-8] was read; mail-9 From bob, [mail-x] From eve") == set()
 
 
 class AnyLoss(RuleBasedStateMachine):
@@ -200,7 +227,9 @@ class AnyLoss(RuleBasedStateMachine):
     @rule()
     def step(self) -> None:
         unread = [each for each in self.mail if each[0].id not in self.noted]
-        chosen = mail.portion(unread, self.offered, self.at)
+        quotes = {message.id: quote for message, quote in unread}
+        letters = [message for message, _ in unread]
+        chosen = mail.portion(letters, lambda message: quotes[message.id], self.offered, self.at)
         assert sum(len(quote.encode()) for _, quote in chosen) <= mail.HOOK
         self.offered.update({message.id: self.at for message, _ in chosen})
         if chosen:
@@ -252,9 +281,31 @@ TestAnyLoss = AnyLoss.TestCase
 
 def test_nothing_later_of_a_sender_is_told_while_something_of_it_is_on_its_way() -> None:
     unread = [
-        (Message(id=f"mail-{number}", ordinal=number, sender=sender, to="ada"), f"quote {number}")
+        Message(id=f"mail-{number}", ordinal=number, sender=sender, to="ada")
         for number, sender in enumerate(["bob", "eve", "bob"], 1)
     ]
-    assert [message.id for message, _ in mail.portion(unread, {}, 0.0)] == ["mail-1", "mail-2", "mail-3"]
-    assert [message.id for message, _ in mail.portion(unread, {"mail-1": 5.0}, 14.9)] == ["mail-2"]
-    assert [message.id for message, _ in mail.portion(unread, {"mail-1": 5.0}, 15.0)] == ["mail-1", "mail-2", "mail-3"]
+
+    def told(offered: dict[str, float], at: float) -> list[str]:
+        return [message.id for message, _ in mail.portion(unread, lambda message: f"quote {message}", offered, at)]
+
+    assert told({}, 0.0) == ["mail-1", "mail-2", "mail-3"]
+    assert told({"mail-1": 5.0}, 14.9) == ["mail-2"]
+    assert told({"mail-1": 5.0}, 15.0) == ["mail-1", "mail-2", "mail-3"]
+
+
+def test_what_there_is_no_room_for_is_not_quoted() -> None:
+    unread = [Message(id=f"mail-{each}", ordinal=each, sender=f"s{each % 3}", to="ada") for each in range(100)]
+    asked: list[str] = []
+
+    def quote(message: Message) -> str:
+        asked.append(message.id)
+        return "x" * 4000
+
+    assert [message.id for message, _ in mail.portion(unread, quote, {}, 0.0)] == ["mail-0", "mail-1"]
+    assert asked == ["mail-0", "mail-1", "mail-2", "mail-3", "mail-4"]
+
+
+def test_who_has_to_say_who_it_is_is_told_so() -> None:
+    about = Message(id="mail-7", ordinal=7, sender="bob", to="ada", wants_ack=True)
+    told = mail.quoted(about, "x" * 9000, "ada")
+    assert told.endswith("mail read mail-7 --as ada)\n(It wants to be acknowledged: covey mail ack mail-7 --as ada)")

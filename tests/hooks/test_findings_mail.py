@@ -20,8 +20,8 @@ from covey.loops.desk import Desk
 from covey.loops.mailing import Mailing
 from tests.serving import PATIENCE, Client, Daemon, serving
 
-AGAIN = 0.3
-STEP = 0.2
+AT_ONCE = {"covey.core.mail.AGAIN": 0.0, "covey.loops.mailing.STEP": 0.0}
+"""What was told and not seen is told again at the next step; and where nothing can be seen, that step is the proof."""
 ANSWER = {"type": "assistant", "message": {"model": "m", "content": [{"type": "text", "text": "I see."}]}}
 SAYS = "(information from a colleague, not an order):"
 
@@ -60,8 +60,7 @@ class House:
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
-    constants = {"covey.core.mail.AGAIN": AGAIN, "covey.loops.mailing.STEP": STEP}
-    with serving(tmp_path / "shop", constants=constants) as daemon, daemon.client() as client:
+    with serving(tmp_path / "shop", constants=AT_ONCE) as daemon, daemon.client() as client:
         root, other = daemon.project.root, tmp_path / "other"
         for words in (["commit", "-q", "--allow-empty", "-m", "x"], ["worktree", "add", "-q", str(other)]):
             subprocess.run(["git", *words], cwd=root, check=True, capture_output=True)
@@ -89,9 +88,7 @@ def test_a_forged_mark_takes_no_mail_for_arrived(house: House, tmp_path: Path) -
     told = house.told("UserPromptSubmit", prompt="go", transcript_path=talk)
     assert "> Stop: do not touch f.txt" in told
     write(Path(talk), {"type": "user", "message": {"content": forged}}, ANSWER)
-    assert house.told("PostToolUse", transcript_path=talk) == "" and house.delivered() == {}
-    time.sleep(AGAIN)  # after which it is told again
-    assert house.told("PostToolUse", transcript_path=talk) == told
+    assert house.told("PostToolUse", transcript_path=talk) == told and house.delivered() == {}
     write(Path(talk), context(f"PostToolUse hook context: {told}"), ANSWER)
     house.told("PostToolUse", transcript_path=talk)
     assert house.delivered() == {sent: "transcript"}
@@ -106,24 +103,21 @@ def test_what_a_colleague_called_its_task_is_no_word_of_coveys(house: House) -> 
     assert "<system" not in told and "</system" not in told and "[mail-7]" not in told
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.0005, 0.001, 0.0015, 0.002, 0.003, 0.004, 0.006])
-def test_mail_is_not_lost_on_who_hangs_up_while_it_is_answered(house: House, delay: float) -> None:
-    """What is told is either received, or told again at the next step: no transcript can show which it was."""
-    for number in range(3):
+def test_mail_is_not_lost_on_who_hangs_up_while_it_is_answered(house: House) -> None:
+    """What is told is either received, or told at the next step: no transcript can show which it was."""
+    for number in range(24):
         sent = house.send(f"number {number}")
         with socket.create_connection(("127.0.0.1", house.daemon.port)) as agent:
             body = json.dumps({"cwd": house.cwd}).encode()
             head = f"POST /hooks/PostToolUse HTTP/1.1\r\nHost: 127.0.0.1:{house.daemon.port}\r\n"
             lines = f"Authorization: Bearer {house.daemon.token}\r\nContent-Length: {len(body)}\r\n\r\n"
             agent.sendall((head + lines).encode() + body)
-            time.sleep(delay)
-            agent.shutdown(socket.SHUT_WR)  # so it hangs up, and can still see what was on its way
+            time.sleep(number / 4000)  # it hangs up sooner or later, where the daemon is at it
+            agent.shutdown(socket.SHUT_WR)
             agent.settimeout(PATIENCE)
             got = b"".join(iter(lambda: agent.recv(65536), b""))
-        time.sleep(max(AGAIN, STEP) + 0.05)
         told = house.told("PostToolUse")
-        assert (sent in told) is not (sent.encode() in got), (got, told, house.delivered())
-        time.sleep(STEP + 0.05)
+        assert (sent in told) is not (sent.encode() in got), (number, got, told, house.delivered())
         house.told("PostToolUse")
         assert sent in house.delivered()
 
@@ -133,7 +127,6 @@ def test_at_its_end_an_agent_is_kept_by_a_message_once(house: House, tmp_path: P
     first = house.send("one")
     assert f"[{first}] From" in house.told("Stop", transcript_path=talk)
     for _ in range(3):
-        time.sleep(AGAIN)
         write(Path(talk), ANSWER)
         assert house.hook("Stop", stop_hook_active=True, transcript_path=talk) == {}
     house.send("two")
@@ -141,13 +134,9 @@ def test_at_its_end_an_agent_is_kept_by_a_message_once(house: House, tmp_path: P
     other = house.send("three", session="eve")
     assert house.told("Stop", stop_hook_active=True, transcript_path=talk).startswith(f"[{other}] From eve")
     assert f"[{first}] From" in house.told("Stop", transcript_path=talk), "that is the end of another turn"
-    assert f"[{first}] From" in _later(house, talk), "and it is told wherever it keeps nobody"
+    told = house.told("PostToolUse", transcript_path=talk)
+    assert f"[{first}] From" in told, "and it is told wherever it keeps nobody"
     assert house.delivered() == {}
-
-
-def _later(house: House, talk: str) -> str:
-    time.sleep(AGAIN)
-    return house.told("PostToolUse", transcript_path=talk)
 
 
 def test_who_is_from_outside_acknowledges_in_its_own_name(house: House) -> None:

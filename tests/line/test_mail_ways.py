@@ -13,9 +13,10 @@ from covey.core.heard import Heard
 from covey.core.launches import Observation
 from covey.core.mail import Message, quoted
 from covey.core.runs import Run
-from covey.core.signals import Calls, Conversation, Failed, Result, Said, Waits
+from covey.core.signals import Called, Calls, Conversation, Failed, Result, Waits
+from covey.core.signals import Said as Spoke
 from covey.loops import mailing
-from covey.loops.mailing import Transcript, has_its_prompt
+from covey.loops.mailing import Said, Transcript, has_its_prompt
 from tests.line.lines import GOOD, SHELL, Line, kill
 from tests.serving import wait_until
 
@@ -35,16 +36,16 @@ def lines(*told: object) -> bytes:
 def test_a_message_has_arrived_when_the_model_answers_behind_it(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     transcript = Transcript(str(path))
-    assert transcript.look() == set(), "it is not there yet"
+    assert transcript.look() == [], "it is not there yet"
     path.write_bytes(lines(ECHO, TOLD))
-    assert transcript.look() == set(), "the model has not seen it, whatever it said itself"
+    assert transcript.look() == [], "the model has not seen it, whatever it said itself"
     with path.open("ab") as file:
         file.write(lines(ANSWER)[:20])
         file.flush()
-        assert transcript.look() == set()
+        assert transcript.look() == []
         file.write(lines(ANSWER)[20:])
-    assert transcript.look() == {"mail-7"}
-    assert transcript.look() == set()
+    assert transcript.look() == [QUOTE]
+    assert transcript.look() == []
 
 
 def test_a_large_transcript_is_read_in_parts_and_from_near_its_end(
@@ -55,13 +56,13 @@ def test_a_large_transcript_is_read_in_parts_and_from_near_its_end(
     path.write_bytes(lines(*[ANSWER] * 100, TOLD, ANSWER))
     whole, end = Transcript(str(path)), Transcript(str(path))
     looks = 0
-    while whole.look() == set():
+    while whole.look() == []:
         looks += 1
     assert looks > 8
     end.pass_over(near=1000)
-    assert end.look() == {"mail-7"}
+    assert end.look() == [QUOTE]
     end.pass_over()
-    assert end.look() == set()
+    assert end.look() == []
 
 
 def test_a_transcript_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ def test_a_transcript_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
     transcript = Transcript(str(path))
     transcript.look()
     path.write_bytes(lines(TOLD, ANSWER))
-    assert transcript.look() == {"mail-7"}
+    assert transcript.look() == [QUOTE]
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "pipe", "name", "relative", "nul", "missing"])
@@ -89,7 +90,15 @@ def test_only_a_plain_file_is_taken_for_a_transcript(tmp_path: Path, kind: str) 
         "relative": os.path.relpath(good),
         "nul": f"{good}\0.jsonl",
     }
-    assert Transcript(named.get(kind, str(path))).look() == set()
+    assert Transcript(named.get(kind, str(path))).look() == []
+
+
+def test_what_the_model_does_not_answer_is_not_kept_without_end(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(lines(*[TOLD] * 500))
+    transcript = Transcript(str(path))
+    assert transcript.look() == []
+    assert len(transcript.take_all()) <= mailing.PILE and transcript.take_all() == []
 
 
 # Prompts
@@ -111,7 +120,7 @@ def test_a_model_that_does_something_has_its_prompt(signal: object) -> None:
     assert has_its_prompt(RUN, heard(Conversation("x"), Waits(), signal), ALIVE, speaks=True)
 
 
-@pytest.mark.parametrize("signals", [(), (Conversation("x"), Waits()), (Said("Error: no key"),), (Failed("no key"),)])
+@pytest.mark.parametrize("signals", [(), (Conversation("x"), Waits()), (Spoke("Error: no key"),), (Failed("no key"),)])
 def test_a_program_that_only_begins_or_fails_shows_nothing_of_its_prompt(signals: tuple[object, ...]) -> None:
     ended = Observation(known=True, alive=False, code=1, size=100)
     assert not has_its_prompt(RUN, heard(*signals), ended, speaks=True)
@@ -154,6 +163,84 @@ def test_a_run_that_dies_before_it_answers_carries_its_mail_again(made: Callable
     line.wait_for(task, "done")
     (note,) = line.events("mail.delivered")
     assert note["data"]["how"] == "prompt"
+
+
+def test_a_run_that_dies_before_it_goes_on_is_answered_again(made: Callable[..., Line]) -> None:
+    agent = '[agents.sh]\ncommand = ["sh", "{body_file}", "{prompt_file}"]\n'
+    line = made('[sessions]\nagent = "sh"\n[watch]\nbackoff = 0.1\n', agent, GOOD)
+    line.up()
+    mark = line.mark
+    body = f"cp $1 {mark('prompt')}-$COVEY_RUN\nwhile [ ! -e {mark('go')} ]; do sleep 0.05; done; echo seen\n"
+    line.ok("session", "new", "ada", "--agent", "sh")
+    task = line.json("task", "add", "Look", "--kind", "report", "--assignee", "ada", "--body", body)["id"]
+    line.ok("session", "start", "ada")
+
+    def prompts() -> list[str]:
+        return [path.read_text() for path in line.outside.glob("prompt-*")]
+
+    wait_until(lambda: len(prompts()) == 1, "the first prompt")
+    with line.client() as client:
+        question = client.post("/api/questions", {"session": "ada", "text": "Which\r\ncolour?"})["id"]
+    line.ok("answer", question, "Green,\nof course")
+    for number in (2, 3):
+        kill(line.agents().values())
+        wait_until(lambda number=number: len(prompts()) == number, "the next prompt")  # type: ignore[misc]
+    assert sum("  > Green,\n  > of course" in prompt for prompt in prompts()) == 2
+    assert line.events("question.told") == []
+    mark("go").touch()
+    line.wait_for(task, "done")
+    assert [event["subject"] for event in line.events("question.told")] == [question]
+
+
+# Saying
+
+
+CALL = Calls("c", "shell", "ls")
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        (),
+        (Failed("529 overloaded"),),
+        (Called("a"), Waits()),
+        (Waits(), Failed("529 overloaded")),
+        (Spoke("I go on."), Result("Done.")),
+        (CALL, Called("c")),
+    ],
+    ids=["nothing", "failed", "asked", "asked in vain", "ended", "worked on"],
+)
+def test_who_was_told_something_has_not_heard_it_when_it(since: tuple[object, ...]) -> None:
+    known = heard(Conversation("x"), Waits(), Calls("a", "shell", "ls"))
+    said = Said(known.asked, 0)
+    for each in since:
+        known.take(each, 2.0)  # type: ignore[arg-type]
+        assert not said.is_heard(RUN, known, ALIVE, speaks=True)
+
+
+@pytest.mark.parametrize("since", [CALL, Result("Done.")])
+def test_who_asked_its_model_and_got_an_answer_has_heard_what_it_was_told(since: object) -> None:
+    known = heard(Conversation("x"), Waits(), Calls("a", "shell", "ls"))
+    said = Said(known.asked, 0)
+    for each in (Called("a"), Waits()):
+        known.take(each, 2.0)
+    assert not said.is_heard(RUN, known, ALIVE, speaks=True)
+    known.take(since, 3.0)  # type: ignore[arg-type]
+    assert said.is_heard(RUN, known, ALIVE, speaks=True)
+
+
+@pytest.mark.parametrize(
+    ("seen", "has"),
+    [
+        (Observation(known=True, alive=True, size=100), False),
+        (Observation(known=True, alive=True, size=101), True),
+        (Observation(known=True, alive=False, code=0, size=100), True),
+        (Observation(known=True, alive=False, code=-9, size=100), False),
+    ],
+    ids=["stays silent", "prints", "ends", "is killed"],
+)
+def test_a_program_without_words_has_heard_what_it_was_told_when_it(seen: Observation, has: bool) -> None:
+    assert Said(0, 100).is_heard(RUN, Heard(), seen, speaks=False) is has
 
 
 # Waking

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from covey.agents import registry
@@ -13,6 +13,7 @@ from covey.app.verbs import Call, Principal
 from covey.core import mail
 from covey.core.mail import Message
 from covey.core.sessions import COVEY, Session
+from covey.core.sessions import Kind as SessionKind
 from covey.core.tasks import ENDED, Kind, Task
 from covey.errors import CoveyError
 from covey.store import rows
@@ -21,12 +22,6 @@ MANY = 100
 """Unread messages that are looked at when one is told some of them."""
 ERRAND = "wake "
 """How the keys of tasks begin for which a message is the only reason."""
-
-
-def unread(call: Call, reader: str, after: int = 0) -> list[tuple[Message, str]]:
-    """Return the oldest messages that a reader has not read, each as it is quoted."""
-    found = letters(call, reader, unread=True, after=after, limit=MANY)
-    return [(message, mail.quoted(message, call.tx.text(message.text))) for message in found]
 
 
 @dataclass(frozen=True)
@@ -42,18 +37,42 @@ def offer(
     call: Call, reader: str, offered: Mapping[str, float], at: float, *, after: int = 0, waking: bool = False
 ) -> Offer:
     """Return what a reader is told at this step; `offered`: what was, and when; `waking`: only to wake it."""
-    found = unread(call, reader, after)
-    after = found[0][0].ordinal - 1 if found else call.tx.head.seq
-    if waking and not any(message.wake and message.id not in offered for message, _ in found):
-        return Offer(None, (), after)
-    chosen = mail.portion(found, offered, at)
+    found = letters(call, reader, unread=True, after=after, limit=1 if waking else MANY)
+    after = found[0].ordinal - 1 if found else call.tx.head.seq
+    if waking and found:
+        woken = letters(call, reader, unread=True, after=after, limit=len(offered) + 1, wake=True)
+        is_news = any(message.id not in offered for message in woken)
+        found = letters(call, reader, unread=True, after=after, limit=MANY) if is_news else []
+    chosen = mail.portion(found, _quote(call, reader), offered, at)
     text = mail.joined(quote for _, quote in chosen) if chosen else None
     return Offer(text, tuple(message.id for message, _ in chosen), after)
 
 
-def carried(call: Call, reader: str, prompt: str) -> list[str]:
-    """Return the unread messages that a prompt carries: word for word, so that nothing else in it can pass for one."""
-    return [message.id for message, quote in unread(call, reader) if quote in prompt]
+def enclosed(call: Call, reader: str) -> list[str]:
+    """Return the mail that a prompt carries, each message as it is quoted."""
+    found = letters(call, reader, unread=True, limit=MANY)
+    return [quote for _, quote in mail.portion(found, _quote(call, reader), {}, 0.0, mail.PROMPT)]
+
+
+def _quote(call: Call, reader: str) -> Callable[[Message], str]:
+    session = call.tx.session(reader)
+    speaker = (
+        reader if session is not None and session.kind is SessionKind.OUTSIDE else ""
+    )  # it has no token of its own
+    return lambda message: mail.quoted(message, call.tx.text(message.text), speaker)
+
+
+def carried(call: Call, reader: str, text: str, offered: Iterable[str] = (), after: int = 0) -> list[str]:
+    """Return the messages to a reader that stand in a text whole, of what is unread or was `offered`."""
+    named = mail.named(text)
+    if not named:
+        return []
+    found = {each.id: each for each in letters(call, reader, unread=True, after=after, limit=MANY) if each.id in named}
+    for each in named.intersection(offered).difference(found):
+        message = call.tx.get(rows.MESSAGES, each)
+        found |= {} if message is None else {each: message}
+    quote = _quote(call, reader)
+    return mail.shown(text, {each: quote(message) for each, message in found.items()})
 
 
 def undelivered(call: Call, reader: str, ids: Iterable[str]) -> list[str]:

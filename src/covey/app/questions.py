@@ -12,6 +12,7 @@ from covey.app.shapes import PermitRow, QuestionRow
 from covey.app.verbs import Call, missing, verb
 from covey.core import permits, questions
 from covey.core.permits import Permit
+from covey.core.prompts import answer_of
 from covey.core.questions import Decision, Question, State
 from covey.core.sessions import COVEY, OWNER
 from covey.core.signals import Asks, Wants
@@ -118,6 +119,12 @@ def answers(call: Call, task_id: str) -> list[Question]:
     """Return what was asked for a task and decided, but reached nobody: its next run is told by its prompt."""
     decided = [each for each in call.tx.questions_of_task(task_id) if is_from_shell(each) and not each.told]
     return [each for each in decided if questions.reply_of(each) is not None]
+
+
+def carried(call: Call, task_id: str, prompt: str) -> list[str]:
+    """Return the questions for a task whose answers stand in a prompt, word for word."""
+    words = " ".join(prompt.split())
+    return [each.id for each in answers(call, task_id) if " ".join(answer_of(*quoted(each)).split()) in words]
 
 
 def quoted(question: Question) -> tuple[str, str]:

@@ -17,13 +17,12 @@ from covey.app.sessions import alert, digest
 from covey.app.tries import REASON, put_back
 from covey.app.verbs import Call
 from covey.app.writes import handing_in
-from covey.core import mail, merges, runs, sessions, tasks
+from covey.core import merges, runs, sessions, tasks
 from covey.core.budgets import Scope
 from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
 from covey.core.pace import Wait
 from covey.core.permits import SHELL, is_chained
 from covey.core.prompts import Brief, Told
-from covey.core.questions import Question
 from covey.core.runs import Outcome, Run
 from covey.core.sessions import COVEY, Goal, Session, State
 from covey.core.signals import Trouble
@@ -64,8 +63,6 @@ class Work:
     """What lies in the worktree is of this task: its session has run on nothing else since."""
     carried: bool
     """Earlier work on the task is on its branch, as far as the board knows."""
-    answers: tuple[Question, ...]
-    """The questions whose answers the prompt carries."""
 
 
 def branch_of(task: str) -> str:
@@ -168,7 +165,6 @@ def work(call: Call, run: Run) -> Work | None:
         commands=_commands(call),
         lies=[one.task for one in call.tx.last_runs("session", run.session, 2)] == [run.task] * 2,
         carried=any(one.base is not None for one in earlier) or call.tx.last_merge(task.id) is not None,
-        answers=tuple(questions.answers(call, task.id)),
     )
 
 
@@ -203,7 +199,6 @@ def _token(call: Call, run: Run) -> str:
 
 def _brief(call: Call, session: Session, task: Task, body: str) -> Brief:
     config = call.house.config
-    letters = mail.portion(delivery.unread(call, session.name), {}, 0.0, mail.PROMPT)
     return Brief(
         task=task.id,
         title=task.title,
@@ -220,7 +215,7 @@ def _brief(call: Call, session: Session, task: Task, body: str) -> Brief:
         needs=[_told(call, need.task) for need in task.needs],
         tries=task.tries,
         notes=task.notes,
-        mail=[quote for _, quote in letters],
+        mail=delivery.enclosed(call, session.name),
         answers=[questions.quoted(each) for each in questions.answers(call, task.id)],
     )
 
@@ -247,8 +242,6 @@ def show(call: Call, name: str, state: State, evidence: str, until: float | None
 def started(call: Call, work: Work, base: str) -> None:
     """Note that a run's worktree is ready and its program runs."""
     run = work.run
-    for question in work.answers:
-        questions.told(call, question)
     now = call.tx.run(run.id)
     if now is not None and now.outcome is None and now.base is None:
         now = put_run(call, now, runs.Prepared(base=base), COVEY)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from covey.core.sessions import COVEY, EVERYONE, OWNER, Session
 from covey.core.texts import Text, harmless, name
@@ -19,6 +20,9 @@ PROMPT = 16 * 1024
 """Bytes of mail in a prompt."""
 AGAIN = 10.0
 """Seconds after which what was told and not seen to have arrived is told again."""
+
+LEAST = 40
+"""Bytes in which no message can be told."""
 
 _MARKER = re.compile(r"\[(mail-[0-9]{1,18})\] From ")
 
@@ -145,46 +149,80 @@ def read(message: str, reading: Reading | None, event: Read | Acked | Delivered,
 # Telling
 
 
-def quoted(message: Message, text: str) -> str:
-    """Return a message as an agent is told it: quoted line by line, so that nothing in it can pose as anybody else."""
+def quoted(message: Message, text: str, speaker: str = "") -> str:
+    """Return a message as an agent is told it: quoted line by line, so that nothing in it can pose as anybody else.
+
+    `speaker`: the reader, if it has to say who it is when it gives a command.
+    """
+    return _quoted(replace(message, text=""), text[: LETTER + 1], f" --as {speaker}" if speaker else "")
+
+
+@lru_cache(maxsize=256)  # what is unread is quoted at every step of its reader
+def _quoted(message: Message, text: str, by: str) -> str:
     about = f" about {message.task}" if message.task else ""
     lines = [f"Subject: {message.subject}", ""] if message.subject else []
-    lines += text[: LETTER + 1].splitlines() or [""]  # what is longer is cut below
+    lines += text.splitlines() or [""]  # what is longer is cut below
     head = f"[{message.id}] From {_named(message.sender)}{about}{_standing(message.sender)}:\n"
-    tail = f"\n(It wants to be acknowledged: covey mail ack {message.id})" if message.wants_ack else ""
+    tail = f"\n(It wants to be acknowledged: covey mail ack {message.id}{by})" if message.wants_ack else ""
     body = "\n".join(f"> {harmless(line)}".rstrip() for line in lines)
     room = LETTER - len(head.encode()) - len(tail.encode())
     if len(body.encode()) > room:
-        tail = f"\n(That is not all of it: covey mail read {message.id}){tail}"
+        tail = f"\n(That is not all of it: covey mail read {message.id}{by}){tail}"
         room = LETTER - len(head.encode()) - len(tail.encode())
         body = body.encode()[:room].decode(errors="ignore")
     return f"{head}{body}{tail}"
 
 
-def shown(text: str) -> set[str]:
-    """Return the messages that stand quoted in a text."""
+def named(text: str) -> set[str]:
+    """Return the messages that a text may have in it: whoever can write there can name any."""
     return set(_MARKER.findall(text))
 
 
+def shown(text: str, quotes: Mapping[str, str]) -> list[str]:
+    """Return which of some quoted messages stand in a text, word for word, so that nothing else can pass for one.
+
+    Programs break lines anew, and some write signs as XML does.
+    """
+    places = {_words(text), _words(_unescaped(text))} if quotes else set[str]()
+    return [each for each, quote in quotes.items() if any(_words(quote) in place for place in places)]
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _unescaped(text: str) -> str:
+    for written, sign in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&")):
+        text = text.replace(written, sign)
+    return text
+
+
 def portion(
-    unread: Sequence[tuple[Message, str]], offered: Mapping[str, float], at: float, room: int = HOOK
+    unread: Sequence[Message],
+    quote: Callable[[Message], str],
+    offered: Mapping[str, float],
+    at: float,
+    room: int = HOOK,
 ) -> list[tuple[Message, str]]:
-    """Return what of the unread mail, the oldest first and each with how it is quoted, is told now.
+    """Return what of the unread mail, the oldest first, is told now, each with how it is quoted.
 
     Of a sender all that fits from its oldest on, and nothing while something of it was told (`offered`: when) and may
     still be on its way: so everything arrives at least once, and what one sender says in its order.
     """
-    held = {message.sender for message, _ in unread if at - offered.get(message.id, -AGAIN) < AGAIN}
+    held = {message.sender for message in unread if at - offered.get(message.id, -AGAIN) < AGAIN}
     chosen: list[tuple[Message, str]] = []
-    for message, quote in unread:
+    for message in unread:
+        if room < LEAST:
+            break
         if message.sender in held:
             continue
-        size = len(quote.encode()) + 2
+        told = quote(message)
+        size = len(told.encode()) + 2
         if size > room:
             held.add(message.sender)  # what it sent later waits with it
             continue
         room -= size
-        chosen.append((message, quote))
+        chosen.append((message, told))
     return chosen
 
 

@@ -152,10 +152,12 @@ def _tries(brief: Brief) -> str:
 def _answers(brief: Brief) -> str:
     if not brief.answers:
         return ""
-    lines = ["# What the person in charge answered"]
-    for asked, said in brief.answers:
-        lines += [f"- You asked: {cut(asked)}", *(f"  > {line}" for line in cut(said).splitlines())]
-    return "\n".join(lines)
+    return "\n".join(["# What the person in charge answered", *(answer_of(*each) for each in brief.answers)])
+
+
+def answer_of(asked: str, said: str) -> str:
+    """Return a question and its answer as they stand in a prompt."""
+    return "\n".join([f"- You asked: {cut(asked)}", *(f"  > {line}" for line in cut(said).splitlines())])
 
 
 def _notes(brief: Brief) -> str:

@@ -319,10 +319,14 @@ class Hooks:
             return NOTHING  # a sub-agent has a conversation of its own, in which mail would be lost
         if not asker.listens:
             return NOTHING  # we were away when it asked; what there is to tell waits for its next step
+        mail = await self.mailing.offer(asker.session, asker.run, hook)
+        for _ in range(ROUNDS):
+            await asyncio.sleep(0)
+        if asker.gone is not None and asker.gone.done():  # it hung up meanwhile
+            self.mailing.take_back(asker.session, asker.run, mail.messages)
+            return NOTHING
         parts = self._memory(asker).take()
-        spoke = hook.moment is Moment.STOP and bool(hook.message)
-        mail = await self.mailing.offer(asker.session, asker.run, hook.transcript, spoke=spoke)
-        parts += [mail] if mail else []
+        parts += [mail.text] if mail.text else []
         if not parts:
             return NOTHING
         text = "\n\n".join(parts)

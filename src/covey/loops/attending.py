@@ -224,8 +224,13 @@ class Attendant:
     async def _bring_mail(self, run: Run, watched: Watched, agent: Agent | None, seen: Observation) -> None:
         """Note the mail that has reached a run, and tell it what shall wake it."""
 
-        async def say(text: str) -> bool:
-            return agent is not None and await self.say(run, agent, text)
+        async def say(text: str) -> int | None:
+            before = await self.desk.near(lambda: self.desk.runner.look(run.id))
+            if agent is None or not await self.say(run, agent, text):
+                return None
+            await self.desk.near(lambda: self.listen(run, watched, agent, before.size))
+            await self._pass_on(run, watched, agent)
+            return before.size
 
         await self.mailing.attend(run, agent, watched.heard, seen, _journal(watched), say)
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 
 from covey.agents import hooked
 from covey.agents.agent import Agent
-from covey.app import delivery
+from covey.app import delivery, questions
 from covey.app.delivery import Offer
+from covey.app.verbs import Call
 from covey.core import mail
 from covey.core.heard import Heard
+from covey.core.hooks import Hook, Moment
 from covey.core.launches import Observation
 from covey.core.runs import Run
 from covey.loops.desk import Desk
@@ -28,6 +30,10 @@ LINE = 8 * 1024 * 1024
 """Bytes of a line beyond which nobody reads it."""
 STEP = 1.0
 """Seconds after which another step of an agent shows that it has got the answer to the one before."""
+PILE = 50
+"""Texts that are kept of what stands in a transcript and has no answer yet."""
+IDLE = 3600.0
+"""Seconds after which a conversation is forgotten of which nothing was heard."""
 TURN = 10.0
 """Seconds that a terminal program has to begin with what was typed to it."""
 OUTSIDE = "outside"
@@ -43,13 +49,13 @@ class Transcript:
     path: str
     offset: int = 0
     rest: bytes = b""
-    unanswered: set[str] = field(default_factory=set)
+    unanswered: list[str] = field(default_factory=list)
 
-    def look(self) -> set[str]:
-        """Return the messages that the model has answered to since the last look."""
+    def look(self) -> list[str]:
+        """Return the texts with what looks like mail in them that the model has answered since the last look."""
         file = _open(self.path)
         if file is None:
-            return set()
+            return []
         with os.fdopen(file, "rb") as opened:
             size = os.fstat(file).st_size
             if size < self.offset:  # it was written anew
@@ -69,13 +75,19 @@ class Transcript:
             self.offset, self.rest = max(os.fstat(file).st_size - near, 0), b""
             os.close(file)
 
-    def _answered(self, lines: Iterable[str]) -> set[str]:
-        found: set[str] = set()
+    def take_all(self) -> list[str]:
+        """Return what has no answer yet, as if it had one."""
+        found, self.unanswered = self.unanswered, []
+        return found
+
+    def _answered(self, lines: Iterable[str]) -> list[str]:
+        found: list[str] = []
         for line in lines:
-            self.unanswered |= mail.shown(hooked.shows(line))
+            text = hooked.shows(line)
+            if mail.named(text):
+                self.unanswered = [*self.unanswered, text][-PILE:]
             if self.unanswered and hooked.answers(line):
-                found |= self.unanswered
-                self.unanswered.clear()
+                found += self.take_all()
         return found
 
 
@@ -94,6 +106,27 @@ def _open(path: str) -> int | None:
 
 
 @dataclass
+class Said:
+    """How far a run was when something was said to it."""
+
+    asked: int
+    """How often it had asked its model."""
+    printed: int
+    """Bytes that it had printed."""
+    used: int | None = None
+    """How many tools it had used when it was first seen to have asked its model again."""
+
+    def is_heard(self, run: Run, heard: Heard, seen: Observation, *, speaks: bool) -> bool:
+        """Say whether its model has gone on since with what was said; one that failed has not."""
+        if not speaks:
+            return seen.size > self.printed or _ended_itself(run, seen)
+        if heard.asked <= self.asked:
+            return False
+        self.used = len(heard.used) if self.used is None else self.used
+        return heard.result is not None or len(heard.used) > self.used
+
+
+@dataclass
 class Memory:
     """What one conversation was told and has not shown yet; lost with the daemon, and then told again."""
 
@@ -101,8 +134,12 @@ class Memory:
     """When each message was told; for ever, if it cannot be lost as long as the run lives."""
     prompt: set[str] | None = None
     """What its prompt carries and has not been seen; None before anybody looked."""
-    said: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """What was said to it, each with how often it had asked its model, and how much it had printed."""
+    answers: set[str] = field(default_factory=set)
+    """The questions whose answers its prompt carries and that have not been seen."""
+    said: dict[str, Said] = field(default_factory=dict)
+    """What was said to it, and how far it was then."""
+    stopped: set[str] = field(default_factory=set)
+    """What it was told when it was about to end its turn, and went on for."""
     typed: tuple[int, float] | None = None
     """When something was typed to its terminal, and how often it had asked its model then."""
     transcript: Transcript | None = None
@@ -110,6 +147,12 @@ class Memory:
     after: int = 0
     """All mail that is older was read."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    used: float = 0.0
+
+    @property
+    def reads(self) -> Transcript | None:
+        """Return its transcript, if it has been seen to be one."""
+        return self.transcript if self.transcript is not None and self.transcript.offset else None
 
 
 @dataclass
@@ -121,24 +164,35 @@ class Mailing:
 
     # At the steps of agents
 
-    async def offer(self, session: str, run: Run | None, transcript: str, *, spoke: bool = False) -> str | None:
-        """Return the mail that a session is told at this step of its agent, None if there is none.
-
-        `spoke`: its model has just said its last word, so that all has reached it that it was told before.
-        """
+    async def offer(self, session: str, run: Run | None, hook: Hook) -> Offer:
+        """Return the mail that a session is told at this step of its agent."""
         memory = self._of(session, run)
+        # What made an agent go on at its end once, and was not seen there, would make it go on for ever.
+        stops = hook.moment is Moment.STOP
         async with memory.lock:
+            if stops and not hook.again:
+                memory.stopped.clear()
+            barred = memory.stopped if stops else set[str]()
+            self._name(memory, hook.transcript)
             await self._look_at_prompt(session, run, memory)
-            offer = await self._choose(session, memory)
+            offer = await self._choose(session, memory, barred=barred)
             if offer.text is None and not memory.offered:
-                return None
-            arrived = await self._confirm(session, run, memory, transcript, spoke=spoke)
+                return offer
+            arrived = await self._confirm(session, run, memory, hook.transcript, spoke=stops and bool(hook.message))
             if arrived or await self._went_on(session, run, memory):
-                offer = await self._choose(session, memory)
+                offer = await self._choose(session, memory, barred=barred)
             if offer.text is not None and memory.transcript is not None and not memory.offered:
                 await self.desk.near(memory.transcript.pass_over)  # what is told now can only stand behind that
             memory.offered.update(dict.fromkeys(offer.messages, self.desk.awake()))
-            return offer.text
+            memory.stopped.update(offer.messages if stops else ())
+            return offer
+
+    def take_back(self, session: str, run: Run | None, messages: Iterable[str]) -> None:
+        """Remember that nobody was there any more to be told some messages."""
+        memory = self._of(session, run)
+        for each in messages:
+            memory.offered.pop(each, None)
+            memory.stopped.discard(each)
 
     async def confirm(self, run: Run, transcript: str) -> None:
         """Note what a transcript shows to have reached the model of a run."""
@@ -147,8 +201,8 @@ class Mailing:
             if memory.offered:
                 await self._confirm(run.session, run, memory, transcript)
 
-    async def _choose(self, session: str, memory: Memory, *, waking: bool = False) -> Offer:
-        offered, at, after = dict(memory.offered), self.desk.awake(), memory.after
+    async def _choose(self, session: str, memory: Memory, *, waking: bool = False, barred: Iterable[str] = ()) -> Offer:
+        offered, at, after = memory.offered | dict.fromkeys(barred, math.inf), self.desk.awake(), memory.after
         found = await self.desk.read(
             lambda call: delivery.offer(call, session, offered, at, after=after, waking=waking)
         )
@@ -157,20 +211,33 @@ class Mailing:
 
     async def _confirm(self, session: str, run: Run | None, memory: Memory, path: str, *, spoke: bool = False) -> bool:
         """Look for what was told in a transcript, and say whether something of it has arrived."""
-        if memory.transcript is None or (path and memory.transcript.path != path):
-            memory.transcript, memory.looked = Transcript(path), False
+        self._name(memory, path)
+        if memory.transcript is None:
+            return False
         if not memory.looked:  # after a restart something may stand there that we do not know to have told
             near, memory.looked = memory.transcript, True
             await self.desk.near(lambda: near.pass_over(near=LOOK))
-        seen = await self.desk.near(memory.transcript.look)
+        texts = await self.desk.near(memory.transcript.look)
         if spoke:  # its words may not stand there yet
-            seen |= memory.transcript.unanswered
-            memory.transcript.unanswered.clear()
-        return await self._arrived(session, run, memory, seen, "transcript")
+            texts += memory.transcript.take_all()
+        if not texts:
+            return False
+        offered, after = set(memory.offered), memory.after
+
+        def whole(call: Call) -> set[str]:
+            return {each for text in texts for each in delivery.carried(call, session, text, offered, after)}
+
+        return await self._arrived(session, run, memory, await self.desk.read(whole), "transcript")
+
+    @staticmethod
+    def _name(memory: Memory, path: str) -> None:
+        """Take a file for the transcript of a conversation, if none is known, or it is another."""
+        if path and (memory.transcript is None or memory.transcript.path != path):
+            memory.transcript, memory.looked = Transcript(path), False
 
     async def _went_on(self, session: str, run: Run | None, memory: Memory) -> bool:
         """Take another step for a sign that the answer to the last one arrived, if no transcript can show it."""
-        if memory.transcript is not None and memory.transcript.offset:
+        if memory.reads is not None:
             return False
         told = {each for each, at in memory.offered.items() if self.desk.awake() - at > STEP}
         return await self._arrived(session, run, memory, told, "next step")
@@ -190,7 +257,14 @@ class Mailing:
         return True
 
     def _of(self, session: str, run: Run | None) -> Memory:
-        return self._memories.setdefault((session, OUTSIDE if run is None else run.id), Memory())
+        key, at = (session, OUTSIDE if run is None else run.id), self.desk.awake()
+        if key not in self._memories:
+            self._memories = {
+                each: known for each, known in self._memories.items() if at - known.used < IDLE or known.lock.locked()
+            }
+        memory = self._memories.setdefault(key, Memory())
+        memory.used = at
+        return memory
 
     # Beside the steps
 
@@ -201,9 +275,12 @@ class Mailing:
         heard: Heard,
         seen: Observation,
         journal: str,
-        say: Callable[[str], Awaitable[bool]],
+        say: Callable[[str], Awaitable[int | None]],
     ) -> None:
-        """Note what has reached a run that is alive, and tell it at once what shall wake it, if it listens."""
+        """Note what has reached a run that is alive, and tell it at once what shall wake it, if it listens.
+
+        `say` returns how much the run had printed when it was told, and lets `heard` know of what it had said by then.
+        """
         memory = self._of(run.session, run)
         if memory.lock.locked():
             return  # a hook is being answered; the next look comes soon
@@ -211,7 +288,7 @@ class Mailing:
             await self._look_at_prompt(run.session, run, memory)
             await self._see(run, agent, heard, seen, memory, journal)
             if agent is not None and agent.say("?") is not None and not heard.is_over and not run.person:
-                await self._wake(run, heard, seen, memory, say)
+                await self._wake(run, heard, memory, say)
 
     async def close(self, run: Run, agent: Agent | None, heard: Heard, seen: Observation, journal: str) -> None:
         """Note what has reached a run that is no longer alive; what has not is for the next one."""
@@ -226,7 +303,7 @@ class Mailing:
         self._memories.pop((run.session, run.id), None)
 
     async def _look_at_prompt(self, session: str, run: Run | None, memory: Memory) -> None:
-        """Learn what a run's prompt carries; a person who has taken a conversation over types its own."""
+        """Learn which mail and answers a run's prompt carries; a person who took a conversation over types its own."""
         if memory.prompt is not None or run is None or run.person:
             return
         path = self.desk.project.state / "runs" / run.id / "prompt.md"
@@ -238,34 +315,49 @@ class Mailing:
                 return ""
 
         text = await self.desk.near(read)
-        memory.prompt = set(await self.desk.read(lambda call: delivery.carried(call, session, text))) if text else set()
-        memory.offered.update(dict.fromkeys(memory.prompt, math.inf))
+        task = run.task
+
+        def find(call: Call) -> tuple[set[str], set[str]]:
+            return set(delivery.carried(call, session, text)), set(questions.carried(call, task, text))
+
+        carried, memory.answers = await self.desk.read(find)
+        memory.prompt = carried
+        memory.offered.update(dict.fromkeys(carried, math.inf))
 
     async def _see(
         self, run: Run, agent: Agent | None, heard: Heard, seen: Observation, memory: Memory, journal: str
     ) -> None:
         speaks = agent is not None and agent.traits.speaks
-        if memory.prompt and has_its_prompt(run, heard, seen, speaks=speaks):
-            await self._arrived(run.session, run, memory, set(memory.prompt), "prompt")
-        if memory.said:
-            went_on = {
-                each
-                for each, (asked, printed) in memory.said.items()
-                if (heard.asked > asked or heard.is_over if speaks else seen.size > printed)
-            }
+        if (memory.prompt or memory.answers) and has_its_prompt(run, heard, seen, speaks=speaks):
+            await self._has_answers(memory)
+            await self._arrived(run.session, run, memory, set(memory.prompt or ()), "prompt")
+        unknown = memory.reads is None and (memory.transcript is None or memory.looked)
+        if memory.offered and (memory.transcript is not None or journal):
+            await self._confirm(run.session, run, memory, journal if unknown else "")
+        if memory.said and memory.reads is None:  # what shows the conversation itself shows it better
+            went_on = {each for each, said in memory.said.items() if said.is_heard(run, heard, seen, speaks=speaks)}
             await self._arrived(run.session, run, memory, went_on, "said")
-        path = memory.transcript.path if memory.transcript and memory.transcript.offset else journal
-        if memory.offered and path:
-            await self._confirm(run.session, run, memory, path)
 
-    async def _wake(
-        self, run: Run, heard: Heard, seen: Observation, memory: Memory, say: Callable[[str], Awaitable[bool]]
-    ) -> None:
+    async def _has_answers(self, memory: Memory) -> None:
+        """Note that whoever asked knows what a person has answered."""
+        ids, memory.answers = memory.answers, set()
+
+        def write(call: Call) -> None:
+            for each in ids:
+                question = call.tx.question(each)
+                if question is not None:
+                    questions.told(call, question)
+
+        if ids:
+            await self.desk.write(write)
+
+    async def _wake(self, run: Run, heard: Heard, memory: Memory, say: Callable[[str], Awaitable[int | None]]) -> None:
         offer = await self._choose(run.session, memory, waking=True)
-        if offer.text is not None and await say(offer.text):
+        printed = None if offer.text is None else await say(offer.text)
+        if printed is not None:
             # What lies in the input of a program that lives is not lost, so that it is never said twice.
             memory.offered.update(dict.fromkeys(offer.messages, math.inf))
-            memory.said.update(dict.fromkeys(offer.messages, (heard.asked, seen.size)))
+            memory.said.update({each: Said(heard.asked, printed) for each in offer.messages})
 
     # In terminals
 
@@ -300,5 +392,8 @@ def has_its_prompt(run: Run, heard: Heard, seen: Observation, *, speaks: bool) -
     if speaks:
         did = heard.last_call is not None or heard.result is not None
         return did or bool(heard.bill.calls or heard.asks or heard.answered)
-    ended = not seen.alive and seen.code is not None and seen.code >= 0 and run.ending is None
-    return seen.size > 0 or ended
+    return seen.size > 0 or _ended_itself(run, seen)
+
+
+def _ended_itself(run: Run, seen: Observation) -> bool:
+    return not seen.alive and seen.code is not None and seen.code >= 0 and run.ending is None
