@@ -12,16 +12,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def resource(text: str, folder: str) -> str:
+    """Return a resource as it is leased: a path, or a pattern of paths, from the root of the checkout."""
+    return place(text, folder) if text and leases.is_path(text) else text
+
+
 def of(paths: list[str], found: list[dict[str, Any]], folder: str) -> dict[str, list[dict[str, Any]]]:
     """Return for each path, or name of a resource, the leases that cover it."""
     return {path: [lease for lease in found if _covers(lease, path, folder)] for path in paths}
 
 
 def _covers(lease: dict[str, Any], path: str, folder: str) -> bool:
-    if not leases.is_path(path):
-        return path in lease["resources"]
+    """Say whether a lease covers a path, or something below it, or that a pattern matches."""
+    asked = leases.resource(resource(path, folder))
     chosen = Lease(id=lease["id"], holder=lease["holder"], resources=tuple(lease["resources"]))
-    return force.covers(chosen, place(path, folder)) is not None
+    if any(leases.collide(asked, each) for each in chosen.resources):
+        return True
+    return leases.is_path(asked) and force.covers(chosen, place(path, folder)) is not None
 
 
 def place(path: str, folder: str) -> str:

@@ -63,7 +63,7 @@ def _check_arguments(parser: Parser) -> None:
 def take(args: Namespace, client: Client) -> int:
     """Take a lease, and stand in line for it if that was asked for."""
     wait = args.wait or args.timeout is not None
-    answer = client.ask("lease.take", fields=_wish(args, "ttl") | ({"wait": True} if wait else {}))
+    answer = client.ask("lease.take", fields=_wish(args, client, "ttl") | ({"wait": True} if wait else {}))
     if answer.value["state"] == "waiting":
         from covey.cli import turns
 
@@ -80,7 +80,17 @@ def take(args: Namespace, client: Client) -> int:
     return 0
 
 
-def _wish(args: Namespace, *more: str) -> dict[str, Any]:
+def _from_root(resources: list[str], folder: str) -> list[str]:
+    """Return paths as seen from the root of the checkout: in a folder below it, people name files from there."""
+    if os.path.lexists(os.path.join(folder, ".git")) and not any(name.startswith("/") for name in resources):
+        return resources
+    from covey.cli import holders
+
+    return [holders.resource(name, folder) for name in resources]
+
+
+def _wish(args: Namespace, client: Client, *more: str) -> dict[str, Any]:
+    args.resources = _from_root(args.resources, client.folder)
     shared = {"shared": True} if args.shared else {}
     return body_of(args, "resources", "session", "task", "reason", *more) | shared
 
@@ -107,7 +117,7 @@ def run(args: Namespace, client: Client) -> int:
     if not args.command:
         raise Invalid("The command is missing.", hint="covey lease run lane:build -- make test")
     around = turns.held_around_us()
-    fields = _wish(args)
+    fields = _wish(args, client)
     fields["resources"] = [name for name in args.resources if name not in around]
     holds, who = list(dict.fromkeys([*around, *args.resources])), body_of(args, "session")
     with turns.Signals() as signals:
@@ -145,7 +155,7 @@ def list_leases(args: Namespace, client: Client) -> None:
     """List the leases in force."""
     fields = body_of(args, "session") | ({"waiting": True} if args.waiting else {})
     answer = client.ask("lease.list", fields=fields)
-    reply(args, answer, rows(answer.value))
+    reply(args, answer, rows(answer.value) or "No leases are in force.")
 
 
 def check(args: Namespace, client: Client) -> int:

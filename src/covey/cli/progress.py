@@ -74,7 +74,7 @@ class Story:
             return self._meets(subject, data)
         if kind == "lease.crossed" and data["task"] in self.ids:
             files = ", ".join(plain(path) for path in data["paths"][:3])
-            return f"{paint('stalled', 9)} {data['task']:<6} wrote {files}, which is another's ({subject})"
+            return f"{paint('crossed', 9)} {data['task']:<6} wrote {files}, which is another's ({subject})"
         task = self._merges.get(subject) or self._runs.get(subject) or subject
         if task not in self.ids:
             return None
@@ -89,7 +89,7 @@ class Story:
         if not {one, other} & self.ids:
             return None
         how = "conflicts with" if data["level"] == "conflict" else "comes close to"
-        return f"{paint('stalled', 9)} {one:<6} {how} {other}: {', '.join(plain(path) for path in data['files'][:3])}"
+        return f"{paint('overlap', 9)} {one:<6} {how} {other}: {', '.join(plain(path) for path in data['files'][:3])}"
 
     def _waits(self, session: str, data: dict[str, Any]) -> str | None:
         """Return the line for a session that its provider puts off, once for each time that it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 
 from covey.cli.client import Answer, Client
@@ -81,6 +82,12 @@ def _list_arguments(parser: Parser) -> None:
 
 def _id(parser: Parser) -> None:
     parser.add_argument("id", metavar="ID")
+
+
+def _own_id(parser: Parser) -> None:
+    parser.add_argument(
+        "id", nargs="?", default=os.environ.get("COVEY_TASK") or None, metavar="ID", help="default: COVEY_TASK"
+    )
 
 
 def _claim_arguments(parser: Parser) -> None:
@@ -170,6 +177,8 @@ def _pages(client: Client, query: dict[str, Any]) -> Iterator[Answer]:
 
 def show(args: Namespace, client: Client) -> None:
     """Show a task whole, and the trail of what happened to it."""
+    if args.id is None:
+        raise Invalid("The ID of a task is missing.", hint="covey task list shows them; an agent's own is the default.")
     answer = client.ask("task.show", {"id": args.id})
     if args.json:
         as_json(answer)
@@ -352,7 +361,7 @@ COMMANDS = {
                    example='covey task add "Limit the login rate" --assignee auth-fix --scope "src/**" --needs AF-1'),
     "list": Command("list the board, the most urgent first", _list_arguments, list_tasks,
                     example="covey task list --status todo --limit 20"),
-    "show": Command("show a task whole, and what happened to it", _id, show, example="covey task show AF-1"),
+    "show": Command("show a task whole, and what happened to it", _own_id, show, example="covey task show AF-1"),
     "edit": Command("change some fields of a task", _edit_arguments, edit,
                     example="covey task edit AF-1 --priority 5 --clear assignee\n"
                             "covey task edit AF-1 --body - < notes.md"),

@@ -12,6 +12,7 @@ from covey.errors import CoveyError, Refused
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from subprocess import Popen
     from threading import Event
     from types import FrameType
@@ -30,6 +31,7 @@ BEAT = 10.0
 HOLDS = "COVEY_HOLDS"
 """The variable that tells a command what it was given to hold, so that it never waits for itself."""
 NOT_FOUND, NOT_STARTED = 127, 126
+PR_SET_PDEATHSIG = 1
 
 
 class Stopped(BaseException):
@@ -124,12 +126,28 @@ def run(command: list[str], holds: list[str], signals: Signals) -> int:
 
     env = {**os.environ, HOLDS: "\n".join(holds)}
     try:
-        signals.child = subprocess.Popen(command, env=env)
+        signals.child = subprocess.Popen(command, env=env, preexec_fn=_die_with_us())  # noqa: PLW1509 - it takes no lock
     except OSError as error:
         print(f"covey: {command[0]} cannot be run: {error.strerror}", file=sys.stderr)
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_STARTED
     code = signals.child.wait()
     return 128 - code if code < 0 else code
+
+
+def _die_with_us() -> Callable[[], None] | None:
+    """Return what lets a command end with us, also if we are killed: its turn would be given to another."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes
+
+    prctl, own = ctypes.CDLL(None).prctl, os.getpid()
+
+    def end() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != own:  # we were killed in between
+            os._exit(128 + signal.SIGKILL)
+
+    return end
 
 
 class Beating:
