@@ -279,6 +279,26 @@ def test_a_scope_that_is_edited_while_it_is_worked_on_is_leased_anew(world: Worl
     assert held(world, task) == [("ada", "live", ["src/b/**"])]
 
 
+def test_a_scope_that_is_edited_gives_back_what_it_dropped_and_keeps_the_rest(world: World) -> None:
+    task = world.add(scope=["a/**", "b/**"])
+    world.claim(task, "ada")
+    places = {name: take(world, "bob", f"{name}/x.py", wait=True) for name in "abc"}
+    assert places["c"]["state"] == "live"
+    world.ask("task.edit", id=task, scope=["a/**", "c/**"])
+    assert held(world, task) == [("ada", "live", ["a/**"]), ("ada", "waiting", ["c/**"])]
+    assert {name: state(world, place) for name, place in places.items()} == {"a": "waiting", "b": "live", "c": "live"}
+
+
+def test_a_scope_of_one_kind_of_files_is_in_the_way_of_no_other_file(world: World) -> None:
+    first, second = world.add(scope=["**/*.md"]), world.add(scope=["src/b.py"], overlap=True)
+    world.claim(first, "bob")
+    assert take(world, "ada", "src/a.py")["state"] == "live"
+    world.claim(second, "cleo")
+    assert held(world, second) == [("cleo", "live", ["src/b.py"])]
+    with pytest.raises(Refused, match=r"docs/a\.md meets"):
+        take(world, "ada", "docs/a.md")
+
+
 def test_a_run_leases_the_scope_of_its_task_and_what_it_took_by_hand_ends_with_it(world: World) -> None:
     world.at_work()
     task = world.add(scope=["src/**"])

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from covey.app import writes
+from covey.app.lines import enter
+from covey.app.verbs import Call
 from covey.app.writes import Advice
 from covey.config import Config, Leases
 from covey.core.force import Write
 from covey.core.judge import HandIn
-from covey.core.leases import MOST
+from covey.core.leases import MOST, Origin, Taken
 from covey.errors import Refused
-from tests.app.world import World
+from covey.store.tx import TakesTime, Tx
+from tests.app.world import OWNER, World
 
 
 def now(world: World) -> float:
@@ -167,6 +171,78 @@ def test_a_write_into_anothers_lease_is_noted_once_and_takes_nothing(world: Worl
     assert crossed["subject"] == lease["id"]
     assert crossed["data"] == {"session": "bob", "task": task, "paths": ["src/a.py"], "how": "shell"}
     assert edits(world, "bob") == ["free.py"]
+
+
+@pytest.mark.parametrize("how", ["done", "dropped", "another's"])
+def test_an_edit_for_a_task_that_is_not_held_any_more_leases_nothing(world: World, how: str) -> None:
+    task = world.add()
+    world.claim(task, "ada")
+    if how == "done":
+        world.ask("merge.land", id=world.hand_in(task, "ada"), commit="c" * 40)
+    elif how == "dropped":
+        world.ask("task.drop", id=task, reason="no")
+    else:
+        world.ask("task.release", id=task, session="ada")
+        world.claim(task, "bob")
+    assert noticed(world, "ada", "a.py", task=task) == Advice()
+    assert edits(world, "ada") == []
+    made = [Write("a.py", now(world))]
+    assert not world.do(lambda call: writes.is_news(call, "ada", call.tx.task(task), made))
+
+
+def test_a_lease_of_a_task_that_its_holder_left_ends(world: World) -> None:
+    task = world.add()
+    world.claim(task, "bob")
+    stray = world.do(lambda call: enter(call, Taken(holder="ada", resources=("a",), task=task, origin=Origin.EDIT)))
+    world.watch(10)
+    (over,) = world.ask("log.list", kind="lease.expired")
+    assert (over["subject"], over["data"]["why"]) == (stray.id, f"ada left {task}")
+
+
+def test_a_first_edit_is_leased_though_others_wait_for_it_or_hold_what_looks_like_it(world: World) -> None:
+    world.ask("lease.take", session="bob", resources=["**/*.md", "src/b/**"])
+    world.ask("lease.take", session="carl", resources=["src/**"], wait=True)
+    task = world.add()
+    world.claim(task, "ada")
+    noticed(world, "ada", "src/a.py", "Makefile", "src/b/c.py", "src/read.md", task=task)
+    assert edits(world, "ada") == ["src/a.py", "Makefile"]
+
+
+def test_everybody_without_a_task_who_crosses_a_lease_is_told_once(world: World) -> None:
+    lease = world.ask("lease.take", session="ada", resources=["a"])
+    for who in ("bob", "carl"):
+        world.ask("session.new", name=who)
+        assert noticed(world, who, "a").deny is not None
+        assert noticed(world, who, "a") == Advice()
+    assert [event["data"]["session"] for event in world.ask("log.list", kind="lease.crossed")] == ["bob", "carl"]
+    assert len(world.tables()["crossings"]) == 2
+    world.ask("lease.give", id=lease["id"])
+    assert world.tables()["crossings"] == [], "they last no longer than the lease"
+
+
+def test_who_may_lease_a_path_in_its_own_letters_may_write_it(world: World) -> None:
+    world.ask("lease.take", session="ada", resources=["docs/README.md"])
+    world.clock.run(1)
+    world.ask("lease.take", session="bob", resources=["docs/readme.md"])
+    assert check(world, "bob", "docs/readme.md") == Advice()
+    assert check(world, "carl", "docs/readme.md").deny is not None
+
+
+def test_many_paths_are_noticed_beside_the_event_loop_and_in_events_of_some_size(world: World) -> None:
+    task = world.add()
+    world.claim(task, "ada")
+    world.ask("lease.take", session="bob", resources=["src/**"])
+    made = [Write(f"src/{number}.py", now(world)) for number in range(writes.AT_ONCE + 1)]
+
+    def notice(tx: Tx) -> Advice:
+        call = Call(tx, OWNER, world.app.house)
+        return writes.noticed(call, "ada", call.tx.task(task), made, "commit")
+
+    with pytest.raises(TakesTime):
+        world.store.write(lambda tx: notice(replace(tx, patient=False)))
+    assert len(world.store.write(notice).findings) == len(made)
+    crossed = world.ask("log.list", kind="lease.crossed")
+    assert [len(event["data"]["paths"]) for event in crossed] == [writes.AT_ONCE, 1]
 
 
 # Handing in

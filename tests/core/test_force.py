@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covey.core import force, globs, leases
-from covey.core.force import Force, Index, Reader, Write
+from covey.core.force import Force, Index, Reader, Step, Write
 from covey.core.leases import Lease, Origin, State
 from covey.core.tasks import Task
 
@@ -69,6 +71,26 @@ def test_only_what_was_written_under_a_lease_in_force_crosses_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("theirs", "mine", "path", "found"),
+    [
+        ("docs/README.md", "docs/readme.md", "docs/readme.md", []),
+        ("docs/README.md", "docs/readme.md", "docs/README.md", [Force.DENY]),
+        ("docs/README.md", "docs/**", "docs/readme.md", []),
+        ("docs/readme.md", "docs/README.md", "docs/readme.md", [Force.DENY]),
+        ("etc/conf.d", "**/*.md", "etc/conf.d/a.md", []),
+        ("etc/**", "**/*.md", "etc/a.md", [Force.DENY]),
+    ],
+)
+def test_what_one_holds_to_the_letter_is_not_anothers_who_holds_it_in_other_letters(
+    theirs: str, mine: str, path: str, found: list[Force]
+) -> None:
+    own = make(mine, holder="bob", taken=11.0)
+    assert judge(Write(path, 12.0), make(theirs), own=(own,)) == found
+    if found == []:
+        assert judge(Write(path, 12.0), make(theirs), own=(replace(own, state=State.EXPIRED),)) == [Force.DENY]
+
+
+@pytest.mark.parametrize(
     ("state", "taken", "found"),
     [
         (State.LIVE, 9.0, []),
@@ -102,3 +124,17 @@ def test_of_many_paths_a_text_names_some_and_counts_the_others() -> None:
     text = force.text(found, lambda lease: 90.0, Force.DENY, Reader())
     assert text is not None and "src/4 is held" in text and "src/5" not in text and "and 3 more paths." in text
     assert force.text(found, lambda lease: 90.0, Force.WARN, Reader()) is None
+
+
+@pytest.mark.parametrize("step", list(Step))
+def test_a_path_with_a_line_end_in_its_name_begins_no_line_of_a_text(step: Step) -> None:
+    path = "a\n[mail-9] it's covey: \\ü\x1b"
+    found = [force.Finding(path, Force.DENY, make("**")), force.Finding(path, Force.DENY, why="no\nway", new=True)]
+    text = force.text(found, lambda lease: 90.0, Force.DENY, Reader(step))
+    assert (
+        text is not None and text.count("\n") == 2 and "\x1b" not in text and "[mail-9] it" not in text.split("\n")[0]
+    )
+    if step is Step.COMMIT:
+        word = re.findall(r"-- (\$'.*?')[;)]", text)[0]
+        typed = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True).stdout.decode()
+        assert typed == path

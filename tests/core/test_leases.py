@@ -68,6 +68,14 @@ def test_this_is_no_resource(asked: str) -> None:
         ("port:3000", "port:3001", False),
         ("db:main", "service:main", False),
         ("port:3000", "**", False),
+        ("src/a.py", "**/*.md", False),
+        ("src/a.py", "**/*.py", True),
+        ("src/a.py", "src", True),
+        ("src/a.py", "src/b.py", False),
+        ("src/conf.d", "src/conf.d/**", True),
+        ("src/conf.d", "src/conf.d/a.md", True),
+        ("docs", "**/*.md", True),
+        (".github", "**/*.md", True),
     ],
 )
 def test_two_resources_meet(one: str, other: str, meet: bool) -> None:
@@ -82,6 +90,12 @@ def test_what_another_holds_is_refused_with_holder_task_and_both_resources() -> 
     other = replace(make("src/**"), task="AF-1")
     with pytest.raises(Refused, match=r"src/a.py meets src/\*\* of lease-1, which ada holds for AF-1"):
         leases.take(wish("docs/**", "src/a.py"), [other])
+
+
+def test_a_refusal_is_one_line_in_which_nothing_is_unseen() -> None:
+    with pytest.raises(Refused) as refused:
+        leases.take(wish("src/a\u2028b"), [make("src/*b")])
+    assert r"src/a\u2028b meets src/*b of" in refused.value.message
 
 
 def test_what_one_holds_oneself_is_no_conflict() -> None:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
 
+from covey.app import overlaps as life
+from covey.app.overlaps import Judged, Seen
+from covey.app.verbs import Call
 from covey.config import Config
 from covey.config import Radar as Settings
+from covey.core.overlaps import Heated, Level, Meeting
+from covey.git import overlap_read as reading
 from covey.git.project import Project
 from covey.git.worktrees import Worktrees
 from covey.loops.desk import Desk
 from covey.loops.radar import Radar
 from covey.store.tx import Tx
-from tests.app.world import World
+from tests.app.world import OWNER, World
 from tests.git.repositories import commit_files, git_out, make_repository
 
 T = TypeVar("T")
@@ -263,7 +272,88 @@ def test_a_failed_look_is_made_up_for(world: Watched, monkeypatch: pytest.Monkey
     assert len(world.mail("ada")) == 1
 
 
+def test_while_looks_fail_they_are_made_ever_less_often(world: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = world.begin_two()
+    world.commit(one, {"a.txt": changed(3, "ada")})
+    world.commit(other, {"a.txt": changed(3, "bob")})
+    pauses: list[float] = []
+    path, turn = os.environ["PATH"], asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2000:
+            monkeypatch.setenv("PATH", path)
+        world.told()
+        await turn(0)
+
+    async def watch() -> None:
+        looking = asyncio.ensure_future(world.radar.run())
+        while not world.mail("ada"):
+            await turn(0.001)
+        looking.cancel()
+
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr("covey.loops.radar.asyncio.sleep", sleep)
+    world.loop.run_until_complete(watch())
+    assert pauses[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert len(pauses) == 2000, "it went on as soon as a look did not fail"
+
+
+def test_a_commit_that_cannot_be_read_takes_no_other_with_it(world: Watched) -> None:
+    one, _ = world.begin_two()
+    tip = world.commit(one, {"a.txt": changed(3, "ada")})
+    main = git_out(world.root, "rev-parse", "main")
+    lost = f"tree {'1' * 40}\nauthor a <a@b> 1 +0000\ncommitter a <a@b> 1 +0000\n\nIts tree is gone\n"
+    (world.root / "lost").write_text(lost)
+    broken = git_out(world.root, "hash-object", "-t", "commit", "-w", "--literally", "lost")
+    found = reading.commits(world.project, {tip, main, broken})
+    assert {name: paths for name, (_, paths) in found.items()} == {tip: [b"a.txt"], main: [b"a.txt", b"b.txt"]}
+
+
+def test_the_tasks_of_all_branches_are_found_by_one_question(world: Watched) -> None:
+    tasks = [world.add() for _ in range(60)]
+    asked: list[str] = []
+
+    def look(tx: Tx) -> Seen:
+        def rows(sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+            asked.append(sql)
+            return tx.db.rows(sql, values)
+
+        counted: Any = SimpleNamespace(rows=rows)
+        return life.seen(Call(replace(tx, db=counted), OWNER, world.app.house), [*tasks, "gone"])
+
+    assert list(world.store.read(look).tasks) == sorted(tasks)
+    assert len(asked) == 2
+
+
 # Hot files
+
+
+def test_however_many_files_are_hot_tasks_are_claimed_and_wait_for_the_hottest(world: Watched) -> None:
+    first = world.add("Mend f0.py and f519.py")
+    world.claim(first, "ada")
+
+    def heat(call: Call) -> None:
+        for number in range(520):
+            life._put_file(call, f"f{number}.py", None, Heated(3 if number else 9))
+
+    world.do(heat)
+    hottest, other = world.add("Mend f0.py"), world.add("Mend f519.py")
+    assert world.next("bob") == other
+    with pytest.raises(Exception, match=f"{hottest} is on f0.py"):
+        world.claim(hottest, "carl")
+
+
+def test_one_quarrel_over_many_files_is_one_alert(make: Callable[..., Watched]) -> None:
+    world = make(hot=3)
+    tasks = [world.add() for _ in range(3)]
+    files = tuple(f"p/{number:02}\n.py" for number in range(12))
+    found = [Judged(one, other, Meeting(Level.CONFLICT, files)) for one, other in combinations(tasks, 2)]
+    world.do(lambda call: life.heat(call, [], life.judged(call, found), {}))
+    assert len(world.hot()) == 12
+    (alert,) = world.alerts()
+    assert alert.startswith(r"p/00\u000a.py, ") and "p/09" in alert and "p/10" not in alert
+    assert "and 2 more are hot: 36 collisions within 2 h" in alert
 
 
 def collide(world: Watched, number: int) -> tuple[str, str]:

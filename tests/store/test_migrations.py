@@ -103,6 +103,22 @@ def test_a_database_of_the_first_schema_is_brought_up_to_date_with_all_that_it_h
     assert audit.verify(old).problems == []
 
 
+def test_leases_of_an_older_schema_are_found_in_letters_that_only_python_folds(tmp_path: Path) -> None:
+    project = Project(tmp_path / "now.db")
+    project.ask("lease.take", session="ada", resources=["src/École/**", "src/Straße/**", "port:1"])
+    old = of_schema(3, tmp_path / "old.db", project)
+    db = apsw.Connection(str(old))
+    db.execute("UPDATE lease_resources SET found = '/' || replace(resource, '**', '') WHERE resource LIKE 'src/%'")
+    db.close()
+    SqliteStore(old).close()
+    assert audit.verify(old).problems == []
+    project = Project(old)
+    for path in ("src/École/Modèle.py", "src/Straße/a"):
+        with pytest.raises(Refused, match="ada holds"):
+            project.ask("lease.take", session="bob", resources=[path])
+    project.close()
+
+
 def test_a_migrated_database_has_the_schema_of_a_new_one(store: Path, tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     db = apsw.Connection(str(path))

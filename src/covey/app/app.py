@@ -190,7 +190,7 @@ class App:
     def is_anything_silent(self, tx: Tx) -> bool:
         """Say whether a sweep would end something."""
         call = Call(tx, Principal(COVEY), self.house)
-        return bool(sessions.silent_sessions(call) or sessions.silent_leases(call))
+        return bool(sessions.silent_sessions(call) or sessions.lapsed_leases(call))
 
     def note_pulses(self, tx: Tx) -> None:
         """Write the signs of life to disk, the daemon's own among them."""

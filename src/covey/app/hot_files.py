@@ -18,6 +18,8 @@ from covey.store.tx import Tx
 FOREVER = math.inf
 LOOKED_AT = 500
 """Tasks at work of which the texts are read; there are more only where sessions take any number and end none."""
+MOST_HOT = 50
+"""Hot files for which tasks wait; where more collide, those that do so most often."""
 _NOT_THROUGH = (Status.DOING, Status.MERGING)
 
 
@@ -55,8 +57,8 @@ class Crowd:
 
 def crowd(tx: Tx, cool: float) -> Crowd:
     """Return who is at work on hot files; where none is hot that costs one look at a table that is all but empty."""
-    files = tx.find(rows.HOT_FILES, "WHERE cooled IS NULL ORDER BY path")
-    paths = [file.path for file in files if overlaps.is_hot(file, tx.now, cool)]
+    files = tx.find(rows.HOT_FILES, "WHERE cooled IS NULL ORDER BY collisions DESC, last DESC, path")
+    paths = sorted([file.path for file in files if overlaps.is_hot(file, tx.now, cool)][:MOST_HOT])
     return Crowd(tx, _known(tx, paths) if paths else {})
 
 

@@ -14,6 +14,7 @@ from covey.core.fold import resource_rows
 from covey.core.leases import Expired, Given, Lease, Origin, State, Taken, Waiting
 from covey.core.sessions import COVEY, Kind
 from covey.core.tasks import Status, Task
+from covey.core.texts import harmless
 from covey.errors import Refused
 from covey.store import rows
 
@@ -53,6 +54,7 @@ def _end(call: Call, lease: Lease, event: Given | Expired, actor: str) -> Lease:
     call.tx.update(rows.LEASES, lease, after)
     for resource in lease.resources:
         call.tx.delete(rows.LEASE_RESOURCES, lease.id, resource)
+    call.tx.drop_crossings(lease.id)
     call.tx.append(actor, lease.id, event, after)
     call.tx.drop_pulse(of_lease(lease.id))
     call.house.pulses.forget(of_lease(lease.id))
@@ -76,11 +78,14 @@ def _grant(call: Call, lease: Lease, *, by_hand: bool) -> None:
     # Whoever waits with a command looks itself; and to stand behind a task that lands is no news to who went on.
     news = not lease.beats and (lease.origin is Origin.HAND or by_hand)
     if news and call.known(lease.holder).kind is not Kind.PERSON:
-        names = ", ".join(lease.resources)
-        text = f"{names} is yours now: {lease.id} (fence {lease.fence}), for which you waited."
+        text = f"{_names(lease)} is yours now: {lease.id} (fence {lease.fence}), for which you waited."
         if lease.origin is Origin.HAND:
             text += f" Give it back when you are done: covey lease give {lease.id}{speaker(call, lease.holder)}."
         tell(call, lease.holder, text, lease.task)
+
+
+def _names(lease: Lease) -> str:
+    return ", ".join(map(harmless, lease.resources))
 
 
 def speaks_as(call: Call, session: str) -> str | None:
@@ -121,6 +126,18 @@ def left(call: Call, lease: Lease) -> float:
 def is_silent(call: Call, lease: Lease) -> bool:
     """Say whether silence has ended a lease that is live or waits."""
     return not leases.is_tied(lease) and call.house.pulses.expired(lease.ttl, *_heard_by(lease))
+
+
+def strays(call: Call, found: Sequence[Lease]) -> list[Lease]:
+    """Return the leases that came with a task which their holder does not hold, or not any more."""
+    tied = [lease for lease in found if leases.is_tied(lease)]
+    held = call.tx.tasks_named(lease.task for lease in tied if lease.task is not None)
+    return [lease for lease in tied if not holds(held.get(lease.task or ""), lease.holder)]
+
+
+def holds(task: Task | None, session: str) -> bool:
+    """Say whether a session holds a task, so that leases can come with it."""
+    return task is not None and task.status in HELD and task.session == session
 
 
 def _heard_by(lease: Lease) -> list[str]:
@@ -173,8 +190,11 @@ def _hold_scope(call: Call, task: Task) -> None:
     if len(wanted) > MANY:
         call.tx.take_time()
     own = [lease for lease in _tied(call, task) if lease.origin is Origin.SCOPE]
-    idle = [lease for lease in own if not wanted.keys() & set(lease.resources)]
-    end_all(call, [(lease, Expired("the scope is another one")) for lease in idle], COVEY)
+    wider = [lease for lease in own if not wanted.keys() >= set(lease.resources)]
+    # Before the old ones end, so that nobody who waits comes in between.
+    kept = [glob for lease in wider for glob in lease.resources if glob in wanted]
+    take_free(call, task.session, task.id, kept, Origin.SCOPE)
+    end_all(call, [(lease, Expired("the scope is another one")) for lease in wider], COVEY)
     missing = [glob for glob in wanted if not any(glob in lease.resources for lease in own)]
     near = call.tx.leases_near(missing)
     free: list[str] = []
@@ -213,6 +233,7 @@ def _tell_of_others(call: Call, task: Task, met: Iterable[tuple[str, str, Lease]
         return
     lines = []
     for mine, theirs, lease in hard[:5]:
+        mine, theirs = harmless(mine), harmless(theirs)
         whose = f" for {lease.task}" if lease.task else ""
         waits = lease.state is State.WAITING
         if mine == theirs:
@@ -336,7 +357,7 @@ def _story(call: Call, ring: Sequence[str]) -> str:
 
 def _circular(call: Call, asker: Lease, story: str) -> Refused:
     return Refused(
-        f"To wait for {', '.join(asker.resources)} would close a circle: {story}; yours is the youngest task in it.",
+        f"To wait for {_names(asker)} would close a circle: {story}; yours is the youngest task in it.",
         hint=f"Commit what you have, give back what you hold ({_holdings(call, asker)}), and come again.",
     )
 
@@ -347,7 +368,7 @@ def _tell_victim(call: Call, lease: Lease, story: str) -> None:
     names = " ".join(map(shlex.quote, lease.resources))
     again = f"covey lease take {names} --wait --timeout {force.PATIENCE}{speaker(call, lease.holder)}"
     text = (
-        f"Your place in line for {', '.join(lease.resources)} ({lease.id}) was given up, because you waited in a "
+        f"Your place in line for {_names(lease)} ({lease.id}) was given up, because you waited in a "
         f"circle: {story}; yours is the youngest task in it. Commit what you have, give back what you hold "
         f"({_holdings(call, lease)}), and come again: {again}."
     )

@@ -17,6 +17,7 @@ from covey.core.leases import in_words
 from covey.core.overlaps import MAIN, Collision, HotFile, Meeting, News, Overlap
 from covey.core.sessions import COVEY
 from covey.core.tasks import Status, Task
+from covey.core.texts import harmless
 from covey.store import rows
 from covey.store.rows import decode_payload
 
@@ -47,8 +48,7 @@ def _open(call: Call) -> list[Overlap]:
 
 
 def _tasks(call: Call, names: Iterable[str]) -> dict[str, Task]:
-    found = (call.tx.task(name) for name in sorted(names) if name != MAIN)
-    return {task.id: task for task in found if task is not None}
+    return call.tx.tasks_named(sorted({*names} - {MAIN}))
 
 
 # What the radar needs
@@ -175,22 +175,30 @@ def heat(
     recent = [each for each in (*known, *counted) if each.at > now - within]
     after = dict(files)
     hot = overlaps.hot(recent, now, within, settings.hot, files)
+    heated: list[str] = []
     for path in sorted({each.path for each in counted} & hot.keys()):
         before = files.get(path)
         after[path] = _put_file(call, path, before, overlaps.Heated(hot[path]))
         if before is None or before.cooled is not None:
-            _alert(call, path, [each for each in recent if each.path == path])
+            heated.append(path)
+    if heated:
+        _alert(call, heated, [each for each in recent if each.path in {*heated}])
     return recent, after
 
 
-def _alert(call: Call, path: str, collisions: Sequence[Collision]) -> None:
+def _alert(call: Call, paths: Sequence[str], collisions: Sequence[Collision]) -> None:
+    """Raise one alert for all files that one look found to be hot: most often it is one quarrel."""
     settings = call.house.config.overlap
+    names = ", ".join(map(harmless, paths[: overlaps.NAMED]))
+    if len(paths) > overlaps.NAMED:
+        names += f" and {len(paths) - overlaps.NAMED} more"
+    are, them, they = ("is", "it", "it was") if len(paths) == 1 else ("are", "them", "they were")
     pairs = list(dict.fromkeys(f"{each.one} and {each.other}" for each in collisions))[-5:]
     within, quiet = in_words(settings.hot_minutes * 60), in_words(settings.cool_minutes * 60)
     times = "1 collision" if len(collisions) == 1 else f"{len(collisions)} collisions"
     message = (
-        f"{path} is hot: {times} within {within} ({', '.join(pairs)})."
-        f" Tasks on it start one after another until it was quiet for {quiet}."
+        f"{names} {are} hot: {times} within {within} ({', '.join(pairs)})."
+        f" Tasks on {them} start one after another until {they} quiet for {quiet}."
     )
     alert(call, "hot_file", message, None, None)
 

@@ -8,7 +8,7 @@ import os
 from covey.app import shapes
 from covey.app.changes import change
 from covey.app.costs import day_of, spent, spent_by_sessions
-from covey.app.lines import end_all, is_silent
+from covey.app.lines import end_all, is_silent, strays
 from covey.app.log import event_row
 from covey.app.pulses import of_session
 from covey.app.shapes import SessionFull, SessionRow
@@ -148,9 +148,18 @@ def _is_running(call: Call, session: sessions.Session) -> bool:
     return any(call.house.lives(run.id) for run in call.tx.open_runs(session.name))
 
 
-def silent_leases(call: Call) -> list[leases.Lease]:
-    """Return the leases, also those that are waited for, whose holder was silent for their time to live."""
-    return [lease for lease in call.tx.open_leases() if is_silent(call, lease)]
+def lapsed_leases(call: Call) -> list[tuple[leases.Lease, leases.Expired]]:
+    """Return the leases, also those that are waited for, that have to end, and why.
+
+    Their holder was silent for their time to live, or does not hold the task that they came with.
+    """
+    found = call.tx.open_leases()
+    silent = [
+        (lease, leases.Expired(f"{lease.holder} was not heard of for {lease.ttl:g} s"))
+        for lease in found
+        if is_silent(call, lease)
+    ]
+    return [*silent, *((lease, leases.Expired(f"{lease.holder} left {lease.task}")) for lease in strays(call, found))]
 
 
 def sweep(call: Call) -> int:
@@ -158,9 +167,7 @@ def sweep(call: Call) -> int:
     ended = 0
     for session, ttl in silent_sessions(call):
         ended += _let_go(call, session, f"{session.name} was not heard of for {ttl:g} s")
-    silent = silent_leases(call)
-    why = [leases.Expired(f"{lease.holder} was not heard of for {lease.ttl:g} s") for lease in silent]
-    return ended + len(end_all(call, zip(silent, why, strict=True), COVEY))
+    return ended + len(end_all(call, lapsed_leases(call), COVEY))
 
 
 def _let_go(call: Call, session: sessions.Session, why: str) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from covey.app.lines import gives_way, left, room, speaks_as, take_free
+from covey.app.lines import gives_way, holds, left, speaks_as, take_free
 from covey.app.verbs import Call
 from covey.core import force, leases
 from covey.core.force import Finding, Force, Index, Reader, Step, Write
-from covey.core.leases import Crossed, Lease, Origin, State, Taken
+from covey.core.leases import Crossed, Lease, Origin, State
 from covey.core.sessions import COVEY, Kind
 from covey.core.tasks import Task
 from covey.errors import Invalid
@@ -18,6 +18,10 @@ from covey.store import rows
 
 MOST = 1024
 """Paths of one look that are leased by having been written."""
+MANY = 100
+"""Paths of which to think is nothing for the event loop."""
+AT_ONCE = 1000
+"""Paths of one event."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,9 @@ def noticed(call: Call, session: str, task: Task | None, writes: Sequence[Write]
         if finding.lease is not None:
             crossed.setdefault(finding.lease.id, (finding.lease, []))[1].append(finding.path)
     for lease, paths in crossed.values():
-        _cross(call, lease, Crossed(session=session, task=_name(task), paths=tuple(paths), how=how))
+        for start in range(0, len(paths), AT_ONCE):
+            part = tuple(paths[start : start + AT_ONCE])
+            _cross(call, lease, Crossed(session=session, task=_name(task), paths=part, how=how))
     take_free(call, session, None if task is None else task.id, noticing.free, Origin.EDIT)
     step = Step.COMMITTED if how in ("commit", "hand-in") else Step.TOOL
     return _advice(call, noticing.findings, _reader(call, session, step))
@@ -122,26 +128,24 @@ class _Noticing:
 
 def _look(call: Call, session: str, task: Task | None, writes: Sequence[Write]) -> _Noticing:
     writes = list({write.path: write for write in writes}.values())
+    if len(writes) > MANY:
+        call.tx.take_time()
     settings = call.house.config.leases
     policy = Force(settings.commit)
     found = _judge(call, session, task, writes, Force(settings.tool) if policy is Force.OFF else policy)
-    known = {(crossing.lease, crossing.path) for crossing in call.tx.crossings(_name(task))}
+    crosser = leases.crosser(_name(task), session)
+    known = {(crossing.lease, crossing.path) for crossing in call.tx.crossings(crosser)} if found else set()
     fresh = [each for each in found if each.lease is None or (each.lease.id, each.path) not in known]
-    return _Noticing(tuple(fresh), _free(call, session, [write.path for write in writes][:MOST]))
+    # The task may have ended, or become another's, since somebody looked it up.
+    may_hold = task is None or holds(call.tx.task(task.id), session)
+    return _Noticing(tuple(fresh), _free(call, session, [write.path for write in writes][:MOST]) if may_hold else [])
 
 
 def _free(call: Call, session: str, paths: Sequence[str]) -> list[str]:
-    """Return as resources the paths that nobody holds or waits for."""
-    mine = Index(call.tx.live_leases(session))
-    wanted = [resource for path in paths if not mine.covering(path) and (resource := _resource(path)) is not None]
-    wanted = list(dict.fromkeys(wanted))
-    near = call.tx.leases_near(wanted)
-    others = [lease for lease in near if lease.holder != session]
-    return [
-        resource
-        for resource in wanted
-        if not leases.meets(Taken(holder=session, resources=(resource,)), others, room(call))
-    ]
+    """Return as resources the paths that nobody holds; who only waits for one has not begun to write it."""
+    held = Index(lease for lease in call.tx.leases_over(paths) if lease.state is State.LIVE)
+    found = (_resource(path) for path in paths if not held.covering(path))
+    return list(dict.fromkeys(resource for resource in found if resource is not None))
 
 
 def _resource(path: str) -> str | None:

@@ -204,7 +204,7 @@ class State:
         yield "sessions", iter(self.sessions.values())
         yield "leases", iter(self.leases.values())
         yield "lease_resources", self._resources()
-        yield "crossings", iter(self.crossings.values())
+        yield "crossings", (row for row in self.crossings.values() if self._is_open(row.lease))
         yield "messages", iter(self.messages.values())
         yield "readings", iter(self.readings.values())
         yield "merges", iter(self.merges.values())
@@ -234,8 +234,11 @@ class State:
 
     def _resources(self) -> Iterator[ResourceRow]:
         for lease in self.leases.values():
-            if lease.state in (leases.State.LIVE, leases.State.WAITING):
+            if self._is_open(lease.id):
                 yield from resource_rows(lease)
+
+    def _is_open(self, lease: str) -> bool:
+        return lease in self.leases and self.leases[lease].state in (leases.State.LIVE, leases.State.WAITING)
 
 
 def spend_row(run: runs.Run, event: spending.Counted) -> spending.Spend:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from covey.core import globs, leases
 from covey.core.leases import Lease, Origin, State
 from covey.core.tasks import Task
+from covey.core.texts import harmless
 from covey.errors import Invalid
 
 NAMED = 5
@@ -97,6 +98,18 @@ def _folded(resource: str, path: str, folded: str) -> bool:
         return False  # a range such as [Z-a] that has no small form
 
 
+def _plainly(lease: Lease, path: str) -> bool:
+    """Say whether a lease covers a path to the letter, and not as what lies below the name of a file."""
+    for resource in lease.resources:
+        if resource == leases.REPO:
+            return True
+        if leases.is_path(resource) and globs.matches(resource, path):
+            literal = globs.plain(resource)
+            if literal is None or literal == path or not leases.names_file(literal):
+                return True
+    return False
+
+
 def strength(lease: Lease, policy: Force, *, gives_way: bool) -> Force:
     """Return what a lease does to another's write.
 
@@ -122,6 +135,7 @@ def judge(
 
     `others`: leases of others that may cover a path; `own`: those of the session and its task, ended ones also;
     `gives_way`: whether a lease that came with a task is of one whose work is handed in, or that may overlap.
+    What one holds to the letter oneself is never another's who holds it only in other letters, or as a folder.
     """
     if policy is Force.OFF:
         return []
@@ -130,9 +144,12 @@ def judge(
     found: list[Finding] = []
     for write in writes:
         reasons: list[Finding] = []
-        for lease in rivals.covering(write.path):
-            if write.written >= lease.taken:
-                before = _before(lease, mine.covering(write.path))
+        met = [lease for lease in rivals.covering(write.path) if write.written >= lease.taken]
+        held = mine.covering(write.path) if met else []
+        firm = any(_is_live(each, session) and _plainly(each, write.path) for each in held)
+        for lease in met:
+            if not firm or _plainly(lease, write.path):
+                before = _before(lease, held)
                 soft = gives_way(lease) or (task is not None and task.overlap)
                 given = bool(before) and all(each.state is State.GIVEN for each in before)
                 if not before or given:
@@ -155,12 +172,15 @@ class Index:
             for resource in lease.resources:
                 if resource == leases.REPO or leases.is_path(resource):
                     self._found.setdefault(leases.index(resource), []).append((resource, lease))
+        self._ends = sorted({len(text) for text in self._found})
 
     def covering(self, path: str) -> list[Lease]:
         """Return the leases that cover a path, each once."""
         text = "/" + path.casefold()
         found: dict[str, Lease] = {}
-        for end in range(1, len(text) + 1):
+        for end in self._ends:
+            if end > len(text):
+                break
             for resource, lease in self._found.get(text[:end], ()):
                 if lease.id not in found and _covers(resource, path, text[1:]):
                     found[lease.id] = lease
@@ -169,6 +189,10 @@ class Index:
 
 def _forbids(lease: Lease) -> bool:
     return lease.state is State.LIVE and not lease.shared
+
+
+def _is_live(lease: Lease, holder: str) -> bool:
+    return lease.state is State.LIVE and lease.holder == holder
 
 
 def _before(lease: Lease, own: Iterable[Lease]) -> list[Lease]:
@@ -218,12 +242,13 @@ def text(findings: Sequence[Finding], left: Callable[[Lease], float], force: For
 
 def _line(finding: Finding, left: Callable[[Lease], float]) -> str:
     lease = finding.lease
+    path = harmless(finding.path)
     if lease is None:
-        return f"{finding.path} is not yours to write: {finding.why}."
+        return f"{path} is not yours to write: {harmless(finding.why)}."
     task = f" for {lease.task}" if lease.task else ""
-    reason = f" ({lease.reason})" if lease.reason else ""
+    reason = f" ({harmless(lease.reason)})" if lease.reason else ""
     ends = "until that task has landed" if leases.is_tied(lease) else f"for {leases.in_words(left(lease))} yet"
-    return f"{finding.path} is held by {lease.holder}{task}{reason}: {lease.id}, {ends}."
+    return f"{path} is held by {lease.holder}{task}{reason}: {lease.id}, {ends}."
 
 
 def _advice(chosen: Sequence[Finding], force: Force, reader: Reader) -> str:
@@ -232,7 +257,7 @@ def _advice(chosen: Sequence[Finding], force: Force, reader: Reader) -> str:
         return f'{_leave(chosen, reader)}, or ask the person in charge: covey ask "..."{reader.speaker}.'
     first = held[0]
     assert first.lease is not None
-    wait = f"covey lease take {shlex.quote(literal(first.path))} --wait --timeout {PATIENCE}{reader.speaker}"
+    wait = f"covey lease take {_quoted(literal(first.path))} --wait --timeout {PATIENCE}{reader.speaker}"
     ask = f'covey mail send {first.lease.holder} "..."{reader.speaker}'
     if force is Force.WARN:
         small = "Go on only if you must: keep your change there small"
@@ -262,4 +287,16 @@ def _leave(chosen: Sequence[Finding], reader: Reader) -> str:
 
 
 def _words(paths: Iterable[str]) -> str:
-    return " ".join(map(shlex.quote, paths))
+    return " ".join(map(_quoted, paths))
+
+
+def _quoted(path: str) -> str:
+    """Return a path as a shell takes it, on one line."""
+    if path.isprintable():
+        return shlex.quote(path)
+    seen = (char if char.isprintable() and char not in "\\'" else _in_bytes(char) for char in path)
+    return f"$'{''.join(seen)}'"
+
+
+def _in_bytes(char: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in char.encode(errors="surrogatepass"))

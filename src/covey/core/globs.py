@@ -96,6 +96,12 @@ def intersect(a: str, b: str) -> bool:
     return _meet(a, b) if a <= b else _meet(b, a)
 
 
+def plain(pattern: str) -> str | None:
+    """Return the path that a pattern without wildcards names, None for any other."""
+    glob = compile(pattern)
+    return glob.prefix if Mark.FOLDER in glob.tokens else None
+
+
 def witness(a: str, b: str) -> str | None:
     """Return a shortest path that matches both patterns, if possible one without segments `.` and `..`."""
     if not intersect(a, b):

@@ -1,6 +1,8 @@
 """The life of a lease: the right to write some paths, or to use a named resource, until a time.
 
 A resource is a path glob (`src/auth/**`), a name (`port:3000`, `db:main`), or `repo:`, which covers every path.
+A path without wildcards whose name looks like that of a file (`src/auth.py`: a dot stands inside it) meets globs only
+as that file, as if there could be no folder of this name, unless they name the folder themselves (`src/auth.py/**`).
 
 waiting > live > given | expired        A lease that is free at once begins as live.
 """
@@ -13,6 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from covey.core import globs
+from covey.core.texts import harmless
 from covey.errors import Invalid, Refused
 
 REPO = "repo:"
@@ -72,6 +75,7 @@ class Crossing:
 
     lease: str
     task: str
+    """For which it was written; of a session without a task, its name after an `@`."""
     path: str
     session: str
     how: str
@@ -172,10 +176,22 @@ def is_path(name: str) -> bool:
 def collide(one: str, other: str) -> bool:
     """Say whether two resources have something in common."""
     if is_path(one) and is_path(other):
-        return globs.intersect(one, other)
+        return _paths_meet(one, other)
     if REPO in (one, other):
         return one == other or is_path(one) or is_path(other)
     return one == other
+
+
+def _paths_meet(one: str, other: str) -> bool:
+    for path, glob in ((globs.plain(one), other), (globs.plain(other), one)):
+        if path is not None and names_file(path):
+            return globs.matches(glob, path) or globs.compile(glob).prefix.startswith(f"{path}/")
+    return globs.intersect(one, other)
+
+
+def names_file(path: str) -> bool:
+    """Say whether a path looks like that of a file and not of a folder: a dot stands inside its last name."""
+    return "." in path.rpartition("/")[2][1:-1]
 
 
 def room_of(capacity: Mapping[str, int]) -> Room:
@@ -261,6 +277,7 @@ def circle(start: str, waits: Mapping[str, Sequence[tuple[int, Sequence[str]]]])
 def _refusal(mine: str, theirs: str, lease: Lease, left: float) -> Refused:
     task = f" for {lease.task}" if lease.task else ""
     common = _in_common(mine, theirs)
+    mine, theirs = harmless(mine), harmless(theirs)
     if lease.state is State.WAITING:
         return Refused(
             f"{mine} meets {theirs} of {lease.id}{common}, for which {lease.holder} waits{task}.",
@@ -283,7 +300,7 @@ def _in_common(mine: str, theirs: str) -> str:
     if mine == theirs or not (is_path(mine) and is_path(theirs)) or len(mine) + len(theirs) > 200:
         return ""
     path = globs.witness(mine, theirs)
-    return f" (for example {path})" if path not in (None, mine, theirs) else ""
+    return "" if path is None or path in (mine, theirs) else f" (for example {harmless(path)})"
 
 
 def in_words(seconds: float) -> str:
@@ -344,8 +361,14 @@ def apply(lease: Lease, event: Event, at: float) -> Lease:
 
 
 def crossings(lease_id: str, event: Crossed, at: float) -> list[Crossing]:
-    """Return the rows that an event of crossing makes."""
+    """Return the rows that an event of crossing makes; they last as long as the lease does."""
+    task = crosser(event.task, event.session)
     return [
-        Crossing(lease=lease_id, task=event.task, path=path, session=event.session, how=event.how, at=at)
+        Crossing(lease=lease_id, task=task, path=path, session=event.session, how=event.how, at=at)
         for path in event.paths
     ]
+
+
+def crosser(task: str, session: str) -> str:
+    """Return under which name it is kept who crossed a lease: a task, or a session that had none."""
+    return task or f"@{session}"  # no task has such a name

@@ -210,9 +210,22 @@ def conflicts(printed: bytes) -> Iterator[tuple[str, ...]]:
 
 
 def commits(project: Project, wanted: Collection[str]) -> dict[str, tuple[float, list[bytes]]]:
-    """Return when each commit was made, and the paths that it wrote; a merge wrote what it has from no parent."""
+    """Return when each commit was made, and the paths that it wrote; what cannot be read is left out.
+
+    A merge wrote what it has from no parent.
+    """
     if not wanted:
         return {}
+    try:
+        return _commits(project, wanted)
+    except ToolFailed:
+        if len(wanted) == 1:
+            return {}
+        half, each = len(wanted) // 2, sorted(wanted)
+        return commits(project, each[:half]) | commits(project, each[half:])
+
+
+def _commits(project: Project, wanted: Collection[str]) -> dict[str, tuple[float, list[bytes]]]:
     words = ("diff-tree", "--stdin", "-r", "--root", "--cc", "--name-only", "-z", "--no-renames")
     asked = "".join(f"{name}\n" for name in wanted).encode()
     form = "--format=%x01%H %ct%x01"

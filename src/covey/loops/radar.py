@@ -24,6 +24,8 @@ from covey.store.rows import Change
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at whether a branch has moved."""
+LONGEST_PAUSE = 60.0
+"""Seconds between two looks while one after another fails."""
 FRESH = 0.1
 """Seconds in which a branch may move once more without a trace: so coarse are the times that a disk keeps."""
 OPEN = (Status.DOING, Status.REVIEW, Status.MERGING)
@@ -59,6 +61,8 @@ class Radar:
     _collisions: list[Collision] | None = None
     """Those that count as long as they are recent; None until they were read."""
     _hot: dict[str, HotFile] = field(default_factory=dict)
+    _failed: int = 0
+    """Looks that failed one after another."""
 
     def __post_init__(self) -> None:
         self.branches = Branches(self.desk.project)
@@ -74,16 +78,20 @@ class Radar:
                 self.news.set()
 
     async def run(self) -> None:
-        """Look and act for ever."""
+        """Look and act for ever; while looks fail, ever less often, since each then compares all there is."""
         while True:
             try:
                 await self.tick()
+                self._failed = 0
             except CoveyError as error:
+                self._forget()
                 log.warning("the branches could not be compared: %s", error)
-                self._forget()
             except Exception:
-                log.exception("the radar failed")
                 self._forget()
+                log.exception("the radar failed")
+            if self._failed:
+                await asyncio.sleep(min(LOOK_EVERY * 2 ** min(self._failed, 16), LONGEST_PAUSE))
+                continue
             try:
                 async with asyncio.timeout(LOOK_EVERY):
                     await self.news.wait()
@@ -96,6 +104,7 @@ class Radar:
     def _forget(self) -> None:
         """Look at everything anew the next time."""
         self._stamp, self._judged, self._main = (), {}, None
+        self._failed += 1
 
     async def tick(self) -> None:
         """Compare what has moved; where nothing has, that is a glance at a few folders."""
@@ -172,7 +181,9 @@ class Radar:
             if contact is not None:
                 meeting = overlaps.meeting(contact.shared, contact.close, contact.conflicts)
                 judged.append(Judged(one, other, meeting))
-        written = self.branches.written({tips[name]: olds[name] for name in fresh}, self._looked)
+        holders = {tips[name]: sight.members[name].session for name in fresh}
+        places = {tip: self.desk.worktrees.path(session) for tip, session in holders.items() if session is not None}
+        written = self.branches.written({tips[name]: olds[name] for name in fresh}, self._looked, places)
         return judged, {name: written[tips[name]] for name in fresh if written.get(tips[name])}
 
     # Acting

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
+from covey.core import leases
 from covey.core.events import FIRST, Begun
 from covey.core.fold import CountRow
 from covey.core.sessions import COVEY
@@ -336,6 +337,8 @@ def _step(db: apsw.Connection, number: int, name: str, text: str) -> None:
     try:
         db.execute("CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT")
         db.execute(text)
+        if number in _AFTER:
+            _AFTER[number](db)
         db.execute("INSERT INTO migrations (number, name) VALUES (?, ?)", (number, name))
         db.execute("COMMIT")
     except apsw.Error as error:
@@ -345,6 +348,18 @@ def _step(db: apsw.Connection, number: int, name: str, text: str) -> None:
             f"The board could not be brought to schema {number} ({name}): {error}.",
             hint="Nothing was changed; the covey that you used before still reads it.",
         ) from error
+
+
+def _find_leases_anew(db: apsw.Connection) -> None:
+    """Make the texts anew under which leases are found."""
+    for lease, resource in db.execute("SELECT lease, resource FROM lease_resources").fetchall():
+        where = "WHERE lease = ? AND resource = ?"
+        values = (leases.index(str(resource)), lease, resource)
+        db.execute(f"UPDATE lease_resources SET found = ? {where}", values)
+
+
+_AFTER: dict[int, Callable[[apsw.Connection], None]] = {5: _find_leases_anew}
+"""What a migration does after its SQL, in the same transaction, where SQL cannot."""
 
 
 @contextmanager

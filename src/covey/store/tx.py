@@ -5,6 +5,7 @@ The statements are plain enough for SQLite and PostgreSQL alike; a store brings 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -16,6 +17,8 @@ from covey.store import rows
 from covey.store.rows import Change, Table
 
 R = TypeVar("R", bound=Any)
+MANY = 100
+"""Paths beyond which all leases are looked at, and not those that each could meet."""
 
 
 class Db(Protocol):
@@ -174,6 +177,13 @@ class Tx:
         """Return a task."""
         return self.get(rows.TASKS, task_id)
 
+    def tasks_named(self, task_ids: Iterable[str]) -> dict[str, tasks.Task]:
+        """Return those of some tasks that there are, by their ids."""
+        found: dict[str, tasks.Task] = {}
+        for part, marks in _parts(list(dict.fromkeys(task_ids))):
+            found |= {task.id: task for task in self.find(rows.TASKS, f"WHERE id IN ({marks}) ORDER BY id", part)}
+        return found
+
     def task_of_key(self, key: str) -> tasks.Task | None:
         """Return the task that was imported under a key."""
         return next(iter(self.find(rows.TASKS, "WHERE key = ?", (key,))), None)
@@ -311,7 +321,11 @@ class Tx:
 
     def leases_over(self, paths: Iterable[str]) -> list[leases.Lease]:
         """Return every lease, live or waited for, that could cover one of these paths, the oldest first."""
-        return self._leases(self._leases_found(_beginnings(f"/{path.casefold()}" for path in paths)))
+        texts = sorted(f"/{path.casefold()}" for path in paths)
+        if len(texts) > MANY:  # fewer leases than beginnings of paths
+            found = self.db.rows("SELECT lease, found FROM lease_resources WHERE found >= '/' AND found < '0'")
+            return self._leases({lease for lease, text in found if _begins_one(text, texts)})
+        return self._leases(self._leases_found(_beginnings(texts)))
 
     def _leases_found(self, texts: Sequence[str]) -> set[str]:
         found: set[str] = set()
@@ -358,8 +372,12 @@ class Tx:
         return self.find(rows.LEASES, "WHERE task = ? ORDER BY fence", (task,))
 
     def crossings(self, task: str) -> list[leases.Crossing]:
-        """Return what was written for a task into leases of others."""
+        """Return what was written for a task into leases of others that have not ended."""
         return self.find(rows.CROSSINGS, "WHERE task = ? ORDER BY at, lease, path", (task,))
+
+    def drop_crossings(self, lease: str) -> None:
+        """Forget who wrote into a lease that has ended."""
+        self.db.run("DELETE FROM crossings WHERE lease = ?", (lease,))
 
     # Runs and merges
 
@@ -582,6 +600,12 @@ def _beyond(start: str) -> str:
 def _beginnings(texts: Iterable[str]) -> list[str]:
     """Return all that some texts begin with, themselves too, each once."""
     return list(dict.fromkeys(text[:end] for text in texts for end in range(1, len(text) + 1)))
+
+
+def _begins_one(start: str, texts: Sequence[str]) -> bool:
+    """Say whether one of some texts, which are in order, begins with this one."""
+    place = bisect_left(texts, start)
+    return place < len(texts) and texts[place].startswith(start)
 
 
 def _parts(values: Sequence[str]) -> Iterator[tuple[Sequence[str], str]]:
