@@ -6,8 +6,8 @@ import os
 import time
 from pathlib import Path
 
+from covey.git import written
 from covey.git.project import find
-from covey.loops import tree
 from tests.git.repositories import commit_files, git_out, make_repository
 
 
@@ -24,7 +24,7 @@ def test_a_commit_is_known_by_its_paths_and_never_by_the_date_that_it_claims(tmp
     git_out(root, "commit", "-q", "-m", "work", env=future)
     head, made = git_out(root, "rev-parse", "HEAD"), time.time() + 1
     os.utime(root / "old")  # touched after it was committed
-    writes = {write.path: write for write in tree.written(find(root), root, main, head, time.time() + 3600)}
+    writes = {write.path: write for write in written.lands(find(root), [main], head, time.time() + 3600, root)}
     assert {path: write.new for path, write in writes.items()} == {"old": False, "gone": False, "new": True}
     assert all(began <= write.written <= made for write in writes.values())
 
@@ -39,4 +39,4 @@ def test_what_main_brought_in_meanwhile_is_not_the_work_of_a_branch(tmp_path: Pa
     git_out(root, "checkout", "-q", "covey/T-1")
     git_out(root, "merge", "-q", "--no-edit", base)
     head, main = git_out(root, "rev-parse", "HEAD"), git_out(root, "rev-parse", base)
-    assert [write.path for write in tree.written(find(root), root, main, head, 0.0)] == ["mine"]
+    assert [write.path for write in written.lands(find(root), [main], head, 0.0, root)] == ["mine"]

@@ -122,8 +122,9 @@ class App:
         *,
         key: str | None,
         request: bytes,
+        seen: Any = None,
     ) -> Callable[[Tx], Answer]:
-        """Return the work of one request, to be run in a transaction of the store."""
+        """Return the work of one request, to be run in a transaction of the store; `seen` was looked at ahead."""
         if verb.owner and not who.is_owner:
             raise Denied(f"Only the owner may ask for {verb.name}.", hint="Ask the owner: covey mail send owner ...")
         if who.session is not None:
@@ -140,10 +141,10 @@ class App:
                     if not verb.secret:
                         return same
                     tx.key = key
-                    return _answer(verb, verb.run(Call(tx, who, self.house, again=True), asked, **params))
+                    return _answer(verb, verb.run(Call(tx, who, self.house, again=True, seen=seen), asked, **params))
             tx.key = key
             try:
-                answer = _answer(verb, verb.run(Call(tx, who, self.house), asked, **params))
+                answer = _answer(verb, verb.run(Call(tx, who, self.house, seen=seen), asked, **params))
             except CoveyError:
                 name = getattr(asked, "session", None)
                 if name is not None and who.is_owner:
@@ -156,6 +157,12 @@ class App:
             return answer
 
         return run
+
+    def ahead(
+        self, verb: Verb, who: Principal, asked: Any, params: dict[str, str]
+    ) -> Callable[[Tx], Callable[[], Any] | None]:
+        """Return what finds out, in a transaction that only reads, what has to be looked at before a request."""
+        return lambda tx: None if verb.ahead is None else verb.ahead(Call(tx, who, self.house), asked, **params)
 
     def ask(
         self,

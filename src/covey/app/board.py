@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from covey.app.pulses import of_session
 from covey.app.shapes import TaskFull, TaskRow
 from covey.app.tasks import find
 from covey.app.tries import put_back
-from covey.app.verbs import Call, Page, verb
+from covey.app.verbs import Call, Lands, Page, verb
 from covey.app.wishes import (
     as_added,
     as_edited,
@@ -142,20 +142,34 @@ def renew(call: Call, asked: shapes.Held, id: str) -> TaskFull:
     return full(call, task)
 
 
-@verb("task.handin", "POST /api/board/{id}/handin", shapes.HandIn, TaskFull)
+def _look_at_work(call: Call, asked: shapes.HandIn, id: str) -> Callable[[], Lands | None] | None:
+    """Return the look at what would land, if leases may stand against it: git takes its time."""
+    task, look = call.tx.task(id), call.house.written
+    if task is None or task.session is None or task.kind is not tasks.Kind.CHANGE or look is None:
+        return None
+    if not may_hold_back(call, task.session, task):
+        return None
+    holder, commit = task.session, asked.commit or f"refs/heads/{_branch(task, asked)}"
+    return lambda: look(holder, commit)
+
+
+@verb("task.handin", "POST /api/board/{id}/handin", shapes.HandIn, TaskFull, ahead=_look_at_work)
 def handin(call: Call, asked: shapes.HandIn, id: str) -> TaskFull:
     """Hand in the work on a task: a change goes to review or the merge queue, a report is done."""
     task, holder = _held(call, id, asked)
     if asked.commit is None and task.kind is tasks.Kind.CHANGE and call.known(holder).kind is sessions.Kind.RUN:
         raise Invalid("The commit with the work is missing.", hint="covey task handin ID --commit HEAD names it.")
-    _check_leases(call, task, holder, asked)
+    lands: Lands | None = call.seen
+    _check_leases(call, task, holder, lands)
+    # A short name may stand for another commit by the time it lands: what was looked at counts.
+    commit = asked.commit if asked.commit is None or lands is None else lands.commit
     result = None if asked.result is None else call.prose(asked.result, "The result")
     review = needs_review(call, holder)
-    event = tasks.hand_in(task, holder, review=review, result=result, commit=asked.commit)
+    event = tasks.hand_in(task, holder, review=review, result=result, commit=commit)
     task = change(call, task, event, holder)
     if task.status is not Status.DONE:
         branch = _branch(task, asked)
-        queue(call, merges.Queued(task=id, session=holder, branch=branch, commit=asked.commit, review=review))
+        queue(call, merges.Queued(task=id, session=holder, branch=branch, commit=commit, review=review))
     return full(call, task)
 
 
@@ -163,14 +177,9 @@ def _branch(task: Task, asked: shapes.HandIn) -> str:
     return asked.branch or f"covey/{task.id}"
 
 
-def _check_leases(call: Call, task: Task, holder: str, asked: shapes.HandIn) -> None:
+def _check_leases(call: Call, task: Task, holder: str, lands: Lands | None) -> None:
     """Refuse work that changes what another held when it was written, and holds still."""
-    made = None
-    commit = asked.commit or (f"refs/heads/{_branch(task, asked)}" if task.kind is tasks.Kind.CHANGE else None)
-    if commit is not None and may_hold_back(call, holder, task):
-        call.tx.take_time()  # it looks at the commit itself
-        made = call.house.written(holder, commit)
-    why = handing_in(call, holder, task, made)
+    why = handing_in(call, holder, task, None if lands is None else lands.writes)
     if why is not None:
         *reasons, hint = why.splitlines()
         raise Refused(" ".join(reasons), hint=hint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +43,14 @@ class Principal:
         return OWNER if self.session is None else f"session:{self.session}"
 
 
+@dataclass(frozen=True)
+class Lands:
+    """A commit by its whole hash, and what it would land on main."""
+
+    commit: str
+    writes: tuple[Write, ...]
+
+
 @dataclass
 class House:
     """What every verb may look at besides the store."""
@@ -64,8 +72,8 @@ class House:
     """Returns the bytes of memory that a session's run took when it was last weighed."""
     attach_command: Callable[[str], list[str]] = lambda run: []
     """Returns the command that shows the terminal of a run."""
-    written: Callable[[str, str], Sequence[Write] | None] = lambda session, commit: None
-    """Returns what a commit, or a ref, of a session changes over main, and when that was written; None if unknown."""
+    written: Callable[[str, str], Lands | None] | None = None
+    """Returns what a session's commit, or ref, would land, None if git cannot tell; set while somebody can look."""
     is_used: Callable[[str], bool] = lambda run: False
     """Says whether the terminal of a run is open before a person."""
     broken_gate: bool = False
@@ -90,6 +98,8 @@ class Call:
     who: Principal
     house: House
     again: bool = False
+    seen: Any = None
+    """What was looked at ahead, if this verb has that done."""
     _known: dict[str, sessions.Session] = field(default_factory=dict)
 
     def actor(self, asked: str | None) -> str:
@@ -195,6 +205,7 @@ class Verb:
     owner: bool = False
     long: bool = False
     secret: bool = False
+    ahead: Callable[..., Callable[[], Any] | None] | None = None
     summary: str = ""
 
     @cached_property
@@ -231,17 +242,19 @@ def verb(
     owner: bool = False,
     long: bool = False,
     secret: bool = False,
+    ahead: Callable[..., Callable[[], Any] | None] | None = None,
 ) -> Callable[[F], F]:
     """Enter a function into the table of verbs.
 
     A `long` one may take its time, and holds up nobody but writers. The answer of a `secret` one is never kept: asked
-    again with the same idempotency key it has to find the same answer itself, and write nothing.
+    again with the same idempotency key it has to find the same answer itself, and write nothing. `ahead` reads what the
+    verb is asked, and returns what has to be looked at outside of the store, while nobody waits; it never refuses.
     """
     method, path = address.split(" ")
 
     def enter(function: F) -> F:
         summary = (function.__doc__ or "").strip().splitlines()[0]
-        VERBS[name] = Verb(name, method, path, asked, answers, function, status, owner, long, secret, summary)
+        VERBS[name] = Verb(name, method, path, asked, answers, function, status, owner, long, secret, ahead, summary)
         return function
 
     return enter

@@ -8,7 +8,7 @@ from typing import Literal
 
 from covey.app.lines import gives_way, holds, left, speaks_as, take_free
 from covey.app.verbs import Call
-from covey.core import force, leases
+from covey.core import force, leases, tasks
 from covey.core.force import Finding, Force, Index, Reader, Step, Write
 from covey.core.leases import Crossed, Lease, Origin, State
 from covey.core.sessions import COVEY, Kind
@@ -16,6 +16,7 @@ from covey.core.tasks import Task
 from covey.errors import Invalid
 from covey.store import rows
 
+_ONCE_MORE = "See that the commit is there (git log -1), and hand it in once more."
 MOST = 1024
 """Paths of one look that are leased by having been written."""
 MANY = 100
@@ -81,8 +82,15 @@ def may_hold_back(call: Call, session: str, task: Task) -> bool:
 
 
 def handing_in(call: Call, session: str, task: Task, writes: Sequence[Write] | None) -> str | None:
-    """Note what work that is handed in changes, and say why it cannot be; without `writes`, by what was noticed."""
+    """Note what work that is handed in changes, and say why it cannot be; without `writes`, by what was noticed.
+
+    Where nobody could look at a commit of a session of ours, though somebody is there who can, it has to come again.
+    """
+    if task.kind is tasks.Kind.REPORT:
+        return None  # nothing of it lands
     if writes is None:
+        if call.house.written is not None and call.known(session).kind is Kind.RUN:
+            return f"{task.id} cannot be handed in, because git could not tell what its commit changes.\n{_ONCE_MORE}"
         return why_held_back(call, task, None)
     findings = noticed(call, session, task, writes, "hand-in").findings
     outside = [each for each in findings if each.lease is None]
@@ -109,7 +117,7 @@ def why_held_back(call: Call, task: Task, writes: Mapping[str, Write] | None) ->
             continue
         soft = gives_way(call, lease) or task.overlap
         denies = force.strength(lease, policy, gives_way=soft) is Force.DENY
-        there = writes is None or crossing.path in writes
+        there = writes is None or (crossing.path in writes and writes[crossing.path].written >= lease.taken)
         if denies and there and not force.had_before(lease, crossing.path, own):
             new = writes is not None and writes[crossing.path].new
             found.setdefault(crossing.path, Finding(crossing.path, Force.DENY, lease, new=new))

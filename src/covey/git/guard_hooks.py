@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import covey
+from covey.git.written import main_refs
 
 _RELAY = Path(covey.__file__).parent / "hooks" / "relay.py"
 REFUSED = 9
@@ -175,7 +176,7 @@ def transaction(own: Path, main: str) -> str:
     """Return the hook that keeps a session to its own branches, and asks about what they come to have."""
     chained = may_run(own)
     script = _TRANSACTION + (_CHAIN if chained else "exit 0\n")
-    mains = " ".join(map(shlex.quote, (f"refs/heads/{main}", f"refs/remotes/*/{main}", "refs/covey/landed")))
+    mains = " ".join(map(shlex.quote, main_refs(main)))
     return _filled(script.replace("@MAINS@", mains), NO=_NO, ASK=_ASK, KEEP=_KEEP if chained else "", HOOK=str(own))
 
 

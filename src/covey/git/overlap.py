@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from covey.git.landing import LANDED
 from covey.git.overlap_read import PATIENCE, File, Look
 from covey.git.project import Project
 from covey.git.run import git, try_git
+from covey.git.written import witnessed
 
 BRANCHES = "refs/heads/covey/"
 MOST_PATHS = 1000
@@ -257,11 +258,14 @@ class Branches:
 
     # What was written
 
-    def written(self, olds: dict[str, Look | None], since: float) -> dict[str, list[Write]]:
+    def written(
+        self, olds: dict[str, Look | None], since: float, places: Mapping[str, Path] | None = None
+    ) -> dict[str, list[Write]]:
         """Return the paths that new commits wrote, for each new tip with the branch as it was; and when.
 
         A commit's own date proves nothing: it counts for as much as the file that git keeps it in, and nothing was
-        written before the last time at which the branch was seen without it.
+        committed before the last time at which the branch was seen without it. But it may have lain for long on the
+        disk, of which `places` names the worktree of each tip.
         """
         known = [tip for tip in olds if tip in self._looks]
         fresh = {tip: self._looks[tip].own - (old.own if (old := olds[tip]) else frozenset()) for tip in known}
@@ -276,9 +280,23 @@ class Branches:
                 for name in names:
                     if now.get(name) != before.get(name):
                         times[name] = max(times.get(name, 0.0), at, since if old else 0.0)
+            place = places.get(tip) if places is not None else None
+            if place is not None and place.is_dir():
+                times |= self._lay_there(place, now, times)
             found[tip] = [
                 Write(readable(name), at, name in now and now[name].is_new) for name, at in sorted(times.items())
             ]
+        return found
+
+    def _lay_there(self, place: Path, now: dict[bytes, File], times: dict[bytes, float]) -> dict[bytes, float]:
+        """Return which of some paths lie in a worktree as they were committed, and did so before that."""
+        found: dict[bytes, float] = {}
+        for name in list(times)[:MOST_PATHS]:
+            if name in now:
+                content = None if now[name].is_gone else now[name].new
+                at = witnessed(place, os.fsdecode(name), content, times[name])
+                if at is not None and at < times[name]:
+                    found[name] = at
         return found
 
     def get(self, tip: str) -> Look | None:

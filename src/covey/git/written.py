@@ -1,4 +1,6 @@
-"""What a session is about to commit: the paths that the guard's hooks tell, and when each was last written.
+"""What a session is about to commit, or has committed: the paths, and when each was last written.
+
+What the guard's hooks tell of a commit that is not made yet is read from a body.
 
 A body is a list of fields, each with a NUL behind it: the worktree, then lists of which each begins with its name.
 
@@ -11,19 +13,27 @@ A body is a list of fields, each with a NUL behind it: the worktree, then lists 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from covey.core.force import Write
 from covey.errors import Invalid
+from covey.git import overlap_read
+from covey.git.candidates import readable
 from covey.git.project import Project
 from covey.git.run import git, try_git
+from covey.git.upstream import FETCHED, LANDED
 
 AT_ONCE = 500
 """Paths that are asked of git in one command."""
+BIG = 64 * 1024 * 1024
+"""Bytes from which on a file is not compared with what was committed."""
+PATIENCE = 120.0
 _CUT_OFF = Invalid("What the guard asks about was cut off, or comes from another covey.")
 Known = Callable[[Sequence[str]], Collection[str]]
 """Returns those of some paths that are not new."""
@@ -53,7 +63,7 @@ def read(body: bytes, now: float, known: Known | None = None) -> list[Write]:
     return [
         Write(
             _text(path),
-            now if path in elsewhere else _changed(worktree, path, now, gone=entry.gone),
+            now if path in elsewhere else changed(worktree, path, now, gone=entry.gone),
             new=entry.added or path not in there,
         )
         for path, entry in written.items()
@@ -85,12 +95,22 @@ def unless_undone(
 
 def _mains(project: Project, main: str, branch: str | None) -> list[str]:
     """Return the commits at which main is, here and as others know it, and the one at which a branch left it."""
-    refs = (f"refs/heads/{main}", f"refs/remotes/*/{main}", "refs/covey/landed")
-    told = git("for-each-ref", "--format=%(objectname)", *refs, at=project.common).decode().split()
+    told = mains(project, main)
     if branch is None or not told:
         return told
     base = try_git("merge-base", "--end-of-options", f"refs/heads/{branch}", *told, at=project.common)
     return [*told, *base.stdout.decode().split()]
+
+
+def main_refs(main: str) -> tuple[str, ...]:
+    """Return the refs that say where main is: covey's own and the branch, since a session may write any remote's."""
+    return (f"refs/heads/{main}", LANDED, FETCHED)
+
+
+def mains(project: Project, main: str) -> list[str]:
+    """Return the commits at which main is by now, as far as we know; nothing is fetched."""
+    told = git("for-each-ref", "--format=%(objectname)", *main_refs(main), at=project.common)
+    return list(dict.fromkeys(told.decode().split()))
 
 
 def _contents(project: Project, commit: str, paths: Sequence[str]) -> dict[str, str]:
@@ -150,20 +170,141 @@ def _entries(fields: list[str]) -> Iterator[tuple[str, _Entry]]:
         raise _CUT_OFF from None
 
 
-def _changed(worktree: Path, path: str, now: float, *, gone: bool) -> float:
-    """Return when a path changed last: the file, what stands in its way, or else the folder in which it is not."""
-    place = str(worktree)
+# What was committed
+
+
+def lands(
+    project: Project, known: Sequence[str], commit: str, now: float, worktree: Path | None, *, dated: bool = False
+) -> tuple[Write, ...]:
+    """Return what a commit would land on main, each path with the last moment at which it can have been written.
+
+    `known`: where main is. Whoever made a commit can give it any date, but not its file; one that was packed since is
+    of now, or `dated` as it says. Where the disk holds the same content, that was written by the time it tells.
+    """
+    entries = _beyond(project, known, commit)
+    own = git("rev-list", commit, *(f"^{each}" for each in known), "--", at=project.common).decode().split()
+    times: dict[str, float] = {}
+    for name, (said, paths) in overlap_read.commits(project, own).items():
+        at = said if dated else _made(project, name, now)
+        for path in map(os.fsdecode, paths):
+            times[path] = max(times.get(path, 0.0), at)
+    latest = max(times.values(), default=now)
+    found: list[Write] = []
+    for path, entry in entries.items():
+        at = min(times.get(path, latest), now)
+        seen = None if worktree is None else witnessed(worktree, path, None if entry.gone else entry.content, now)
+        found.append(Write(readable(os.fsencode(path)), at if seen is None else min(at, seen), entry.added))
+    return tuple(found)
+
+
+def _beyond(project: Project, known: Sequence[str], commit: str) -> dict[str, _Entry]:
+    """Return what a commit has that main had neither where they parted nor has now."""
+    if not known:
+        return {}
+    asked = try_git("merge-base", "--end-of-options", commit, *known, at=project.common)
+    base = asked.stdout.decode().strip() or known[0]
+    found = _differing(project, base, commit)
+    for each in known:
+        if found and each != base:
+            others = _differing(project, each, commit)
+            found = {path: entry for path, entry in found.items() if path in others}
+    return found
+
+
+def _differing(project: Project, old: str, new: str) -> dict[str, _Entry]:
+    words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")
+    told = os.fsdecode(git(*words, "--end-of-options", old, new, at=project.common, patience=PATIENCE))
+    return dict(_entries([field for field in told.split("\0") if field]))
+
+
+def _made(project: Project, commit: str, now: float) -> float:
     try:
-        found = os.lstat(place)
-        for part in path.split("/"):
-            place = f"{place}/{part}"
-            try:
-                found = os.lstat(place)
-            except FileNotFoundError:
-                return found.st_mtime
-            if not stat.S_ISDIR(found.st_mode):
-                break
+        return os.stat(project.common / "objects" / commit[:2] / commit[2:]).st_ctime
     except OSError:
         return now
-    is_there = place == f"{worktree}/{path}"
-    return now if gone and is_there else found.st_ctime  # one that is gone only from git was never touched on disk
+
+
+# The disk
+
+
+@dataclass(frozen=True)
+class _Trail:
+    """The way to a path, as far as it goes."""
+
+    folders: list[os.stat_result]
+    last: os.stat_result | None = None
+    """What lies at its end, or stands in its way; None if nothing does."""
+    whole: bool = False
+
+
+def changed(worktree: Path, path: str, now: float, *, gone: bool = False) -> float:
+    """Return when a path changed last: the file, what stands in its way, or else the folder in which it is not.
+
+    It was not there before a folder above it came to its place. Moving a folder changes its own ctime, not its mtime,
+    and that of the folder above; one in which an entry came or went since can no longer be told from one that stayed.
+    """
+    try:
+        trail = _trail(worktree, path)
+    except OSError:
+        return now
+    if gone and trail.whole:
+        return now  # one that is gone only from git was never touched on disk
+    times = [trail.folders[-1].st_ctime if trail.last is None else trail.last.st_ctime]
+    for above, folder in pairwise(trail.folders):
+        if folder.st_ctime_ns > folder.st_mtime_ns:
+            times.append(min(folder.st_ctime, above.st_ctime))
+    return max(times)
+
+
+def _trail(worktree: Path, path: str) -> _Trail:
+    place = str(worktree)
+    folders = [os.lstat(place)]
+    for part in path.split("/"):
+        place = f"{place}/{part}"
+        try:
+            found = os.lstat(place)
+        except FileNotFoundError:
+            return _Trail(folders)
+        if not stat.S_ISDIR(found.st_mode):
+            return _Trail(folders, found, place == f"{worktree}/{path}")
+        folders.append(found)
+    return _Trail(folders[:-1], folders[-1], True)
+
+
+def witnessed(worktree: Path, path: str, content: str | None, now: float) -> float | None:
+    """Return when a path came to be on disk as it was committed, None if it is not so there.
+
+    `content`: its blob, with its mode before it if that counts too; None if it is gone.
+    """
+    try:
+        trail = _trail(worktree, path)
+        if content is None:
+            same = not trail.whole
+        else:
+            mode, _, blob = content.rpartition(" ")
+            same = trail.whole and trail.last is not None and _holds(worktree / path, trail.last, mode, blob)
+    except OSError:
+        return None
+    return changed(worktree, path, now) if same else None
+
+
+def _holds(place: Path, found: os.stat_result, mode: str, blob: str) -> bool:
+    """Say whether a file has some content by itself, or but for its line ends; no filter of anybody's is asked."""
+    if stat.S_ISLNK(found.st_mode):
+        kind, data = "120000", os.fsencode(os.readlink(place))
+    elif stat.S_ISREG(found.st_mode) and found.st_size < BIG:
+        kind = "100755" if found.st_mode & stat.S_IXUSR else "100644"
+        with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            data = file.read(BIG)
+    else:
+        return False
+    if mode not in ("", kind):
+        return False
+    return _blob(data, blob) or (b"\r\n" in data and _blob(data.replace(b"\r\n", b"\n"), blob))
+
+
+def _blob(data: bytes, blob: str) -> bool:
+    digest = hashlib.new("sha1" if len(blob) == 40 else "sha256", usedforsecurity=False)
+    digest.update(b"blob %d\0" % len(data))
+    digest.update(data)
+    return digest.hexdigest() == blob

@@ -12,10 +12,9 @@ from covey.agents import streams
 from covey.app import costs, journals
 from covey.app import runs as life
 from covey.app.sessions import alert
-from covey.app.verbs import Call
-from covey.core import hooks, tasks
+from covey.app.verbs import Call, Lands
+from covey.core import hooks, sessions, tasks
 from covey.core.budgets import is_own
-from covey.core.force import Write
 from covey.core.heard import Heard
 from covey.core.judge import Again, Crashed, Evidence, HandIn, PutOff, Verdict, judge
 from covey.core.launches import Observation
@@ -24,7 +23,7 @@ from covey.core.runs import TMUX, Outcome, Run
 from covey.core.signals import Trouble
 from covey.core.tasks import Task
 from covey.errors import CoveyError
-from covey.git import candidates
+from covey.git import candidates, written
 from covey.git.rescue import Rescued
 from covey.loops import tree
 from covey.loops.attending import Attendant
@@ -185,6 +184,7 @@ class Closer:
         # A daemon that was killed right after it had started the program has not noted where its branch began.
         base = run.base or newest_main(desk)
         found = tree.look(desk.project, path, life.branch_of(run.task), base)
+        lands = self.written(run.session, found.head) if found.head is not None and found.ahead else None
         stopped = run.ending if run.fault else None
         rescued = put_in_safety(desk, run.session, run.task, f"{run.id} on {run.task} ended") if found.there else None
         if found.head is not None and found.ahead:
@@ -202,7 +202,7 @@ class Closer:
                 result=result,
                 ahead=found.ahead,
                 head=found.head,
-                writes=self.written(run.session, found.head) if found.head is not None and found.ahead else None,
+                writes=None if lands is None else lands.writes,
                 rejected=rejected,
                 dirty=found.dirty,
                 rescued=rescued.ref if rescued else None,
@@ -211,18 +211,21 @@ class Closer:
             rescued,
         )
 
-    def written(self, session: str, name: str) -> tuple[Write, ...] | None:
-        """Return what a session's commit changes over main, and when that was written; None if git cannot tell."""
+    def written(self, session: str, name: str) -> Lands | None:
+        """Return what a session's commit would land, and when that was written; None if git cannot tell."""
         desk = self.desk
         place = desk.worktrees.path(session)
         try:
             commit = candidates.resolve(desk.project, name)
             if commit is None:
                 return None
-            if not place.is_dir():
-                return tree.committed(desk.project, newest_main(desk), commit, desk.wall())
-            return tree.written(desk.project, place, newest_main(desk), commit, desk.wall())
-        except CoveyError as error:
+            known = desk.app.store.read(lambda tx: tx.session(session))
+            ours = known is not None and known.kind is sessions.Kind.RUN
+            mains = written.mains(desk.project, desk.app.house.config.project.main)
+            worktree = place if place.is_dir() else None
+            writes = written.lands(desk.project, mains, commit, desk.wall(), worktree, dated=not ours)
+            return Lands(commit, writes)
+        except (CoveyError, OSError) as error:
             log.warning("what %s changes cannot be told: %s", name, error)
             return None
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from covey.core.force import Write
 from covey.core.judge import is_cache
-from covey.git import candidates, checkouts, entries, overlap_read
+from covey.git import candidates, checkouts, entries
 from covey.git.project import Project
 from covey.git.run import git, try_git
 from covey.git.worktrees import Worktrees
-from covey.loops.places import write_of
 
 UNWANTED = 50
 """The last merges that did not land among which we look for one that had passed."""
@@ -48,32 +46,6 @@ def _dirty(path: Path) -> tuple[str, ...]:
         return (f"(git cannot read the worktree: {asked.stderr.decode(errors='replace').strip()[:200]})",)
     entries = [entry for entry in asked.stdout.decode(errors="replace").split("\0") if entry]
     return tuple(entry[3:] for entry in entries if not (entry.startswith("??") and is_cache(entry[3:])))
-
-
-def written(project: Project, path: Path, main: str, commit: str, now: float) -> tuple[Write, ...]:
-    """Return what a commit changes over main, each path with the last moment at which it can have been written."""
-    # Whoever made the commit can give it any date, but not its file.
-    made = project.common / "objects" / commit[:2] / commit[2:]
-    latest = made.stat().st_ctime if made.exists() else now
-    new = set(candidates.changed_paths(project, main, commit, only_new=True))
-    writes = (
-        write_of(path, each, now, tracked=each not in new) for each in candidates.changed_paths(project, main, commit)
-    )
-    return tuple(replace(write, written=min(write.written, latest)) for write in writes)
-
-
-def committed(project: Project, main: str, commit: str, now: float) -> tuple[Write, ...]:
-    """Return what a commit from elsewhere changes over main, each path by the time of the last commit that wrote it."""
-    own = git("rev-list", commit, f"^{main}", "--", at=project.common).decode().split()
-    commits = overlap_read.commits(project, own)
-    times: dict[str, float] = {}
-    for at, names in commits.values():
-        for name in map(candidates.readable, names):
-            times[name] = max(times.get(name, 0.0), at)
-    latest = commits[commit][0] if commit in commits else now
-    new = set(candidates.changed_paths(project, main, commit, only_new=True))
-    paths = candidates.changed_paths(project, main, commit)
-    return tuple(Write(path, min(times.get(path, latest), now), path in new) for path in paths)
 
 
 def taken_back(project: Project, commit: str, main: str, unwanted: Collection[str]) -> str | None:

@@ -208,7 +208,12 @@ class Web:
         key = headers.get(b"idempotency-key")
         text = None if key is None else key.decode("latin-1")
         request = b"" if key is None else fingerprint(method, path, body)
-        return await self.write(self._app.job(verb, who, asked, params, key=text, request=request), long=verb.long)
+        seen = None
+        if verb.ahead is not None:
+            look = await self.read(self._app.ahead(verb, who, asked, params))
+            seen = None if look is None else await asyncio.to_thread(look)
+        job = self._app.job(verb, who, asked, params, key=text, request=request, seen=seen)
+        return await self.write(job, long=verb.long)
 
     def _route(self, path: str, method: str) -> tuple[Verb, dict[str, str]]:
         verbs = self._routes.get(path)
