@@ -21,10 +21,10 @@ WRITES = Step(do=(Shell("echo green > it.txt; git add -A; git commit -qm Green |
 
 
 @contextmanager
-def deaf(folder: Path, runner: str) -> Iterator[tuple[Line, World]]:
+def deaf(folder: Path, runner: str, settings: str = DEAF) -> Iterator[tuple[Line, World]]:
     with scripted_world(folder, trusted=[folder / "line" / "shop"]) as world:
         sessions = f'runner = "{runner}"\npermissions = "full"\n'
-        line = real_line(folder, world, DEAF, sessions=sessions)
+        line = real_line(folder, world, settings, sessions=sessions)
         line.up()
         try:
             yield line, world
@@ -79,3 +79,26 @@ def test_without_a_terminal_mail_that_wakes_is_said_to_who_works(tmp_path: Path)
         assert told(world.model.turns("t")[-1].body).count(f"[{sent}] From bob") == 1
         (note,) = line.events("mail.delivered")
         assert (note["subject"], note["data"]["how"]) == (sent, "said")
+
+
+def test_what_was_said_to_who_keeps_a_transcript_counts_when_it_stands_there(tmp_path: Path) -> None:
+    with deaf(tmp_path, "process", settings="") as (line, world):
+        steps = [
+            Step(do=(Shell("true"),)),
+            Step(do=(Shell("true"),), hold="reads"),
+            Step(do=(Shell("true"),), hold="answers", told={"> Please call it green.": WRITES}),
+            Step(text="It is green."),
+        ]
+        task = add(line, "Colour", world.model.add("t", steps))
+        begin(line)
+        wait_until(lambda: world.model.asked("t", 1) > 0, "a model that thinks", patience=PATIENCE)
+        sent = mail(line, "Please call it green.", wake=True)
+        wait_until(lambda: any(sent in file.read_text() for file in tmp_path.rglob("*.jsonl")), "what waits to be told")
+        world.model.open("reads")
+        wait_until(lambda: world.model.asked("t", 2) > 0, "a model that has got it", patience=PATIENCE)
+        assert line.events("mail.delivered") == [], "it has not answered"
+        world.model.open("answers")
+        lands(line, task)
+        assert told(world.model.turns("t")[-1].body).count(f"[{sent}] From bob") == 1
+        (note,) = line.events("mail.delivered")
+        assert (note["subject"], note["data"]["how"]) == (sent, "transcript")
