@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -20,9 +21,11 @@ from covey.app.verbs import Principal
 from covey.core.hooks import Hook, Moment
 from covey.core.runs import Run
 from covey.core.signals import Compacts, Works
+from covey.errors import ToolFailed
 from covey.hooks import relay
 from covey.hooks.outside import Outside
 from covey.hooks.server import Held, Hooks, signals_of
+from covey.loops import places
 from tests.line.test_findings_agents import House
 from tests.serving import PATIENCE, Client, Daemon, serving, wait_until
 
@@ -191,36 +194,50 @@ def test_only_who_asks_for_a_person_needs_one(place: Place) -> None:
 # Slow disks
 
 
-def test_worktrees_that_take_long_to_look_at_keep_nobody_waiting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a file: as long as it is there, git looks at worktrees and does not come to an end."""
     programs, gate = tmp_path / "bin", tmp_path / "gate"
     programs.mkdir()
-    git = subprocess.run(["which", "git"], check=True, capture_output=True, text=True).stdout.strip()
     slow = f'case " $* " in *" status "*) while [ -e {gate} ]; do sleep 0.05; done;; esac'
-    (programs / "git").write_text(f'#!/bin/sh\n{slow}\nexec {git} "$@"\n')
+    (programs / "git").write_text(f'#!/bin/sh\n{slow}\nexec {shutil.which("git")} "$@"\n')
     (programs / "git").chmod(0o755)
-    with monkeypatch.context() as patched:
-        patched.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-        with opened(tmp_path, constants={"covey.loops.places.PATIENCE": 2.0}) as place:
-            many = [place.checkout(f"c/o{number}") for number in range(14)]
-            gate.touch()
-            clients = [place.daemon.client() for _ in many]
-            threads = [
-                threading.Thread(target=place.hook, args=("PostToolUse", at, client), kwargs=BASH)
-                for at, client in zip(many, clients, strict=True)
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(PATIENCE)
-            (many[0] / "new").mkdir()
-            place.hook("UserPromptSubmit", many[0] / "new", prompt="go")  # which has to be looked at too
-            log = place.daemon.project.state / "daemon.log"
-            wait_until(lambda: "could not be looked at" in log.read_text(), "a look that was given up")
-            gate.unlink()
-            for client in clients:
-                client.close()
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    return gate
+
+
+def test_worktrees_that_take_long_to_look_at_keep_nobody_waiting(tmp_path: Path, gate: Path) -> None:
+    with opened(tmp_path, constants={"covey.loops.places.PATIENCE": PATIENCE}) as place:
+        many = [place.checkout(f"c/o{number}") for number in range(14)]
+        (many[0] / "new").mkdir()
+        gate.touch()
+        clients = [place.daemon.client() for _ in many]
+        threads = [
+            threading.Thread(target=place.hook, args=("PostToolUse", at, client), kwargs=BASH)
+            for at, client in zip(many, clients, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        place.hook("UserPromptSubmit", many[0] / "new", prompt="go")  # a folder that git has to be asked about
+        log = place.daemon.project.state / "daemon.log"
+        assert "could not be looked at" not in log.read_text()
+        gate.unlink()
+        for client in clients:
+            client.close()
+
+
+def test_a_look_at_a_worktree_is_given_up_when_it_takes_too_long(
+    tmp_path: Path, gate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path / "tree")], check=True)
+    (tmp_path / "tree" / "new").touch()
+    assert [write.path for write in places.unsaved(tmp_path / "tree", 1.0)] == ["new"]
+    gate.touch()
+    monkeypatch.setattr(places, "PATIENCE", 0.1)
+    with pytest.raises(ToolFailed, match="did not end within"):
+        places.unsaved(tmp_path / "tree", 1.0)
 
 
 # Who is kept waiting
