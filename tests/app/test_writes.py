@@ -10,7 +10,7 @@ import pytest
 
 from covey.app import writes
 from covey.app.lines import enter
-from covey.app.verbs import Call
+from covey.app.verbs import Call, Principal
 from covey.app.writes import Advice
 from covey.config import Config, Leases
 from covey.core.force import Write
@@ -327,3 +327,36 @@ def test_a_run_hands_in_nothing_outside_of_its_scope(world: World) -> None:
     run = world.begin("bob")
     world.end(run, HandIn("c" * 40, None, (Write("docs/a.md", now(world)),)))
     assert "docs/a.md is not yours to write" in world.task(task)["tries"][0]["what"]
+
+
+def test_what_was_noticed_of_a_commit_counts_for_nothing_where_its_files_are_older_than_the_lease(world: World) -> None:
+    world.at_work("bob")
+    task = world.add()
+    run = world.begin("bob")
+    written = now(world)
+    world.clock.run(1)
+    world.ask("lease.take", session="ada", resources=["a", "b"])
+    world.clock.run(1)
+    noticed(world, "bob", "a", "b", task=task)
+    assert world.end(run, HandIn("c" * 40, None, (Write("a", written),))).outcome == "handed-in"
+
+
+def test_work_of_a_run_at_which_nobody_could_look_comes_again(world: World) -> None:
+    world.app.house.written = lambda session, commit: None
+    world.at_work("bob")
+    task = world.add()
+    who, fence = Principal("bob"), world.task(world.begin("bob").task)["fence"]
+    with pytest.raises(Refused, match="git could not tell what its commit changes"):
+        world.ask("task.handin", who, id=task, fence=fence, commit="c" * 40)
+    (run,) = world.store.read(lambda tx: tx.open_runs("bob"))
+    assert world.end(run, HandIn("c" * 40, None, None)).outcome == "failed"
+    assert "hand it in once more" in world.task(task)["tries"][0]["what"]
+
+
+def test_a_report_lands_nothing_and_is_never_held_back(world: World) -> None:
+    task = world.add(kind="report")
+    world.claim(task, "bob")
+    world.ask("lease.take", session="ada", resources=["a"])
+    noticed(world, "bob", "a", task=task)
+    world.ask("task.handin", id=task, session="bob", result="It is so.")
+    assert world.status(task) == "done"

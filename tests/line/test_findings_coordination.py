@@ -81,6 +81,31 @@ def test_a_session_that_crossed_a_lease_takes_it_back_as_it_is_told_and_lands(ma
     assert (line.git("show", "main:held.txt"), line.git("show", "main:free.txt")) == ("as it was", "mine")
 
 
+def test_what_was_written_before_a_lease_lands_though_it_was_committed_after_it(made: Callable[..., Line]) -> None:
+    line = made(SHELL, GOOD, ONCE, files=FILES)
+    body = f"""set -e
+    echo mine >held.txt; rm gone.txt; echo mine >free.txt
+    echo >"{line.outside}/ready"; while [ ! -e "{line.outside}/go" ]; do sleep 0.02; done
+    git commit -qam Mine; while [ ! -e "{line.outside}/end" ]; do sleep 0.02; done
+    """
+    running = line.begin("run", "--agent", "sh", line.tasks({"title": "Work", "body": body}))
+    try:
+        wait_until(lambda: running.poll() is not None or line.mark("ready").exists(), "the session at work")
+        line.ok("lease", "take", "held.txt", "gone.txt", "--as", "bob")
+        line.mark("go").touch()
+        seen = '["free.txt"]'
+        wait_until(
+            lambda: running.poll() is not None or seen in json.dumps(line.events("lease.taken")), "the radar's look"
+        )
+        line.mark("end").touch()
+        said, _ = running.communicate(timeout=PATIENCE)
+    finally:
+        running.kill()
+        running.wait()
+    assert line.statuses() == {"Work": "done"}, said
+    assert line.events("lease.crossed") == []
+
+
 # Work from outside
 
 

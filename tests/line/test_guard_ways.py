@@ -15,6 +15,7 @@ from tests.serving import wait_until
 ONCE = "[board]\ntries = 1\n"
 AS_IT_WAS = "as it was\n"
 FILES = {f"{folder}/{name}": AS_IT_WAS for folder in ("held", "free") for name in ("leased.txt", "other.txt")}
+FILES |= {f"made-{folder}/leased.txt": "mine\n" for folder in ("held", "free")}
 
 BEGIN = """set -e
 exec 2>>"{outside}/$COVEY_TASK.said"
@@ -34,6 +35,13 @@ class Way:
     late: bool = False
     """Git itself lets it pass: it is noticed afterwards, and refused when the work is handed in."""
 
+
+FORGED = """export GIT_INDEX_FILE=$TMPDIR/index.$$; git read-tree HEAD
+git update-index --cacheinfo "100644,$(echo mine | git hash-object -w --stdin),$file"
+made=$(git commit-tree "$(git write-tree)" -p HEAD -m Mine); unset GIT_INDEX_FILE
+"""
+HAND_IN = 'covey task handin "$COVEY_TASK" --commit "${made:-HEAD}" >&2 || :'
+REMOTE = '[ $at = free ] || git update-ref refs/remotes/origin/main "$made"; '
 
 WAYS = {
     "a plain commit": Way('echo mine >"$file"; git commit -qam Mine'),
@@ -96,6 +104,25 @@ WAYS = {
         git reset -q --hard""",
         late=True,
     ),
+    "a commit that no branch has": Way(FORGED + HAND_IN),
+    "a commit that is handed in before anybody saw its branch move": Way(
+        f"""{FORGED}git -c core.hooksPath= update-ref "refs/heads/covey/$COVEY_TASK" "$made"
+        {HAND_IN}; git reset -q --hard""",
+        late=True,
+    ),
+    "a date and a pack": Way(
+        """export GIT_COMMITTER_DATE=@1000000000; echo mine >"$file"; git -c core.hooksPath= commit -qam Mine
+        git checkout -q HEAD~; git repack -qad""",
+        late=True,
+    ),
+    "a file that is gone from a folder of long ago": Way(
+        'rm "$file"; touch -d "2 days ago" "$at"; git commit -qam Mine'
+    ),
+    "a folder that was made before": Way("rm -r $at; mv made-$at $at; git add -A; git commit -qm Mine"),
+    "a remote that says so": Way(f'{FORGED}{REMOTE}git reset -q --hard "$made"'),
+    "a remote that says so, afterwards": Way(
+        f'echo mine >"$file"; git -c core.hooksPath= commit -qam Mine; made=HEAD; {REMOTE}', late=True
+    ),
     "no environment": Way(
         """echo mine >"$file"
         env -i PATH="$PATH" git -c user.name=x -c user.email=x@example.org commit -qam Mine""",
@@ -138,11 +165,15 @@ ELEVEN = (
     "--no-verify", "another worktree", "a rename", "a symbolic link instead of it", "a path with ..", "another case",
     "git -C", "commit-tree", "an amended commit", "-c core.hooksPath=", "a forged index",
 )  # fmt: skip
-"""The ways that are tried each time; the others wait for the soak."""
+NEWER = (
+    "a commit that no branch has", "a commit that is handed in before anybody saw its branch move",
+    "a file that is gone from a folder of long ago", "a folder that was made before", "a remote that says so",
+)  # fmt: skip
+"""These and the eleven are tried each time; the others wait for the soak."""
 
 
 def _tried(name: str) -> Any:
-    return name if name in ELEVEN else pytest.param(name, marks=pytest.mark.soak)
+    return name if name in ELEVEN + NEWER else pytest.param(name, marks=pytest.mark.soak)
 
 
 @pytest.mark.parametrize("name", list(map(_tried, WAYS)))
