@@ -193,11 +193,30 @@ def test_who_waits_for_a_full_lane_is_in_no_circle_while_one_in_it_gets_on(world
 
 
 def test_commands_that_wait_for_each_other_inside_each_other_are_found(world: World) -> None:
-    take(world, "ada", "db:main", beats=True)
-    take(world, "bob", "port:1", beats=True)
-    take(world, "ada", "port:1", beats=True, wait=True)
+    one, other = take(world, "ada", "db:main", beats=True), take(world, "bob", "port:1", beats=True)
+    take(world, "ada", "port:1", beats=True, wait=True, within=[one["id"]])
     with pytest.raises(Refused, match="would close a circle"):
-        take(world, "bob", "db:main", beats=True, wait=True)
+        take(world, "bob", "db:main", beats=True, wait=True, within=[other["id"]])
+
+
+def test_many_commands_of_one_session_wait_for_a_lane_and_close_no_circle(world: World) -> None:
+    commands = [take(world, "ada", "lane:build", wait=True, beats=True) for _ in range(6)]
+    assert [each["state"] for each in commands] == ["live", "live", *["waiting"] * 4]
+    for ended, called in zip(commands, commands[2:], strict=False):
+        give(world, ended)
+        assert state(world, called) == "live"
+
+
+def test_a_circle_of_commands_that_run_inside_of_commands_is_found(world: World) -> None:
+    one, other = (
+        take(world, "ada", "db:one", wait=True, beats=True),
+        take(world, "bob", "db:two", wait=True, beats=True),
+    )
+    inner = take(world, "ada", "port:1", wait=True, beats=True, within=[one["id"]])
+    take(world, "ada", "db:two", wait=True, beats=True, within=[one["id"], inner["id"]])
+    with pytest.raises(Refused, match="would close a circle: bob waits for ada, ada waits for bob"):
+        take(world, "bob", "db:one", wait=True, beats=True, within=[other["id"]])
+    take(world, "bob", "port:1", wait=True, beats=True)  # beside its command, which gets on without it
 
 
 def test_a_task_on_its_way_to_main_closes_no_circle(world: World) -> None:

@@ -60,7 +60,13 @@ def _wish(call: Call, asked: shapes.TakeLease) -> leases.Taken:
         task=asked.task or _task_of(call, holder),
         reason=call.line(asked.reason, "The reason"),
         beats=asked.beats,
+        within=tuple(name for name in asked.within if _is_own(call.tx.lease(name), holder)),
     )
+
+
+def _is_own(lease: Lease | None, holder: str) -> bool:
+    """Say whether a lease is one under which a command of this holder can run."""
+    return lease is not None and lease.holder == holder and lease.state is leases.State.LIVE
 
 
 def _task_of(call: Call, holder: str) -> str | None:

@@ -265,7 +265,7 @@ def untie(call: Call, asker: Lease) -> None:
 
     It is told; if it is who asks, it is refused.
     """
-    starts = [_of_lease(asker), asker.holder]
+    starts = [_of_lease(asker), *(f"{name} of {asker.holder}" for name in asker.within), asker.holder]
     while True:
         waits = _waits(call, starts)
         held_up = leases.stuck(waits)
@@ -308,8 +308,7 @@ def _waiting(call: Call, name: str) -> list[Lease]:
     """Return the leases for which a session, or one command of it, stands still."""
     lease_id, _, holder = name.partition(" of ")
     if holder:
-        found = call.tx.lease(lease_id)
-        return [found] if found is not None and found.state is State.WAITING else []
+        return [lease for lease in call.tx.waiting_leases(holder) if lease_id in (lease.id, *lease.within)]
     # What came with a task holds nobody up.
     return [lease for lease in call.tx.waiting_leases(name) if lease.origin is Origin.HAND]
 
@@ -325,12 +324,7 @@ def _mover(call: Call, lease: Lease) -> str:
     """Return who has to get on for a lease to end: its session, or a command, or nobody whom a lease could hold up."""
     if leases.is_tied(lease) and gives_way(call, lease):
         return _of_lease(lease)
-    if lease.beats:
-        inside = lease.state is State.LIVE and any(
-            each.fence > lease.fence for each in call.tx.waiting_leases(lease.holder)
-        )
-        return lease.holder if inside else _of_lease(lease)  # the command may itself wait for something
-    return lease.holder
+    return _of_lease(lease) if lease.beats else lease.holder
 
 
 def _ring(starts: Sequence[str], waits: Waits) -> list[str]:

@@ -240,7 +240,8 @@ class StartBatch(Asked, frozen=True, kw_only=True):
 class TakeLease(Asked, frozen=True, kw_only=True):
     """A lease on path globs or names such as port:3000; `ttl` in seconds.
 
-    With `wait` it stands in line where others hold it. With `beats` it lives by its own renewals alone.
+    With `wait` it stands in line where others hold it. With `beats` it lives by its own renewals alone. `within` are
+    the leases under which the command runs that asks.
     """
 
     resources: Annotated[list[Glob], Meta(min_length=1, max_length=64)]
@@ -251,6 +252,7 @@ class TakeLease(Asked, frozen=True, kw_only=True):
     reason: Line | None = None
     wait: bool = False
     beats: bool = False
+    within: Annotated[list[Annotated[str, Meta(max_length=40)]], Meta(max_length=20)] = []
 
 
 class ListLeases(Asked, frozen=True, kw_only=True):
@@ -605,6 +607,7 @@ class LeaseFull(Struct, frozen=True, kw_only=True):
     reason: str | None
     origin: str
     beats: bool
+    within: tuple[str, ...]
     fence: int
     state: str
     taken: float

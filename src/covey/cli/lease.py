@@ -91,8 +91,10 @@ def _from_root(resources: list[str], folder: str) -> list[str]:
 
 def _wish(args: Namespace, client: Client, *more: str) -> dict[str, Any]:
     args.resources = _from_root(args.resources, client.folder)
-    shared = {"shared": True} if args.shared else {}
-    return body_of(args, "resources", "session", "task", "reason", *more) | shared
+    wish: dict[str, Any] = {"shared": True} if args.shared else {}
+    if under := os.environ.get("COVEY_LEASE", "").split():
+        wish["within"] = under
+    return body_of(args, "resources", "session", "task", "reason", *more) | wish
 
 
 def _not_yet(lease: dict[str, Any]) -> str:
@@ -116,13 +118,13 @@ def run(args: Namespace, client: Client) -> int:
 
     if not args.command:
         raise Invalid("The command is missing.", hint="covey lease run lane:build -- make test")
-    around = turns.held_around_us()
+    around, under = turns.held_around_us(), turns.leases_around_us()
     fields = _wish(args, client)
     fields["resources"] = [name for name in args.resources if name not in around]
     holds, who = list(dict.fromkeys([*around, *args.resources])), body_of(args, "session")
     with turns.Signals() as signals:
         if not fields["resources"]:
-            return turns.run(args.command, holds, signals)
+            return turns.run(args.command, holds, under, signals)
         answer: Answer | None = None
         try:
             answer = client.ask("lease.take", fields=fields | {"wait": True, "beats": True})
@@ -131,7 +133,7 @@ def run(args: Namespace, client: Client) -> int:
                 print(_not_run(args.command[0], fields["resources"], args.timeout), file=sys.stderr)
                 return turns.NO_TURN
             with turns.Beating(client.folder, answer.value, who):
-                return turns.run(args.command, holds, signals)
+                return turns.run(args.command, holds, [*under, answer.value["id"]], signals)
         except turns.Stopped as stopped:
             return 128 + stopped.number
         finally:

@@ -30,6 +30,8 @@ BEAT = 10.0
 """Seconds between two signs of life of who runs a command."""
 HOLDS = "COVEY_HOLDS"
 """The variable that tells a command what it was given to hold, so that it never waits for itself."""
+LEASE = "COVEY_LEASE"
+"""The variable that tells a command under which lease it runs, so that a circle of such commands is found."""
 NOT_FOUND, NOT_STARTED = 127, 126
 PR_SET_PDEATHSIG = 1
 
@@ -120,11 +122,11 @@ def _is_at_terminal() -> bool:
     return False
 
 
-def run(command: list[str], holds: list[str], signals: Signals) -> int:
+def run(command: list[str], holds: list[str], under: list[str], signals: Signals) -> int:
     """Run a command with our own input and output and return its exit code, as shells tell it."""
     import subprocess
 
-    env = {**os.environ, HOLDS: "\n".join(holds)}
+    env = {**os.environ, HOLDS: "\n".join(holds), LEASE: " ".join(under)}
     try:
         signals.child = subprocess.Popen(command, env=env, preexec_fn=_die_with_us())  # noqa: PLW1509 - it takes no lock
     except OSError as error:
@@ -181,6 +183,11 @@ class Beating:
 def held_around_us() -> list[str]:
     """Return what a command around us holds for us."""
     return [name for name in os.environ.get(HOLDS, "").split("\n") if name]
+
+
+def leases_around_us() -> list[str]:
+    """Return the leases under which we run."""
+    return os.environ.get(LEASE, "").split()
 
 
 def stands_behind(task: str, found: list[dict[str, Any]]) -> str:

@@ -62,6 +62,8 @@ class Lease:
     origin: Origin = Origin.HAND
     beats: bool = False
     """It lives by its own renewals alone, and not by its holder's signs of life."""
+    within: tuple[str, ...] = ()
+    """The leases under which a command runs that asked for this one: those end only after its turn."""
     fence: int = 0
     state: State = State.LIVE
     taken: float = 0.0
@@ -94,6 +96,7 @@ class Taken:
     reason: str | None = None
     origin: Origin = Origin.HAND
     beats: bool = False
+    within: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +111,7 @@ class Waiting:
     reason: str | None = None
     origin: Origin = Origin.HAND
     beats: bool = False
+    within: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -339,6 +343,7 @@ def first(lease_id: str, seq: int, event: Wish, at: float) -> Lease:
         reason=event.reason,
         origin=event.origin,
         beats=event.beats,
+        within=event.within,
         fence=seq,
         state=State.LIVE if isinstance(event, Taken) else State.WAITING,
         taken=at,

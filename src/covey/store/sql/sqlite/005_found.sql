@@ -3,3 +3,5 @@
 
 DELETE FROM crossings WHERE lease NOT IN (SELECT id FROM leases WHERE state IN ('live', 'waiting'));
 UPDATE crossings SET task = '@' || session WHERE task = '';
+
+ALTER TABLE leases ADD COLUMN within TEXT NOT NULL DEFAULT '[]';
