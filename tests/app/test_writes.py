@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -268,6 +270,29 @@ def test_work_is_held_back_while_the_lease_that_it_crossed_lives_and_the_path_is
     assert held_back(world, task, "b") is None
     world.ask("lease.give", id=lease["id"])
     world.ask("task.handin", id=task, session="bob", commit="c" * 40)
+
+
+def test_however_much_was_crossed_few_questions_tell_what_holds_it_back(world: World) -> None:
+    task = world.add()
+    world.claim(task, "bob")
+    world.ask("lease.take", session="ada", resources=["src/**"])
+    world.clock.run(1)
+    noticed(world, "bob", *(f"src/{number}.py" for number in range(300)), task=task)
+    asked: list[str] = []
+
+    def look(tx: Tx) -> str | None:
+        def rows(sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+            asked.append(sql)
+            return tx.db.rows(sql, values)
+
+        counted: Any = SimpleNamespace(rows=rows)
+        found = tx.task(task)
+        assert found is not None
+        return writes.why_held_back(Call(replace(tx, db=counted), OWNER, world.app.house), found, None)
+
+    told = world.store.read(look)
+    assert told is not None and "and 295 more paths" in told
+    assert len(asked) < 10
 
 
 def test_a_run_whose_work_is_held_back_has_tried_and_reads_why(world: World) -> None:

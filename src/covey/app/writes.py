@@ -109,21 +109,29 @@ def why_held_back(call: Call, task: Task, writes: Mapping[str, Write] | None) ->
     crossings = call.tx.crossings(task.id)
     if policy is not Force.DENY or not crossings:
         return None
-    own = call.tx.leases_of_task(task.id)
+    own = Index(lease for lease in call.tx.leases_of_task(task.id) if force.is_in_force(lease))
+    others = {name: call.tx.lease(name) for name in dict.fromkeys(crossing.lease for crossing in crossings)}
+    denying = {name: lease for name, lease in others.items() if lease is not None and _denies(call, lease, task)}
     found: dict[str, Finding] = {}
     for crossing in crossings:
-        lease = call.tx.lease(crossing.lease)
-        if lease is None or lease.state is not State.LIVE or lease.holder == task.session:
+        lease = denying.get(crossing.lease)
+        if lease is None:
             continue
-        soft = gives_way(call, lease) or task.overlap
-        denies = force.strength(lease, policy, gives_way=soft) is Force.DENY
         there = writes is None or (crossing.path in writes and writes[crossing.path].written >= lease.taken)
-        if denies and there and not force.had_before(lease, crossing.path, own):
+        if there and not force.had_before(lease, own.covering(crossing.path)):
             new = writes is not None and writes[crossing.path].new
             found.setdefault(crossing.path, Finding(crossing.path, Force.DENY, lease, new=new))
     reader = _reader(call, task.session or "", Step.HAND_IN)
     told = force.text(list(found.values()), lambda lease: left(call, lease), Force.DENY, reader)
     return None if told is None else f"{task.id} cannot be handed in, because it holds what is another's.\n{told}"
+
+
+def _denies(call: Call, lease: Lease, task: Task) -> bool:
+    """Say whether a lease that was crossed for a task stops a commit still."""
+    if lease.state is not State.LIVE or lease.holder == task.session:
+        return False
+    soft = gives_way(call, lease) or task.overlap
+    return force.strength(lease, Force(call.house.config.leases.commit), gives_way=soft) is Force.DENY
 
 
 @dataclass(frozen=True)
@@ -166,7 +174,8 @@ def _resource(path: str) -> str | None:
 def _judge(call: Call, session: str, task: Task | None, writes: Sequence[Write], policy: Force) -> tuple[Finding, ...]:
     if policy is Force.OFF or not writes:
         return ()
-    others = [lease for lease in call.tx.leases_over(write.path for write in writes) if lease.holder != session]
+    near = Index(lease for lease in call.tx.leases_over(write.path for write in writes) if lease.holder != session)
+    others = list({lease.id: lease for write in writes for lease in near.covering(write.path)}.values())
     own = {lease.id: lease for lease in call.tx.live_leases(session)} if others else {}
     if others and task is not None:
         own |= {lease.id: lease for lease in call.tx.leases_of_task(task.id)}

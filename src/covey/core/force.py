@@ -200,9 +200,9 @@ def _before(lease: Lease, own: Iterable[Lease]) -> list[Lease]:
     return [mine for mine in own if mine.taken <= lease.taken]
 
 
-def had_before(lease: Lease, path: str, own: Iterable[Lease]) -> bool:
+def had_before(lease: Lease, own: Iterable[Lease]) -> bool:
     """Say whether one of one's own leases on a path, also one that has ended, is older than another's."""
-    return any(is_in_force(mine) and covers(mine, path) for mine in _before(lease, own))
+    return bool(_before(lease, own))
 
 
 def is_in_force(lease: Lease) -> bool:
