@@ -192,3 +192,11 @@ def test_what_is_compiled_or_installed_is_no_work(path: str) -> None:
 )
 def test_everything_else_is_work(path: str) -> None:
     assert not is_cache(path)
+
+
+def test_a_commit_that_was_refused_is_named_where_a_person_reads_of_what_was_not_committed() -> None:
+    evidence = Evidence(kind=Kind.CHANGE, code=0, dirty=("a.py",), refused="a.py is held by bob for T-2.")
+    verdict = judge(evidence)
+    assert isinstance(verdict, Again)
+    first = verdict.what.splitlines()[0]
+    assert first.endswith("did not commit: a.py. Its commit was refused: a.py is held by bob for T-2.")

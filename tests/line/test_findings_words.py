@@ -152,11 +152,11 @@ def test_mail_is_unread_until_the_program_that_is_told_it_has_started(made: Call
     line.ok("task", "add", "One")
     line.ok("session", "start", "ada")
     wait_until(lambda: line.alerts() != [], "the alert")
-    assert line.events("mail.read") == []
+    assert line.events("mail.delivered") == []
     aside.rename(program)
     line.wait_for("T-1", "done")
     assert "Mind the cache." in line.mark("prompt").read_text()
-    assert [event["actor"] for event in line.events("mail.read")] == ["ada"]
+    assert [event["data"]["reader"] for event in line.events("mail.delivered")] == ["ada"]
     line.ok("down")
 
 

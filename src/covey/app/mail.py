@@ -41,12 +41,18 @@ def send(call: Call, asked: shapes.SendMail) -> MessageFull:
 def _why_it_waits(call: Call, to: str) -> str | None:
     """Return why who is written to cannot be woken now, None if that can be, or if it is no one session."""
     session = call.tx.session(to)
+    if to.startswith(mail.ROLE) and not _has_role(call, to.removeprefix(mail.ROLE)):
+        return f"Nobody has the role {to.removeprefix(mail.ROLE)} now: who gets it later does not see this message."
     if session is None or session.kind is not Kind.RUN:
         others = to in (EVERYONE, OWNER) or to.startswith(mail.ROLE)
         return None if others else f"covey does not run {to}: it finds the message when it looks."
     if session.goal is not Goal.WORKING:
         return f"{to} is {session.goal}: it gets the message when it works again."
     return "The fleet is paused: the message waits until covey resume." if call.tx.fleet().paused else None
+
+
+def _has_role(call: Call, role: str) -> bool:
+    return bool(call.tx.find(rows.SESSIONS, "WHERE role = ? AND removed = 0 LIMIT 1", (role,)))
 
 
 def tell(call: Call, to: str, text: str, task: str | None) -> None:

@@ -44,6 +44,8 @@ class Evidence:
     """What those commits change, as far as anybody knows."""
     rejected: str | None = None
     """The commit that was handed in and rejected before."""
+    refused: str | None = None
+    """Why its last commit was refused, if that was what it left behind."""
     dirty: tuple[str, ...] = ()
     """Paths that were changed and not committed."""
     rescued: str | None = None
@@ -147,7 +149,8 @@ def _wrong(evidence: Evidence) -> str | None:
         return None if (evidence.result or "").strip() else "The run ended without a result."
     if evidence.dirty:
         names = ", ".join(evidence.dirty[:5]) + (" and more" if len(evidence.dirty) > 5 else "")
-        return f"The run left changes that it did not commit: {names}."
+        refused = f" Its commit was refused: {evidence.refused}" if evidence.refused else ""
+        return f"The run left changes that it did not commit: {names}.{refused}"
     if not evidence.ahead:
         return "The run ended without a commit."
     if evidence.head is not None and evidence.head == evidence.rejected:

@@ -307,6 +307,9 @@ class Hooks:
             place, denied = self.desk.project, advice.denied
             left = await self.desk.near(lambda: written.unless_undone(place, main, branch, body, made, denied))
             advice = await judge(left)
+        watched = self.fleet.watches.find(asker.run) if asker.run is not None else None
+        if watched is not None:
+            watched.refused = advice.deny.splitlines()[0] if advice.deny else None
         return {"deny": advice.deny, "tell": advice.tell}
 
     # Telling

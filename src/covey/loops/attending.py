@@ -89,6 +89,8 @@ class Watched:
     prompted: bool = False
     hooked: bool = False
     """Its hooks reach us: mail is told by them."""
+    refused: str | None = None
+    """Why the last commit that it tried was refused, None if it was not."""
     missed: int = 0
     """How many uses of tools went by without covey."""
     overheard: list[Signal] = field(default_factory=list)

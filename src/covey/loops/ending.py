@@ -204,6 +204,7 @@ class Closer:
                 head=found.head,
                 writes=None if lands is None else lands.writes,
                 rejected=rejected,
+                refused=watched.refused,
                 dirty=found.dirty,
                 rescued=rescued.ref if rescued else None,
                 tail=told[-TAIL:],

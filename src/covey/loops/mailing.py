@@ -328,7 +328,8 @@ class Mailing:
         self, run: Run, agent: Agent | None, heard: Heard, seen: Observation, memory: Memory, journal: str
     ) -> None:
         speaks = agent is not None and agent.traits.speaks
-        if (memory.prompt or memory.answers) and has_its_prompt(run, heard, seen, speaks=speaks):
+        reads = agent is None or not agent.traits.script  # a script gets no prompt: it looks for its mail itself
+        if (memory.prompt or memory.answers) and reads and has_its_prompt(run, heard, seen, speaks=speaks):
             await self._has_answers(memory)
             await self._arrived(run.session, run, memory, set(memory.prompt or ()), "prompt")
         unknown = memory.reads is None and (memory.transcript is None or memory.looked)
