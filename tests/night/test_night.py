@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,9 @@ def place(tmp_path: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="covey-night-", dir=MEMORY) as folder:
         yield Path(folder)
+
+
+_RESCUED = re.compile(r'"commit":"[0-9a-f]{40}"(?=,"why":)')
 
 
 @pytest.mark.soak
@@ -68,4 +72,5 @@ def _told_by_a_process(*, seed: int, hash_seed: int) -> list[list[object]]:
     )
     assert done.returncode == 0, done.stderr
     told: list[list[object]] = json.loads(done.stdout)["log"]
-    return told
+    # A rescue keeps the index as it is, and in that stand the times that the disk gave to files, which are no night's.
+    return [[_RESCUED.sub('"commit":""', each) if isinstance(each, str) else each for each in event] for event in told]
