@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from covey.agents import registry
 from covey.app import shapes
 from covey.app.board import add_task
-from covey.app.mail import letters, note
+from covey.app.mail import letters, note, reads
 from covey.app.verbs import Call, Principal
 from covey.core import mail
 from covey.core.mail import Message
 from covey.core.sessions import COVEY, Session
 from covey.core.sessions import Kind as SessionKind
 from covey.core.tasks import ENDED, Kind, Task
-from covey.errors import CoveyError
 from covey.store import rows
 
 MANY = 100
@@ -100,7 +98,7 @@ def delivered(call: Call, reader: str, run: str, ids: Iterable[str], how: str) -
 
 def errand(call: Call, session: Session) -> Task | None:
     """Give a session that has nothing to do a report for the mail that shall wake it; once for each message."""
-    if not _reads(call, session):
+    if not reads(call, session):
         return None
     for message in letters(call, session.name, unread=True, limit=MANY, wake=True):
         if is_errand(_sender_task(call, message)):
@@ -112,14 +110,6 @@ def errand(call: Call, session: Session) -> Task | None:
         if known.status not in ENDED:
             return None  # one at a time, and a person may have to look at it first
     return None
-
-
-def _reads(call: Call, session: Session) -> bool:
-    """Say whether the agent of a session understands a text: one that runs its task as a script would run the mail."""
-    try:
-        return not registry.find(session.agent or "", call.house.config.declared()).traits.script
-    except CoveyError:
-        return False
 
 
 def is_errand(task: Task | None) -> bool:

@@ -10,8 +10,8 @@ from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import mail
 from covey.core.mail import Message, Reading
-from covey.core.sessions import COVEY, EVERYONE, OWNER, Goal, Kind
-from covey.errors import NotFound
+from covey.core.sessions import COVEY, EVERYONE, OWNER, Goal, Kind, Session
+from covey.errors import CoveyError, NotFound
 from covey.store import rows
 
 
@@ -46,9 +46,21 @@ def _why_it_waits(call: Call, to: str) -> str | None:
     if session is None or session.kind is not Kind.RUN:
         others = to in (EVERYONE, OWNER) or to.startswith(mail.ROLE)
         return None if others else f"covey does not run {to}: it finds the message when it looks."
+    if not reads(call, session):
+        return f"{to} runs its tasks as scripts and is not woken: its scripts find the message by covey mail inbox."
     if session.goal is not Goal.WORKING:
         return f"{to} is {session.goal}: it gets the message when it works again."
     return "The fleet is paused: the message waits until covey resume." if call.tx.fleet().paused else None
+
+
+def reads(call: Call, session: Session) -> bool:
+    """Say whether the agent of a session understands a text: one that runs its task as a script would run the mail."""
+    from covey.agents import registry  # few commands wake somebody, and all of them start with this module
+
+    try:
+        return not registry.find(session.agent or "", call.house.config.declared()).traits.script
+    except CoveyError:
+        return False
 
 
 def _has_role(call: Call, role: str) -> bool:

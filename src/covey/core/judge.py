@@ -143,16 +143,16 @@ def _wrong(evidence: Evidence) -> str | None:
         return evidence.stopped
     if evidence.failed is not None:
         return f"The agent gave up: {evidence.failed}"
+    refused = f" Its commit was refused: {evidence.refused}" if evidence.refused else ""
     if evidence.code and not evidence.speaks:
-        return f"The agent ended with exit code {evidence.code}."
+        return f"The agent ended with exit code {evidence.code}.{refused}"
     if evidence.kind is Kind.REPORT:
         return None if (evidence.result or "").strip() else "The run ended without a result."
     if evidence.dirty:
         names = ", ".join(evidence.dirty[:5]) + (" and more" if len(evidence.dirty) > 5 else "")
-        refused = f" Its commit was refused: {evidence.refused}" if evidence.refused else ""
         return f"The run left changes that it did not commit: {names}.{refused}"
     if not evidence.ahead:
-        return "The run ended without a commit."
+        return f"The run ended without a commit.{refused}"
     if evidence.head is not None and evidence.head == evidence.rejected:
         return "The run changed nothing since its work was rejected."
     return None
