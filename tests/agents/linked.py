@@ -123,4 +123,5 @@ def linked(folder: Path, url: str) -> Linked:
     made.git("add", ".")
     made.git("commit", "--quiet", "--message", "Build walls")
     made.git("worktree", "add", "--quiet", "-b", "covey/T-1", str(worktree))
+    (repository / ".git" / "covey").mkdir()  # as in every project of covey; a sandbox binds it
     return Linked(worktree, repository / ".git", env)

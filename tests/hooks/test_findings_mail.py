@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from covey.core.runs import Run
 from covey.loops import mailing
 from covey.loops.desk import Desk
 from covey.loops.mailing import Mailing
+from tests.git.repositories import git_out
 from tests.serving import PATIENCE, Client, Daemon, serving
 
 AT_ONCE = {"covey.core.mail.AGAIN": 0.0, "covey.loops.mailing.STEP": 0.0}
@@ -63,7 +63,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     with serving(tmp_path / "shop", constants=AT_ONCE) as daemon, daemon.client() as client:
         root, other = daemon.project.root, tmp_path / "other"
         for words in (["commit", "-q", "--allow-empty", "-m", "x"], ["worktree", "add", "-q", str(other)]):
-            subprocess.run(["git", *words], cwd=root, check=True, capture_output=True)
+            git_out(root, *words)
         house = House(daemon, client, other)
         house.hook("SessionStart", source="startup")
         yield house

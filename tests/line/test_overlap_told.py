@@ -47,8 +47,8 @@ def test_two_sessions_that_change_the_same_line_are_told_once_also_after_the_dae
     one, other = _begin(line, "ada"), _begin(line, "bob")
     wait_until(lambda: len(_told(line)) == 2, "word to both")
     told = dict(_told(line))
-    assert f"{one} conflicts with {other} (Change the menu for bob), at which bob is at work" in told["ada"]
-    assert f"{other} conflicts with {one} (Change the menu for ada), at which ada is at work" in told["bob"]
+    assert f'{one} conflicts with {other} ("Change the menu for bob"), at which bob is at work' in told["ada"]
+    assert f'{other} conflicts with {one} ("Change the menu for ada"), at which ada is at work' in told["bob"]
     assert all("menu.txt" in text for text in told.values())
     (found,) = _overlaps(line)["overlaps"]
     assert (found["one"], found["other"], found["level"], found["files"]) == (one, other, "conflict", ["menu.txt"])
