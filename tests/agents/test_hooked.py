@@ -40,7 +40,7 @@ replies = st.builds(Reply, deny=words, tell=words, go_on=words, allow=st.none() 
 
 
 def body(**more: Any) -> dict[str, Any]:
-    return {"session_id": "c-1", "transcript_path": "/t/c-1.jsonl", "cwd": "/work", **more}
+    return {"session_id": "c-1", "transcript_path": "/t/c-1.jsonl", "cwd": "/srv", **more}
 
 
 def tool(name: str, given: Any, moment: Moment = Moment.BEFORE_TOOL, **more: Any) -> Hook:
@@ -51,9 +51,9 @@ def tool(name: str, given: Any, moment: Moment = Moment.BEFORE_TOOL, **more: Any
 
 
 def test_a_hook_says_who_asks_where_and_for_what() -> None:
-    hook = tool("Write", {"file_path": "/work/a b.txt", "content": "x"}, agent_id="a1")
-    assert (hook.conversation, hook.transcript, hook.cwd) == ("c-1", "/t/c-1.jsonl", "/work")
-    assert (hook.tool, hook.call, hook.writes, hook.sub) == ("Write", "toolu_1", ("/work/a b.txt",), "a1")
+    hook = tool("Write", {"file_path": "/srv/a b.txt", "content": "x"}, agent_id="a1")
+    assert (hook.conversation, hook.transcript, hook.cwd) == ("c-1", "/t/c-1.jsonl", "/srv")
+    assert (hook.tool, hook.call, hook.writes, hook.sub) == ("Write", "toolu_1", ("/srv/a b.txt",), "a1")
     assert hook.command == "" and not hook.again
 
 
