@@ -4,6 +4,8 @@
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
+# One more than there are processors: many tests wait for programs that they have started.
+WORKERS := $(shell expr `nproc 2>/dev/null || echo 1` + 1)
 # Folders and scripts that hold Python; a missing one is left out.
 CODE := $(wildcard src tests bench scripts/*.py)
 REFERENCE := $(wildcard scripts/reference.py)
@@ -21,13 +23,13 @@ demo: setup ## Make a sample project with real bugs, let scripted agents mend th
 	@$(PYTHON) -m covey.demo
 
 test: programs lint ## All that must pass before a change lands: lint and the whole suite
-	$(PYTEST) -n auto --dist loadgroup --hypothesis-profile=ci
+	$(PYTEST) -n $(WORKERS) --dist loadgroup --hypothesis-profile=ci
 
 check: programs lint ## The quick gate while you work: lint, the rules and the store
 	$(PYTEST) -x -n auto --dist loadgroup $(wildcard tests/core tests/store)
 
-soak: programs ## The tests at full size, one after another, an hour at most
-	$(PYTEST) -m soak -n 0 --timeout=3600 --session-timeout=3600 --hypothesis-profile=ci
+soak: programs ## The tests at full size, two at a time, an hour at most
+	$(PYTEST) -m soak -n 2 --dist loadgroup --timeout=3600 --session-timeout=3600 --hypothesis-profile=ci
 
 bench: setup ## Measure, and print each figure beside its target and the best peer's
 	$(PYTHON) -m bench

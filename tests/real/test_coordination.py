@@ -403,7 +403,7 @@ def test_a_permission_is_asked_by_a_hook_of_a_terminal_and_answered_from_the_com
     assert "allowed.txt" in screens.main() and "instead.txt" in screens.main() and "denied.txt" not in screens.main()
 
 
-@pytest.mark.parametrize("daemon", ["here", "killed", "down"])
+@pytest.mark.parametrize("daemon", ["here", "killed", pytest.param("down", marks=pytest.mark.soak)])
 def test_a_person_who_comes_to_the_terminal_decides_there_and_the_question_is_withdrawn(
     screens: Place, daemon: str
 ) -> None:
