@@ -217,6 +217,46 @@ class Watcher:
         return settings
 
 
+_NUMBERS = (
+    ("board", "claim_ttl", 1),
+    ("board", "tries", 1),
+    ("sessions", "count", 1),
+    ("sessions", "max", 1),
+    ("sessions", "run_minutes", 0.01),
+    ("sessions", "dead_after", 1),
+    ("sessions", "stagger", -1),
+    ("sessions", "free_memory", 0),
+    ("budget", "run", 0),
+    ("budget", "task", 0),
+    ("budget", "session", 0),
+    ("budget", "day", 0),
+    ("watch", "stalled_minutes", 0.001),
+    ("watch", "request_minutes", 0.001),
+    ("watch", "answer_minutes", 0.001),
+    ("watch", "backoff", 0),
+    ("watch", "backoff_most", 0),
+    ("watch", "crashes", 1),
+    ("watch", "crash_minutes", 0.001),
+    ("watch", "repeats", 2),
+    ("merge", "check_minutes", 0.01),
+    ("leases", "ttl", 1),
+    ("overlap", "hot", 1),
+    ("overlap", "hot_minutes", 0.001),
+    ("overlap", "cool_minutes", 0.001),
+    ("log", "keep_days", 1),
+    ("log", "keep_megabytes", 0),
+)
+"""Settings that are numbers, and the least that each may be."""
+_WORDS = (
+    ("merge", "policy", POLICIES),
+    ("sessions", "runner", RUNNERS),
+    ("sessions", "permissions", tuple(Level)),
+    ("leases", "tool", tuple(Force)),
+    ("leases", "commit", tuple(Force)),
+)
+"""Settings that are one of some words."""
+
+
 def parse(text: str) -> Config:
     """Return the settings that a text spells out."""
     try:
@@ -224,47 +264,15 @@ def parse(text: str) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{FILE} is not valid TOML: {error}.") from error
     config: Config = _read(Config, values, (), text)
-    for table, name, least in (
-        ("board", "claim_ttl", 1),
-        ("board", "tries", 1),
-        ("sessions", "count", 1),
-        ("sessions", "max", 1),
-        ("sessions", "run_minutes", 0.01),
-        ("sessions", "dead_after", 1),
-        ("sessions", "stagger", -1),
-        ("sessions", "free_memory", 0),
-        ("budget", "run", 0),
-        ("budget", "task", 0),
-        ("budget", "session", 0),
-        ("budget", "day", 0),
-        ("watch", "stalled_minutes", 0.001),
-        ("watch", "request_minutes", 0.001),
-        ("watch", "answer_minutes", 0.001),
-        ("watch", "backoff", 0),
-        ("watch", "backoff_most", 0),
-        ("watch", "crashes", 1),
-        ("watch", "crash_minutes", 0.001),
-        ("watch", "repeats", 2),
-        ("merge", "check_minutes", 0.01),
-        ("leases", "ttl", 1),
-        ("overlap", "hot", 1),
-        ("overlap", "hot_minutes", 0.001),
-        ("overlap", "cool_minutes", 0.001),
-        ("log", "keep_days", 1),
-        ("log", "keep_megabytes", 0),
-    ):
+    for check in (_check_numbers, _check_words, _check_money, _check_resources, _check_agents):
+        check(config, text)
+    return config
+
+
+def _check_numbers(config: Config, text: str) -> None:
+    for table, name, least in _NUMBERS:
         if not least <= getattr(getattr(config, table), name) <= 10_000_000:
             raise Invalid(f"{_place(text, (table,), name)}: {name} must be between {least} and 10,000,000.")
-    for table, name, known in (
-        ("merge", "policy", POLICIES),
-        ("sessions", "runner", RUNNERS),
-        ("sessions", "permissions", tuple(Level)),
-        ("leases", "tool", tuple(Force)),
-        ("leases", "commit", tuple(Force)),
-    ):
-        chosen = getattr(getattr(config, table), name)
-        if chosen not in known:
-            raise Invalid(f"{_place(text, (table,), name)}: {name} must be {' or '.join(known)}, not {chosen!r}.")
     size = _SIZE.fullmatch(config.sessions.terminal)
     if size is None or not (20 <= int(size[1]) <= 1000 and 5 <= int(size[2]) <= 1000):
         raise Invalid(
@@ -272,12 +280,25 @@ def parse(text: str) -> Config:
             f" {config.sessions.terminal!r}.",
             hint='terminal = "80x24", for example.',
         )
+
+
+def _check_words(config: Config, text: str) -> None:
+    for table, name, known in _WORDS:
+        chosen = getattr(getattr(config, table), name)
+        if chosen not in known:
+            raise Invalid(f"{_place(text, (table,), name)}: {name} must be {' or '.join(known)}, not {chosen!r}.")
+
+
+def _check_money(config: Config, text: str) -> None:
     for name in ("run", "task", "session", "day"):
         if not 0 <= getattr(config.budget.tokens, name) <= 10**15:
             raise Invalid(f"{_place(text, ('budget', 'tokens'), name)}: {name} must be between 0 and 10^15.")
     for model, price in config.prices.items():
         if not all(0 <= each <= 1_000_000 for each in vars(price).values()):
             raise Invalid(f"{_place(text, ('prices',), model)}: a price is between 0 and 1,000,000 dollars.")
+
+
+def _check_resources(config: Config, text: str) -> None:
     for pattern in config.merge.protected:
         try:
             globs.compile(pattern)
@@ -289,6 +310,9 @@ def parse(text: str) -> Config:
                 f"{_place(text, ('leases', 'capacity'), name)}: a capacity of 1 to 1,000 belongs to a named resource.",
                 hint='[leases.capacity] "lane:build" = 2, for example.',
             )
+
+
+def _check_agents(config: Config, text: str) -> None:
     for name, agent in config.agents.items():
         if not _NAME.fullmatch(name):
             raise Invalid(f"{_place(text, ('agents',), name)}: {name!r} is no name for an agent.")
@@ -304,7 +328,6 @@ def parse(text: str) -> Config:
                 f"{_place(text, ('agents',), name)}: the agent {name} has no command.",
                 hint=f'[agents.{name}] command = ["program", "{{prompt_file}}"] names one.',
             )
-    return config
 
 
 def _read(cls: type[Any], values: dict[str, Any], path: tuple[str, ...], text: str) -> Any:
