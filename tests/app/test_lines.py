@@ -199,6 +199,15 @@ def test_commands_that_wait_for_each_other_inside_each_other_are_found(world: Wo
         take(world, "bob", "db:main", beats=True, wait=True, within=[other["id"]])
 
 
+def test_who_shares_a_lane_does_not_fill_it_before_one_who_waits(world: World) -> None:
+    take(world, "ada", "lane:build", shared=True)
+    take(world, "bob", "db:main")
+    first = take(world, "carl", "lane:build", "db:main", wait=True)
+    assert first["state"] == "waiting"
+    with pytest.raises(Refused, match="lane:build meets lane:build"):
+        take(world, "dora", "lane:build", shared=True)
+
+
 def test_many_commands_of_one_session_wait_for_a_lane_and_close_no_circle(world: World) -> None:
     commands = [take(world, "ada", "lane:build", wait=True, beats=True) for _ in range(6)]
     assert [each["state"] for each in commands] == ["live", "live", *["waiting"] * 4]

@@ -226,16 +226,19 @@ def take(
 def meets(wish: Wish | Lease, others: Iterable[Lease], room: Room = _one) -> list[tuple[str, str, Lease]]:
     """Return what stands in the way of a lease: each of its resources with that of another that leaves no room."""
     found: list[tuple[str, str, Lease]] = []
-    rivals = [lease for lease in others if _is_rival(wish, lease)]
+    near = [lease for lease in others if _is_rival(wish, lease)]
     for mine in wish.resources:
+        places = room(mine)
+        # In a lane each takes a place of its own: else who shares would fill it before one who waits.
+        rivals = near if places > 1 else [lease for lease in near if not (lease.shared and wish.shared)]
         met = [(mine, theirs, lease) for lease in rivals for theirs in lease.resources if collide(mine, theirs)]
-        if len(met) >= room(mine):
+        if len(met) >= places:
             found += met
     return found
 
 
 def _is_rival(wish: Wish | Lease, lease: Lease) -> bool:
-    if lease.state not in (State.LIVE, State.WAITING) or (lease.shared and wish.shared):
+    if lease.state not in (State.LIVE, State.WAITING):
         return False
     if isinstance(wish, Lease) and (lease.id == wish.id or (lease.state is State.WAITING and lease.fence > wish.fence)):
         return False  # itself, or one that came later
