@@ -83,20 +83,7 @@ def launch(
     prompt_file, body_file = folder / "prompt.md", folder / "body"
     _write(prompt_file, text)
     _write(body_file, work.body)
-    env = {
-        **agent_env((*agent.traits.env, *settings.env)),
-        **git,
-        "COVEY_URL": url,
-        "COVEY_TOKEN": work.token,
-        "COVEY_SESSION": run.session,
-        "COVEY_TASK": run.task,
-        "COVEY_FENCE": str(run.fence),
-        "COVEY_TRY": str(work.tries + 1),
-        "COVEY_WORKTREE": str(worktree),
-        "PWD": str(worktree),
-        "TMUX_TMPDIR": str(make_place(folder)),
-        "COVEY_MISSED": str(folder / MISSED),
-    }
+    env = _environment(work, agent, settings, folder, worktree, git, url)
     assignment = Assignment(
         run=run.id,
         session=run.session,
@@ -130,6 +117,27 @@ def launch(
     for path, content in made.files.items():
         _write(Path(path), content)
     return made
+
+
+def _environment(
+    work: Work, agent: Agent, settings: AgentSettings, folder: Path, worktree: Path, git: dict[str, str], url: str
+) -> dict[str, str]:
+    """Return the environment of a program: what it may have of ours, whose git it uses, and how it reaches covey."""
+    run = work.run
+    return {
+        **agent_env((*agent.traits.env, *settings.env)),
+        **git,
+        "COVEY_URL": url,
+        "COVEY_TOKEN": work.token,
+        "COVEY_SESSION": run.session,
+        "COVEY_TASK": run.task,
+        "COVEY_FENCE": str(run.fence),
+        "COVEY_TRY": str(work.tries + 1),
+        "COVEY_WORKTREE": str(worktree),
+        "PWD": str(worktree),
+        "TMUX_TMPDIR": str(make_place(folder)),
+        "COVEY_MISSED": str(folder / MISSED),
+    }
 
 
 def relay_words() -> tuple[str, ...]:
