@@ -8,6 +8,7 @@ import pytest
 
 from covey import config
 from covey.config import AgentSettings
+from covey.core.checks import PathCheck
 from covey.core.permits import Level
 from covey.core.spending import Price
 from covey.errors import Invalid
@@ -95,8 +96,67 @@ def test_work_is_merged_in_one_of_these_ways(policy: str) -> None:
 
 
 def test_another_way_to_merge_is_named_with_its_line() -> None:
-    with pytest.raises(Invalid, match="line 3: policy must be squash or merge, not 'octopus'"):
+    with pytest.raises(Invalid, match="line 3: policy must be squash or merge or rebase or ff, not 'octopus'"):
         config.parse('[merge]\ncheck = "make"\npolicy = "octopus"\n')
+
+
+@pytest.mark.parametrize(("name", "known"), [("strategy", config.STRATEGIES), ("isolate", config.ISOLATIONS)])
+def test_a_word_of_the_merge_queue_is_one_of_those_known(name: str, known: tuple[str, ...]) -> None:
+    assert getattr(config.Merge(), name) == known[0]
+    for word in known:
+        assert getattr(config.parse(f'[merge]\n{name} = "{word}"\n').merge, name) == word
+    with pytest.raises(Invalid, match=f"line 2: {name} must be {' or '.join(known)}, not 'any'"):
+        config.parse(f'[merge]\n{name} = "any"\n')
+
+
+def test_work_lands_on_main_unless_a_branch_is_named() -> None:
+    assert config.Config().target == "main"
+    assert config.parse('[project]\nmain = "trunk"\n').target == "trunk"
+    assert config.parse('[project]\nmain = "trunk"\n[merge]\nbranch = "next/all"\n').target == "next/all"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        *(("branch", wrong, "a branch") for wrong in ("-x", "a b", "a..b", "a/", ".a", "a.lock", "a~1", "a//b")),
+        ("push", "not a remote", "a remote"),
+        ("push", "--mirror", "a remote"),
+        ("review_role", "a role", "a role"),
+    ],
+)
+def test_a_name_of_the_merge_queue_that_makes_no_sense_is_named_with_its_line(name: str, value: str, what: str) -> None:
+    with pytest.raises(Invalid, match=f"line 2: '{value}' is no name for {what}"):
+        config.parse(f'[merge]\n{name} = "{value}"\n')
+
+
+def test_further_checks_are_a_list_of_tables_with_paths_and_what_to_run() -> None:
+    text = '[merge]\ncheck = "make"\n[[merge.checks]]\npaths = ["web/**"]\nrun = "npm test"\n'
+    assert config.parse(text).merge.checks == (PathCheck(("web/**",), "npm test"),)
+    text = '[merge]\ncheck = "make"\nchecks = [{paths = ["a"], run = "b"}, {paths = ["c"], run = "d"}]\n'
+    assert config.parse(text).merge.checks == (PathCheck(("a",), "b"), PathCheck(("c",), "d"))
+
+
+_GOOD = '[merge]\ncheck = "make"\n[[merge.checks]]\npaths = ["a"]\nrun = "b"\n[[merge.checks]]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (_GOOD + 'paths = ["c"]\n', "line 7: a check of its own needs paths and run"),
+        (_GOOD + 'run = "c"\n', "line 6: a check of its own needs paths and run"),
+        (_GOOD + 'run = "c"\npaths = ["[z-a]"]\n', "line 8: "),
+        (_GOOD + 'run = "c"\npath = ["a"]\n', r"line 8: there is no setting path in \[merge.checks\]"),
+        (_GOOD + 'run = "c"\npaths = "a"\n', "line 8: paths must be a list of texts"),
+        ('[merge]\ncheck = "make"\nchecks = [{paths = ["c"]}]\n', "line 3: a check of its own needs paths and run"),
+        ('[merge]\nchecks = "make"\n', "line 2: checks must be a list of tables"),
+        ('[merge]\nchecks = ["make"]\n', "line 2: checks must be a list of tables"),
+        ('[merge]\nquick = "make lint"\n', "line 2: quick is run besides check, and there is no check"),
+        ('[[merge.checks]]\npaths = ["a"]\nrun = "b"\n', "line 1: checks is run besides check"),
+    ],
+)
+def test_a_further_check_that_makes_no_sense_is_named_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(Invalid, match=said):
+        config.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -127,6 +187,8 @@ def test_another_way_to_merge_is_named_with_its_line() -> None:
         ("budget.tokens", "day", 10**16),
         ("merge", "check_minutes", 0),
         ("merge", "check_minutes", "inf"),
+        ("merge", "slots", -1),
+        ("merge", "slots", 65),
     ],
 )
 def test_a_number_out_of_its_range_is_named_with_its_line(table: str, name: str, value: object) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.core import globs
+from covey.core.checks import PathCheck
 from covey.core.force import Force
 from covey.core.permits import Level
 from covey.core.runs import PROCESS, TMUX
@@ -18,12 +19,17 @@ from covey.core.spending import Price
 from covey.errors import Invalid
 
 FILE = "covey.toml"
-POLICIES = ("squash", "merge")
+POLICIES = ("squash", "merge", "rebase", "ff")
+STRATEGIES = ("group", "serial", "prefix")
+ISOLATIONS = ("auto", "on", "off")
+MOST_SLOTS = 64
 RUNNERS = (PROCESS, TMUX)
 USUAL = "claude"
 """The agent of a project whose settings name none."""
 _SIZE = re.compile(r"([0-9]{1,4})x([0-9]{1,4})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_BRANCH = re.compile(r"(?![-/.])(?!.*(\.\.|//|/\.|@\{|\.lock(/|$)))[^~^:?*\[\\\x00-\x20\x7f]{1,200}(?<![/.])")
+_REMOTE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -117,13 +123,26 @@ class Watch:
 
 @dataclass(frozen=True)
 class Merge:
-    """How work lands: the gate that it must pass as it would land, how it is merged, when a person looks first."""
+    """How work lands: the gate that it must pass as it would land, how it is merged, when a person looks first.
+
+    `quick` runs before `check`, and each of `checks` after it if one of its paths changes. `slots` is how many gates
+    run at once, 0: as many as the processors allow. `branch` is where work lands if not on `project.main`, `push` the
+    remote that gets what landed, `review_role` who may approve besides a person.
+    """
 
     check: str = ""
     check_minutes: float = 30.0
+    quick: str = ""
+    checks: tuple[PathCheck, ...] = ()
+    isolate: str = "auto"
     pristine: bool = False
+    slots: int = 0
+    strategy: str = "group"
     policy: str = "squash"
+    branch: str = ""
+    push: str = ""
     review: bool = False
+    review_role: str = ""
     protected: tuple[str, ...] = (FILE,)
 
 
@@ -169,6 +188,11 @@ class Config:
     leases: Leases = field(default_factory=Leases)
     overlap: Radar = field(default_factory=Radar)
     log: Log = field(default_factory=Log)
+
+    @property
+    def target(self) -> str:
+        """Return the branch on which work lands."""
+        return self.merge.branch or self.project.main
 
     def default_agent(self) -> str:
         """Return the agent of sessions that name none: the one that is set, the only one declared, or claude."""
@@ -249,6 +273,8 @@ _NUMBERS = (
 """Settings that are numbers, and the least that each may be."""
 _WORDS = (
     ("merge", "policy", POLICIES),
+    ("merge", "strategy", STRATEGIES),
+    ("merge", "isolate", ISOLATIONS),
     ("sessions", "runner", RUNNERS),
     ("sessions", "permissions", tuple(Level)),
     ("leases", "tool", tuple(Force)),
@@ -264,7 +290,7 @@ def parse(text: str) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{FILE} is not valid TOML: {error}.") from error
     config: Config = _read(Config, values, (), text)
-    for check in (_check_numbers, _check_words, _check_money, _check_resources, _check_agents):
+    for check in (_check_numbers, _check_words, _check_money, _check_merge, _check_resources, _check_agents):
         check(config, text)
     return config
 
@@ -298,12 +324,43 @@ def _check_money(config: Config, text: str) -> None:
             raise Invalid(f"{_place(text, ('prices',), model)}: a price is between 0 and 1,000,000 dollars.")
 
 
-def _check_resources(config: Config, text: str) -> None:
-    for pattern in config.merge.protected:
+def _check_merge(config: Config, text: str) -> None:
+    merge = config.merge
+    if not 0 <= merge.slots <= MOST_SLOTS:
+        raise Invalid(f"{_place(text, ('merge',), 'slots')}: slots must be between 0 and {MOST_SLOTS}.")
+    for name, value, allowed, what in (
+        ("branch", merge.branch, _BRANCH, "a branch"),
+        ("push", merge.push, _REMOTE, "a remote"),
+        ("review_role", merge.review_role, _NAME, "a role"),
+    ):
+        if value and not allowed.fullmatch(value):
+            raise Invalid(f"{_place(text, ('merge',), name)}: {value!r} is no name for {what}.")
+    _check_globs(merge.protected, _place(text, ("merge",), "protected"))
+    for number, each in enumerate(merge.checks, 1):
+        place = _place(text, ("merge", "checks", str(number)), "paths")
+        if not each.paths or not each.run.strip():
+            raise Invalid(
+                f"{place}: a check of its own needs paths and run.",
+                hint='[[merge.checks]] paths = ["web/**"] run = "npm test", for example.',
+            )
+        _check_globs(each.paths, place)
+    besides = next((name for name in ("quick", "checks") if getattr(merge, name)), None)
+    if besides is not None and not merge.check:
+        raise Invalid(
+            f"{_place(text, ('merge',), besides)}: {besides} is run besides check, and there is no check.",
+            hint='check = "make test", for example; without it nothing that lands is tested.',
+        )
+
+
+def _check_globs(patterns: tuple[str, ...], place: str) -> None:
+    for pattern in patterns:
         try:
             globs.compile(pattern)
         except Invalid as error:
-            raise Invalid(f"{_place(text, ('merge',), 'protected')}: {error.message}", hint=error.hint) from None
+            raise Invalid(f"{place}: {error.message}", hint=error.hint) from None
+
+
+def _check_resources(config: Config, text: str) -> None:
     for name, room in config.leases.capacity.items():
         if ":" not in name or name.startswith(("repo:", "path:")) or not 1 <= room <= 1000:
             raise Invalid(
@@ -354,6 +411,11 @@ def _value(hint: Any, value: Any, path: tuple[str, ...], text: str) -> Any:
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise Invalid(f"{_place(text, path[:-1], path[-1])}: {path[-1]} must be a list of texts, not {value!r}.")
         return tuple(value)
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+            raise Invalid(f"{_place(text, path[:-1], path[-1])}: {path[-1]} must be a list of tables, not {value!r}.")
+        inner = typing.get_args(hint)[0]
+        return tuple(_read(inner, each, (*path, str(number)), text) for number, each in enumerate(value, 1))
     if hint is float and type(value) is int:
         try:
             return float(value)
@@ -369,21 +431,28 @@ def _unknown(name: str, known: set[str], path: tuple[str, ...], text: str) -> In
     import difflib  # only a typo needs it, and every command reads the settings
 
     near = difflib.get_close_matches(name, known, 1, 0.5)
-    what = f"[{name}]" if not path else f"{name} in [{'.'.join(path)}]"
+    what = f"[{name}]" if not path else f"{name} in [{'.'.join(part for part in path if not part.isdigit())}]"
     hint = f"Did you mean {near[0]}?" if near else f"Known here: {', '.join(sorted(known))}."
     return Invalid(f"{_place(text, path, name)}: there is no setting {what}.", hint=hint)
 
 
 def _place(text: str, path: tuple[str, ...], name: str) -> str:
-    """Return file and line of a key, found by reading the text as far as needed."""
+    """Return file and line of a key, or of the table that it belongs to, found by reading the text as far as needed.
+
+    The tables of a list are told apart by their number, the last part of their path.
+    """
     table: tuple[str, ...] = ()
+    seen: dict[tuple[str, ...], int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line)
         if header:
             table = tuple(part.strip(" \"'") for part in header[1].split("."))
-            if table == (*path, name):
+            if line.lstrip().startswith("[["):
+                seen[table] = seen.get(table, 0) + 1
+                table = (*table, str(seen[table]))
+            if table[: len(path) + 1] == (*path, name):
                 return f"{FILE} line {number}"
         key = re.match(r"""\s*["']?([\w.-]+)["']?\s*=""", line)
         if key and (*table, *key[1].split("."))[: len(path) + 1] == (*path, name):
             return f"{FILE} line {number}"
-    return FILE
+    return _place(text, path[:-1], path[-1]) if path else FILE
