@@ -11,9 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import alerts, events, fleet, leases, mail, merges, overlaps, permits, questions, runs, sessions, tasks
+from covey.core import (
+    alerts,
+    events,
+    fleet,
+    gates,
+    landings,
+    leases,
+    mail,
+    merges,
+    overlaps,
+    permits,
+    questions,
+    runs,
+    sessions,
+    tasks,
+)
 from covey.core.events import KINDS, NAMES, Event, Payload, digest
 from covey.core.fold import State
+from covey.core.queue import standing
 from covey.store.rows import decode_payload, encode_payload
 
 texts = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -76,6 +92,9 @@ UNIONS = {
     "question": questions.Event,
     "permit": permits.Event,
     "overlap": overlaps.Event,
+    "queue": standing.Event,
+    "gate": gates.Event,
+    "landing": landings.Event,
     "alert": alerts.Raised,
     "log": events.LogEvent,
     "daemon": events.DaemonEvent,

@@ -12,13 +12,16 @@ import msgspec
 from covey.app import fleet, overlaps, questions, runs, writes
 from covey.app.app import VERBS, Answer, App, Principal
 from covey.app.budget import Day
+from covey.app.changes import step
+from covey.app.train import end_gate, journal, note_flakes, pushed, put, start_gate
 from covey.app.verbs import Call, read_body
 from covey.config import Config
-from covey.core import fold, sessions, spending
+from covey.core import fold, gates, landings, merges, sessions, spending
 from covey.core.expiry import Instant
 from covey.core.force import Write
 from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
 from covey.core.overlaps import Level, Meeting
+from covey.core.queue import standing
 from covey.core.runs import Ending, Run
 from covey.core.sessions import COVEY, Goal
 from covey.core.signals import Asks, Trouble, Wants
@@ -329,7 +332,40 @@ def _meet(call: Call, luck: random.Random) -> None:
         overlaps.cool(call, overlaps.hot_files(call))
 
 
+def _queue_deed(call: Call, luck: random.Random) -> None:
+    """Let the merge queue do one of the things that it writes down."""
+    open_merges = call.tx.open_merges()
+    running = call.tx.running_gates()
+    match luck.randint(0, 6):
+        case 0:
+            put(
+                call,
+                standing.Began(strategy="group", slots=luck.randint(1, 4), base=COMMIT, proven=luck.random() < 0.5),
+            )
+        case 1:
+            put(call, _some(luck, standing.Paused("Release"), standing.Resumed(), standing.Frozen(), standing.Thawed()))
+        case 2:
+            put(call, standing.Halted("main is red", ("gate-1",)))
+        case 3 if open_merges:
+            merge = luck.choice(open_merges)
+            step(call, merge, merges.Entered(priority=2, needs=("T-1",), paths=("src/a.py",)), COVEY)
+        case 4 if open_merges:
+            merge = luck.choice(open_merges)
+            gate = start_gate(call, gates.Started(test=1, base=COMMIT, commit=COMMIT, merges=(merge.id,)))
+            step(call, merge, merges.Tested(COMMIT, gate.id), COVEY)
+        case 5 if running:
+            gate, passed = luck.choice(running), luck.random() < 0.5
+            ended = end_gate(call, gate.id, gates.Ended(passed=passed, code=int(not passed), failures=("t::a",)))
+            if ended is not None and passed:
+                note_flakes(call, ended, ("t::a", "t::b"))
+        case _:
+            names = tuple(merge.id for merge in open_merges[:2])
+            landing = journal(call, landings.Made(branch="main", before=COMMIT, commit=COMMIT, merges=names))
+            pushed(call, landing, "origin")
+
+
 DEEDS: dict[str, Callable[[Call, random.Random], None]] = {
+    "queue": _queue_deed,
     "run.begin": _begin,
     "run.end": _end,
     "run.spend": _spend,

@@ -713,10 +713,19 @@ class MergeRow(Struct, frozen=True, kw_only=True):
     state: merges.State
     approved: bool
     candidate: str | None
+    onto: str | None
     untested: bool
     run: str | None
     landed: str | None
+    landing: str | None
+    reverts: str | None
+    priority: int
+    needs: tuple[str, ...]
+    paths: tuple[str, ...]
+    against: tuple[str, ...]
     reason: str | None
+    cause: str
+    fingerprint: str
     queued: float
     ended: float | None
 

@@ -165,6 +165,8 @@ _TELL: dict[str, Any] = {
     "overlap.heated": lambda data: f"{{it}} is hot: {data['collisions']} collisions",
     "overlap.cooled": "{it} has cooled down",
     "merge.queued": lambda data: f"{{who}} brought {_safe(data['task'])} as {{it}}, on {_safe(data['branch'])}",
+    "merge.entered": "{it} joined the train",
+    "merge.clashed": lambda data: f"{{it}} cannot be merged with {_list(data['against'])}",
     "merge.approved": "{who} approved {it}",
     "merge.tested": "the gate began on {it}",
     "merge.passed": lambda data: (
@@ -179,6 +181,22 @@ _TELL: dict[str, Any] = {
     "merge.rejected": lambda data: f"{{who}} rejected {{it}}{_because(data, 'reason')}",
     "merge.withdrawn": lambda data: f"{{it}} left the queue{_because(data, 'reason')}",
     "merge.reverted": lambda data: f"{{it}} was taken out of main in {_safe(data['commit'])[:12]}",
+    "queue.began": lambda data: (
+        f"the train began on {_safe(data['base'])[:12]}, {data['slots']} at a time ({_safe(data['strategy'])})"
+    ),
+    "queue.paused": lambda data: f"{{who}} paused the merge queue{_because(data, 'why')}",
+    "queue.resumed": "{who} resumed the merge queue",
+    "queue.frozen": lambda data: f"{{who}} froze main{_because(data, 'why')}",
+    "queue.thawed": "{who} let main move again",
+    "queue.halted": lambda data: f"the merge queue halted{_because(data, 'why')}",
+    "gate.started": lambda data: (
+        f"{{it}} tests {_safe(data['commit'])[:12]}: {_list(data.get('merges') or ('main alone',))}"
+    ),
+    "gate.ended": lambda data: f"{{it}} {'passed' if data['passed'] else 'failed'}{_because(data, 'step')}",
+    "gate.lost": lambda data: f"{{it}} ended without a result{_because(data, 'why')}",
+    "gate.flaked": lambda data: f"{{it}} failed and then passed on the same tree: {_list(data['tests'])}",
+    "landing.made": lambda data: f"{_safe(data['branch'])} took {_safe(data['commit'])[:12]} ({{it}})",
+    "landing.pushed": lambda data: f"{{it}} was pushed to {_safe(data['remote'])}",
     "alert.raised": lambda data: f"alert: {_safe(data['message'])}",
     "log.begun": lambda data: f"the log of {_safe(data.get('project') or 'this project')} began",
     "log.pruned": lambda data: f"{data['blobs']} old long texts were removed ({data['size']} bytes)",

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from covey.core import (
     alerts,
     fleet,
+    gates,
+    landings,
     leases,
     mail,
     merges,
@@ -19,6 +21,7 @@ from covey.core import (
     spending,
     tasks,
 )
+from covey.core.queue import standing
 
 FIRST = bytes(32)
 """What the first event carries as the hash of the one before."""
@@ -94,6 +97,9 @@ Payload = (
     | questions.Event
     | permits.Event
     | overlaps.Event
+    | standing.Event
+    | gates.Event
+    | landings.Event
     | alerts.Raised
     | LogEvent
     | DaemonEvent
@@ -158,6 +164,8 @@ KINDS: dict[str, type[Payload]] = {
     "overlap.heated": overlaps.Heated,
     "overlap.cooled": overlaps.Cooled,
     "merge.queued": merges.Queued,
+    "merge.entered": merges.Entered,
+    "merge.clashed": merges.Clashed,
     "merge.approved": merges.Approved,
     "merge.tested": merges.Tested,
     "merge.passed": merges.Passed,
@@ -168,6 +176,18 @@ KINDS: dict[str, type[Payload]] = {
     "merge.rejected": merges.Rejected,
     "merge.withdrawn": merges.Withdrawn,
     "merge.reverted": merges.Reverted,
+    "queue.began": standing.Began,
+    "queue.paused": standing.Paused,
+    "queue.resumed": standing.Resumed,
+    "queue.frozen": standing.Frozen,
+    "queue.thawed": standing.Thawed,
+    "queue.halted": standing.Halted,
+    "gate.started": gates.Started,
+    "gate.ended": gates.Ended,
+    "gate.lost": gates.Lost,
+    "gate.flaked": gates.Flaked,
+    "landing.made": landings.Made,
+    "landing.pushed": landings.Pushed,
     "alert.raised": alerts.Raised,
     "log.begun": Begun,
     "log.pruned": Pruned,

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from covey.core import (
     alerts,
     fleet,
+    gates,
     ids,
+    landings,
     leases,
     mail,
     merges,
@@ -23,6 +25,7 @@ from covey.core import (
     tasks,
 )
 from covey.core.events import Payload, noun
+from covey.core.queue import standing
 from covey.core.tasks import Task
 
 
@@ -68,6 +71,10 @@ Row = (
     | mail.Message
     | mail.Reading
     | merges.Merge
+    | standing.Standing
+    | gates.Gate
+    | gates.Flake
+    | landings.Landing
     | runs.Run
     | fleet.Fleet
     | questions.Question
@@ -94,6 +101,10 @@ class State:
     messages: dict[str, mail.Message] = field(default_factory=dict)
     readings: dict[tuple[str, str], mail.Reading] = field(default_factory=dict)
     merges: dict[str, merges.Merge] = field(default_factory=dict)
+    queue: dict[str, standing.Standing] = field(default_factory=dict)
+    flakes: dict[str, gates.Flake] = field(default_factory=dict)
+    gates: dict[str, gates.Gate] = field(default_factory=dict)
+    landings: dict[str, landings.Landing] = field(default_factory=dict)
     runs: dict[str, runs.Run] = field(default_factory=dict)
     fleet: dict[str, fleet.Fleet] = field(default_factory=dict)
     questions: dict[str, questions.Question] = field(default_factory=dict)
@@ -116,6 +127,12 @@ class State:
                 self._mail(subject, seq, payload, at, actor)
             case "merge":
                 self._merge(subject, seq, payload, at)
+            case "queue" if isinstance(payload, standing.Event):
+                self.queue[subject] = standing.apply(self.queue.get(subject, standing.Standing()), payload, at, actor)
+            case "gate":
+                self._gate(subject, seq, payload, at)
+            case "landing":
+                self._landing(subject, seq, payload, at)
             case "run":
                 self._run(subject, seq, payload, at)
             case "fleet" if isinstance(payload, fleet.Event):
@@ -165,6 +182,21 @@ class State:
         elif isinstance(payload, merges.Event):
             self.merges[merge] = merges.apply(self.merges[merge], payload, at)
 
+    def _gate(self, gate: str, seq: int, payload: Payload, at: float) -> None:
+        if isinstance(payload, gates.Started):
+            self.gates[gate] = gates.first(gate, seq, payload, at)
+        elif isinstance(payload, gates.Flaked):
+            for test in payload.tests:
+                self.flakes[test] = gates.flakes(self.flakes.get(test), test, gate, at)
+        elif isinstance(payload, gates.Event):
+            self.gates[gate] = gates.apply(self.gates[gate], payload, at)
+
+    def _landing(self, landing: str, seq: int, payload: Payload, at: float) -> None:
+        if isinstance(payload, landings.Made):
+            self.landings[landing] = landings.first(landing, seq, payload, at)
+        elif isinstance(payload, landings.Event):
+            self.landings[landing] = landings.apply(self.landings[landing], payload, at)
+
     def _run(self, run: str, seq: int, payload: Payload, at: float) -> None:
         if isinstance(payload, runs.Begun):
             self.runs[run] = runs.first(run, seq, payload, at)
@@ -208,6 +240,10 @@ class State:
         yield "messages", iter(self.messages.values())
         yield "readings", iter(self.readings.values())
         yield "merges", iter(self.merges.values())
+        yield "queue", iter(self.queue.values())
+        yield "gates", iter(self.gates.values())
+        yield "flakes", iter(self.flakes.values())
+        yield "landings", iter(self.landings.values())
         yield "runs", iter(self.runs.values())
         yield "fleet", iter(self.fleet.values())
         yield "questions", iter(self.questions.values())

@@ -40,10 +40,24 @@ class Merge:
     state: State = State.QUEUED
     approved: bool = False
     candidate: str | None = None
+    onto: str | None = None
+    """The commit right before its own part of the candidate."""
     untested: bool = False
     run: str | None = None
+    """The last gate that it was in."""
     landed: str | None = None
+    landing: str | None = None
+    reverts: str | None = None
+    """The merge whose work this one takes out of main."""
+    priority: int = 0
+    needs: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+    """Open merges with which git cannot merge it."""
     reason: str | None = None
+    cause: str = ""
+    fingerprint: str = ""
+    """What the failure looked like for which it was rejected."""
     queued: float = 0.0
     ended: float | None = None
 
@@ -57,6 +71,25 @@ class Queued:
     branch: str
     commit: str | None = None
     review: bool = False
+    reverts: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entered:
+    """It joined the train, or changed its place in it: what it needs, changes, and cannot be merged with."""
+
+    priority: int = 0
+    needs: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Clashed:
+    """Git cannot merge it with these others; `test` is the test in the train that could not be built for that."""
+
+    against: tuple[str, ...]
+    test: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +111,7 @@ class Passed:
 
     commit: str
     untested: bool = False
+    onto: str | None = None
 
 
 @dataclass(frozen=True)
@@ -103,16 +137,21 @@ class Requeued:
 
 @dataclass(frozen=True)
 class Landed:
-    """The merge is on main, in this commit."""
+    """The merge is on main, in this commit; `landing` is the move that brought it."""
 
     commit: str
+    landing: str | None = None
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """The merge did not land, for this reason."""
+    """The merge did not land, for this reason; `cause` is fails, text, needs, or empty when a person said so."""
 
     reason: str
+    cause: str = ""
+    fingerprint: str = ""
+    gates: tuple[str, ...] = ()
+    blame: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -129,14 +168,30 @@ class Reverted:
     commit: str
 
 
-Event = Queued | Approved | Tested | Passed | Waits | Held | Requeued | Landed | Rejected | Withdrawn | Reverted
+Event = (
+    Queued
+    | Entered
+    | Clashed
+    | Approved
+    | Tested
+    | Passed
+    | Waits
+    | Held
+    | Requeued
+    | Landed
+    | Rejected
+    | Withdrawn
+    | Reverted
+)
 
 _FROM: dict[type[Event], tuple[State, ...]] = {
     Approved: (State.REVIEW, State.QUEUED),
-    Tested: (State.QUEUED,),
+    Entered: (State.QUEUED, State.TESTING),
+    Clashed: (State.QUEUED, State.TESTING),
+    Tested: (State.QUEUED, State.TESTING),
     Passed: (State.QUEUED, State.TESTING),
-    Waits: (State.QUEUED, State.PASSED),
-    Held: (State.QUEUED,),
+    Waits: (State.QUEUED, State.TESTING, State.PASSED),
+    Held: (State.QUEUED, State.TESTING),
     Requeued: (State.TESTING, State.PASSED),
     Landed: (State.QUEUED, State.TESTING, State.PASSED),
     Rejected: OPEN,
@@ -163,6 +218,7 @@ def first(merge_id: str, seq: int, event: Queued, at: float) -> Merge:
         session=event.session,
         branch=event.branch,
         commit=event.commit,
+        reverts=event.reverts,
         state=State.REVIEW if event.review else State.QUEUED,
         queued=at,
     )
@@ -175,20 +231,25 @@ def apply(merge: Merge, event: Event, at: float) -> Merge:
             return first(merge.id, merge.ordinal, event, at)
         case Approved():
             return replace(merge, state=State.QUEUED, approved=True, reason=None)
+        case Entered(priority=priority, needs=needs, paths=paths, against=against):
+            return replace(merge, priority=priority, needs=needs, paths=paths, against=against, reason=None)
+        case Clashed(against):
+            return replace(merge, against=tuple(dict.fromkeys((*merge.against, *against))))
         case Tested(commit, run):
             return replace(merge, state=State.TESTING, candidate=commit, run=run, reason=None)
-        case Passed(commit, untested):
-            return replace(merge, state=State.PASSED, candidate=commit, untested=untested, reason=None)
+        case Passed(commit, untested, onto):
+            return replace(merge, state=State.PASSED, candidate=commit, untested=untested, onto=onto, reason=None)
         case Waits(why):
             return replace(merge, reason=why)
         case Held(why):
             return replace(merge, state=State.REVIEW, reason=why)
         case Requeued():
-            return replace(merge, state=State.QUEUED, candidate=None, untested=False, reason=None)
-        case Landed(commit):
-            return replace(merge, state=State.LANDED, landed=commit, reason=None, ended=at)
-        case Rejected(reason):
-            return replace(merge, state=State.REJECTED, reason=reason, ended=at)
+            return replace(merge, state=State.QUEUED, candidate=None, onto=None, untested=False, reason=None)
+        case Landed(commit, landing):
+            return replace(merge, state=State.LANDED, landed=commit, landing=landing, reason=None, ended=at)
+        case Rejected(reason, cause, fingerprint):
+            ended = replace(merge, state=State.REJECTED, reason=reason, ended=at)
+            return replace(ended, cause=cause, fingerprint=fingerprint)
         case Withdrawn(reason):
             return replace(merge, state=State.WITHDRAWN, reason=reason, ended=at)
         case Reverted(commit):

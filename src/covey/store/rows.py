@@ -15,6 +15,8 @@ from covey.core import (
     alerts,
     fleet,
     fold,
+    gates,
+    landings,
     leases,
     mail,
     merges,
@@ -28,6 +30,7 @@ from covey.core import (
     tasks,
 )
 from covey.core.events import KINDS, Payload
+from covey.core.queue import standing
 
 R = TypeVar("R")
 Value = str | int | float | bytes | None
@@ -161,6 +164,10 @@ CROSSINGS = Table("crossings", leases.Crossing, ("lease", "task", "path"))
 MESSAGES = Table("messages", mail.Message, ("id",))
 READINGS = Table("readings", mail.Reading, ("message", "reader"))
 MERGES = Table("merges", merges.Merge, ("id",))
+QUEUE = Table("queue", standing.Standing, ("id",))
+GATES = Table("gates", gates.Gate, ("id",))
+FLAKES = Table("flakes", gates.Flake, ("test",))
+LANDINGS = Table("landings", landings.Landing, ("id",))
 RUNS = Table("runs", runs.Run, ("id",))
 FLEET = Table("fleet", fleet.Fleet, ("id",))
 QUESTIONS = Table("questions", questions.Question, ("id",))
@@ -184,6 +191,10 @@ FOLDED: dict[str, Table[Any]] = {
         MESSAGES,
         READINGS,
         MERGES,
+        QUEUE,
+        GATES,
+        FLAKES,
+        LANDINGS,
         RUNS,
         FLEET,
         QUESTIONS,

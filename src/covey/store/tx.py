@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from covey.core import fleet, fold, leases, merges, needs, permits, questions, runs, sessions, tasks
+from covey.core import fleet, fold, gates, landings, leases, merges, needs, permits, questions, runs, sessions, tasks
 from covey.core.events import FIRST, NAMES, Event, Payload, digest
+from covey.core.queue import standing
 from covey.core.texts import Blob, Text, blob_of, needs_blob
 from covey.store import rows
 from covey.store.rows import Change, Table
@@ -438,6 +439,37 @@ class Tx:
         where = "session = ? AND state NOT IN (?, ?)"
         sql = f'SELECT "commit" FROM merges WHERE {where} ORDER BY ordinal DESC LIMIT ?'
         return [commit for (commit,) in self.db.rows(sql, (session, *left, limit)) if commit is not None]
+
+    # The queue as a whole
+
+    def standing(self) -> standing.Standing:
+        """Return how the merge queue stands."""
+        return self.get(rows.QUEUE, standing.QUEUE) or standing.Standing()
+
+    def running_gates(self) -> list[gates.Gate]:
+        """Return the gates of which nobody knows how they ended, the oldest first."""
+        return self.find(rows.GATES, "WHERE state = 'running' ORDER BY ordinal")
+
+    def last_gates(self, limit: int) -> list[gates.Gate]:
+        """Return the last gates, the newest first."""
+        return self.find(rows.GATES, "ORDER BY ordinal DESC LIMIT ?", (limit,))
+
+    def gates_of(self, merge: str, limit: int) -> list[gates.Gate]:
+        """Return the last gates in which a merge was tested, the newest first."""
+        quoted = f'%"{merge}"%'
+        return self.find(rows.GATES, "WHERE merges LIKE ? ORDER BY ordinal DESC LIMIT ?", (quoted, limit))
+
+    def has_passed(self, commit: str) -> bool:
+        """Say whether a commit passed the gate as it is."""
+        return bool(self.db.rows("SELECT 1 FROM gates WHERE state = 'passed' AND \"commit\" = ? LIMIT 1", (commit,)))
+
+    def last_landings(self, limit: int) -> list[landings.Landing]:
+        """Return the last moves of main, the newest first."""
+        return self.find(rows.LANDINGS, "ORDER BY ordinal DESC LIMIT ?", (limit,))
+
+    def last_ended_merges(self, limit: int) -> list[merges.Merge]:
+        """Return the last merges that landed or were rejected, the newest first."""
+        return self.find(rows.MERGES, "WHERE state IN ('landed', 'rejected') ORDER BY ordinal DESC LIMIT ?", (limit,))
 
     def batch(self, name: str) -> list[tasks.Task]:
         """Return the tasks of a batch that have not ended."""

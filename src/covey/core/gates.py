@@ -1,0 +1,141 @@
+"""Gates: tests of trees that may become main, each written down with how it ended, and the tests that flaked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a gate stands."""
+
+    RUNNING = "running"
+    PASSED = "passed"
+    FAILED = "failed"
+    LOST = "lost"
+    """It ended without a result: nobody wanted it any more, or it was killed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """One test of one tree: the commit under test, that of main below it, and the merges between them in order."""
+
+    id: str
+    ordinal: int
+    test: int
+    base: str
+    commit: str
+    merges: tuple[str, ...] = ()
+    purpose: str = "group"
+    slot: int = 1
+    state: State = State.RUNNING
+    why: str | None = None
+    code: int | None = None
+    step: str = ""
+    seconds: float | None = None
+    cpu: float | None = None
+    failures: tuple[str, ...] = ()
+    fingerprint: str = ""
+    summary: str = ""
+    started: float = 0.0
+    ended: float | None = None
+
+
+@dataclass(frozen=True)
+class Flake:
+    """A test that failed and then passed on the very same tree: how often, first and last, and in which gate."""
+
+    test: str
+    times: int
+    first: float
+    last: float
+    gate: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """The gate began on a tree; `test` is its number in the train."""
+
+    test: int
+    base: str
+    commit: str
+    merges: tuple[str, ...] = ()
+    purpose: str = "group"
+    slot: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """The gate said whether the tree is good; `step` is the check that failed, `summary` the lines that tell why."""
+
+    passed: bool
+    code: int | None = None
+    step: str = ""
+    seconds: float = 0.0
+    cpu: float | None = None
+    failures: tuple[str, ...] = ()
+    fingerprint: str = ""
+    summary: str = ""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The gate ended without a result, for this reason."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Flaked:
+    """The same tree passed that had failed: these of its tests cannot be relied on."""
+
+    tests: tuple[str, ...]
+
+
+Event = Started | Ended | Lost | Flaked
+
+
+def first(gate: str, seq: int, event: Started, at: float) -> Gate:
+    """Return the gate that a Started event begins."""
+    return Gate(
+        id=gate,
+        ordinal=seq,
+        test=event.test,
+        base=event.base,
+        commit=event.commit,
+        merges=event.merges,
+        purpose=event.purpose,
+        slot=event.slot,
+        started=at,
+    )
+
+
+def apply(gate: Gate, event: Event, at: float) -> Gate:
+    """Return the gate as it is after `event`. Never refuses."""
+    match event:
+        case Started():
+            return first(gate.id, gate.ordinal, event, at)
+        case Ended():
+            return replace(
+                gate,
+                state=State.PASSED if event.passed else State.FAILED,
+                code=event.code,
+                step=event.step,
+                seconds=event.seconds,
+                cpu=event.cpu,
+                failures=event.failures,
+                fingerprint=event.fingerprint,
+                summary=event.summary,
+                ended=at,
+            )
+        case Lost(why):
+            return replace(gate, state=State.LOST, why=why, ended=at)
+        case Flaked():
+            return gate
+
+
+def flakes(known: Flake | None, test: str, gate: str, at: float) -> Flake:
+    """Return the record of a test that has flaked once more."""
+    if known is None:
+        return Flake(test, 1, at, at, gate)
+    return replace(known, times=known.times + 1, last=at, gate=gate)

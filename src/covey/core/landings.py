@@ -1,0 +1,68 @@
+"""The landing journal: every value that the queue gave to main, and what it was before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Landing:
+    """One move of main: the commit that passed as it is, the one before, and the merges that came with it, in order."""
+
+    id: str
+    ordinal: int
+    branch: str
+    before: str
+    commit: str
+    merges: tuple[str, ...] = ()
+    gate: str | None = None
+    untested: bool = False
+    made: float = 0.0
+    remote: str | None = None
+    pushed: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """The branch took a commit that holds these merges; `gate` is the test that it passed."""
+
+    branch: str
+    before: str
+    commit: str
+    merges: tuple[str, ...] = ()
+    gate: str | None = None
+    untested: bool = False
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """The commit reached a remote."""
+
+    remote: str
+
+
+Event = Made | Pushed
+
+
+def first(landing: str, seq: int, event: Made, at: float) -> Landing:
+    """Return the landing that a Made event is."""
+    return Landing(
+        id=landing,
+        ordinal=seq,
+        branch=event.branch,
+        before=event.before,
+        commit=event.commit,
+        merges=event.merges,
+        gate=event.gate,
+        untested=event.untested,
+        made=at,
+    )
+
+
+def apply(landing: Landing, event: Event, at: float) -> Landing:
+    """Return the landing as it is after `event`. Never refuses."""
+    match event:
+        case Made():
+            return first(landing.id, landing.ordinal, event, at)
+        case Pushed(remote):
+            return replace(landing, remote=remote, pushed=at)

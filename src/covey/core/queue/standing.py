@@ -1,0 +1,100 @@
+"""How the queue as a whole stands: at work, paused, frozen, or halted because main itself is red."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+QUEUE = "queue"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The queue since it last began, and what keeps it from testing (paused, halted) or from moving main (frozen)."""
+
+    id: str = QUEUE
+    strategy: str = ""
+    slots: int = 0
+    base: str | None = None
+    proven: bool = False
+    began: float | None = None
+    paused: bool = False
+    frozen: bool = False
+    halted: str | None = None
+    """Why nothing lands before main has changed."""
+    gates: tuple[str, ...] = ()
+    """The gates that main failed."""
+    why: str | None = None
+    by: str | None = None
+    since: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Began:
+    """A new train began on a commit of main; `proven`: that commit passed the gate. What is open enters anew."""
+
+    strategy: str
+    slots: int
+    base: str
+    proven: bool = False
+
+
+@dataclass(frozen=True)
+class Paused:
+    """Nothing more shall be tested or land."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """The queue shall go on, also if it had halted."""
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """Main shall stay where it is; what passes waits for it."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Thawed:
+    """Main may move again."""
+
+
+@dataclass(frozen=True)
+class Halted:
+    """Main itself fails its gate, so nothing lands until it has changed."""
+
+    why: str
+    gates: tuple[str, ...] = ()
+
+
+Event = Began | Paused | Resumed | Frozen | Thawed | Halted
+
+
+def apply(standing: Standing, event: Event, at: float, by: str) -> Standing:
+    """Return the queue as it stands after `event`. Never refuses."""
+    match event:
+        case Began(strategy=strategy, slots=slots, base=base, proven=proven):
+            halted = standing.halted if base == standing.base else None
+            return replace(
+                standing,
+                strategy=strategy,
+                slots=slots,
+                base=base,
+                proven=proven,
+                began=at,
+                halted=halted,
+                gates=standing.gates if halted else (),
+            )
+        case Paused(why):
+            return replace(standing, paused=True, why=why or None, by=by, since=at)
+        case Resumed():
+            return replace(standing, paused=False, halted=None, gates=(), base=None, why=None, by=None, since=None)
+        case Frozen(why):
+            return replace(standing, frozen=True, why=why or None, by=by, since=at)
+        case Thawed():
+            return replace(standing, frozen=False, why=None, by=None, since=None)
+        case Halted(why, gates):
+            return replace(standing, halted=why, gates=gates, since=at)
