@@ -102,7 +102,7 @@ def _clusters(random: Random, changes: int, rate: float, size: int) -> list[tupl
 Kind = Callable[[int], World]
 
 KINDS: dict[str, Kind] = {
-    "50 changes": lambda seed: make(seed),
+    "50 changes": make,
     "50 changes, one slot": lambda seed: make(seed, slots=1),
     "50 changes, two slots": lambda seed: make(seed, slots=2),
     "50 changes, eight slots": lambda seed: make(seed, slots=8),
@@ -164,7 +164,8 @@ def _ratio(one: float, other: float) -> float:
 def waited(world: World, report: Report) -> float:
     """Return how long a change waited in the mean until it landed or was sent back."""
     at = {change.id: change.at for change in world.changes}
-    return fmean([each.at - at[each.id] for each in (*report.landed, *report.rejected)] or [0.0])
+    ended = [(each.id, each.at) for each in report.landed] + [(each.id, each.at) for each in report.rejected]
+    return fmean([end - at[id] for id, end in ended] or [0.0])
 
 
 def table(strategies: Sequence[str] = ("prefix", "group"), seeds: int = 20) -> str:

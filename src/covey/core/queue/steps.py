@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from covey.core.queue import group, prefix, serial
@@ -34,6 +35,8 @@ from covey.core.queue.train import (
 STRATEGIES: dict[str, Strategy] = {"group": group.choose, "serial": serial.choose, "prefix": prefix.choose}
 MEMORY = 200.0
 """Changes, or tests, after which an old one counts for about a third of a new one."""
+KEPT = 2000
+"""Results that are remembered at most, so that no change that waits for weeks makes the train slow."""
 
 
 def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
@@ -42,6 +45,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
     train.take_in(event)
     train.decide()
     train.choose()
+    train.forget_what_nobody_needs()
     return train.state, tuple(train.actions)
 
 
@@ -64,6 +68,7 @@ class _Train:
                 self.state = replace(
                     state,
                     changes={**state.changes, change.id: change},
+                    doubtful=state.doubtful - {change.id},
                     landed=state.landed - {change.id},
                     gone=state.gone - {change.id},
                 )
@@ -71,6 +76,7 @@ class _Train:
             case Left(id):
                 if id in state.changes:
                     self._forget(id)
+                    self.state = replace(self.state, gone=self.state.gone | {id})
             case Clashed(id, ()):
                 if id in state.changes:
                     self._reject(id, Reason.TEXT, blame=())
@@ -99,13 +105,10 @@ class _Train:
         test = state.running.get(number)
         if test is None:
             return
-        same = any(
-            not result.passed and (result.test.on, result.test.changes) == (test.on, test.changes)
-            for result in state.results
-        )
-        rate, keep = state.rate, 1 - 1 / MEMORY
+        results, rate, keep = state.results, state.rate, 1 - 1 / MEMORY
         if passed:
-            flaked = 1.0 if same else 0.0
+            results = tuple(result for result in results if not _is_refuted(result, test))
+            flaked = len(state.results) - len(results)
             rate = replace(rate, steady=rate.steady * keep + 1, flaked=rate.flaked * keep + flaked)
         green = state.green
         if passed and test.purpose is Purpose.PROBE and test.on == state.main:
@@ -113,7 +116,7 @@ class _Train:
         self.state = replace(
             state,
             running={n: each for n, each in state.running.items() if n != number},
-            results=(*state.results, Result(test, passed, failures)),
+            results=(*results, Result(test, passed, failures))[-KEPT:],
             rate=rate,
             green=green,
         )
@@ -153,16 +156,18 @@ class _Train:
         keep = (1 - 1 / MEMORY) ** len(landed)
         rate = replace(state.rate, good=state.rate.good * keep + len(landed), bad=state.rate.bad * keep)
         running = {n: _on_top(test, state.main, landed) for n, test in state.running.items()}
-        results = [replace(result, test=_on_top(result.test, state.main, landed)) for result in state.results]
+        results = (_after(result, state, landed) for result in state.results)
+        clashing = {other for id in landed for other in state.clashes.get(id, ())}
         self.state = replace(
             state,
             main=state.main + 1,
             green=min(state.green, state.main + 1),
             changes={id: change for id, change in state.changes.items() if id not in gone},
             clashes=_without(state.clashes, gone),
+            doubtful=(state.doubtful | clashing) - gone,
             landed=state.landed | gone,
             running=running,
-            results=tuple(result for result in results if result.test.changes),
+            results=tuple(result for result in results if result is not None),
             rate=rate,
         )
         self._cancel(n for n, test in running.items() if not test.changes)
@@ -197,11 +202,19 @@ class _Train:
             self.state,
             changes={other: change for other, change in state.changes.items() if other != id},
             clashes=_without(state.clashes, {id}),
+            doubtful=state.doubtful - {id},
             results=tuple(result for result in kept if result is not None),
         )
 
-    def _cancel(self, numbers: object) -> None:
-        ended = {n for n in numbers if n in self.state.running}  # type: ignore[attr-defined]
+    def forget_what_nobody_needs(self) -> None:
+        """Keep of what has ended only what an open change asks for; whoever comes later names what is still to land."""
+        state = self.state
+        if state.landed or state.gone:
+            needed = frozenset(need for change in state.changes.values() for need in change.needs)
+            self.state = replace(state, landed=state.landed & needed, gone=state.gone & needed)
+
+    def _cancel(self, numbers: Iterable[int]) -> None:
+        ended = {n for n in numbers if n in self.state.running}
         self.actions += [Cancel(n) for n in sorted(ended)]
         self.state = replace(self.state, running={n: t for n, t in self.state.running.items() if n not in ended})
 
@@ -255,6 +268,29 @@ def _on_top(test: Test, main: int, landed: tuple[str, ...]) -> Test:
     return test if rest == test.changes else replace(test, on=-1, changes=rest, alone=False)
 
 
+def _after(result: Result, state: State, landed: tuple[str, ...]) -> Result | None:
+    """Return what a result says after a landing, if it says anything still."""
+    test, gone = result.test, set(landed)
+    whole = test.on == state.main and gone.issubset(test.changes)
+    if result.passed:
+        test = _on_top(test, state.main, landed)
+    elif test.on >= state.green or whole:
+        # What failed fails on a main that holds some of it too; it is a tree of its own only if that is all of main.
+        rest = tuple(id for id in test.changes if id not in gone)
+        if rest != test.changes:
+            test = replace(test, on=state.main + 1, changes=rest, alone=whole and len(rest) == 1)
+    else:  # it failed on a main that may have been red, and is not now
+        return None
+    return replace(result, test=test) if test.changes else None
+
+
+def _is_refuted(result: Result, passed: Test) -> bool:
+    """Say whether a tree that passed holds one that failed, which must have been by chance then."""
+    test = result.test
+    same_kind = bool(test.changes) == bool(passed.changes)
+    return not result.passed and same_kind and test.on <= passed.on and set(passed.changes).issuperset(test.changes)
+
+
 def _but(result: Result, id: str) -> Result | None:
     if id not in result.test.changes:
         return result
@@ -264,6 +300,6 @@ def _but(result: Result, id: str) -> Result | None:
     return replace(result, test=replace(result.test, on=-1, changes=rest, alone=False))
 
 
-def _without(clashes: object, gone: set[str]) -> dict[str, frozenset[str]]:
-    left = {id: others - gone for id, others in clashes.items() if id not in gone}  # type: ignore[attr-defined]
+def _without(clashes: Mapping[str, frozenset[str]], gone: set[str]) -> dict[str, frozenset[str]]:
+    left = {id: others - gone for id, others in clashes.items() if id not in gone}
     return {id: others for id, others in left.items() if others}

@@ -72,7 +72,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Arrived:
-    """A change came, or came again with another priority; `clashes` are open ones with which git cannot merge it."""
+    """A change came, came again with another priority, or merges with main after all, although it was doubtful.
+
+    It needs only what has not landed yet; `clashes` are open ones with which git cannot merge it.
+    """
 
     change: Change
     clashes: tuple[str, ...] = ()
@@ -80,7 +83,7 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Left:
-    """A change wants to land no more: withdrawn, held for a person, or landed in another way."""
+    """A change wants to land no more: withdrawn, or held for a person; whoever needs it leaves too, by a rejection."""
 
     id: str
 
@@ -197,12 +200,15 @@ class State:
     """What is open, by id."""
     clashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """With which other open changes git cannot merge one."""
+    doubtful: frozenset[str] = frozenset()
+    """What clashed with something that has landed: it waits until somebody has looked whether it merges with main."""
     running: Mapping[int, Test] = field(default_factory=dict)
     results: tuple[Result, ...] = ()
     """What ended tests say of changes that are open still, the oldest first."""
     landed: frozenset[str] = frozenset()
+    """What has landed and is needed by an open change."""
     gone: frozenset[str] = frozenset()
-    """What was rejected: whoever needs it cannot land."""
+    """What was rejected or left and is needed by an open change, which cannot land then."""
     tests: int = 0
     """The number of the last test."""
     rate: Rate = Rate()
@@ -292,11 +298,21 @@ def eligible(state: State) -> tuple[Change, ...]:
     may: set[str] = set()
     for change in in_line(state):
         clash = state.clashes.get(change.id)
-        if (clash is None or not clash & before) and all(n in state.landed or n in may for n in change.needs):
+        free = change.id not in state.doubtful and (clash is None or clash.isdisjoint(before))
+        if free and all(need in state.landed or need in may for need in change.needs):
             found.append(change)
             may.add(change.id)
         before.add(change.id)
     return tuple(found)
+
+
+def known_bad(state: State, changes: Iterable[str]) -> bool:
+    """Say whether a tree with these on main is known to fail: some or all of them failed together before."""
+    inside = set(changes)
+    return any(
+        not result.passed and result.test.on >= state.green and inside.issuperset(result.test.changes)
+        for result in state.results
+    )
 
 
 def failed_alone(state: State, change: str) -> tuple[int, ...]:
