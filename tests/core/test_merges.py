@@ -17,10 +17,12 @@ from covey.store.rows import decode_payload, encode_payload
 COMMIT = "c0ffee1" * 5 + "c0ffe"
 STEPS: list[tuple[merges.Event, tuple[State, ...], State | None]] = [
     (merges.Approved(), (State.REVIEW, State.QUEUED), State.QUEUED),
-    (merges.Tested(COMMIT, "gate-7"), (State.QUEUED,), State.TESTING),
+    (merges.Entered(priority=1, paths=("a",)), (State.QUEUED, State.TESTING), None),
+    (merges.Clashed(("merge-4",)), (State.QUEUED, State.TESTING), None),
+    (merges.Tested(COMMIT, "gate-7"), (State.QUEUED, State.TESTING), State.TESTING),
     (merges.Passed(COMMIT), (State.QUEUED, State.TESTING), State.PASSED),
-    (merges.Waits("main is checked out"), (State.QUEUED, State.PASSED), None),
-    (merges.Held("it changes covey.toml"), (State.QUEUED,), State.REVIEW),
+    (merges.Waits("main is checked out"), (State.QUEUED, State.TESTING, State.PASSED), None),
+    (merges.Held("it changes covey.toml"), (State.QUEUED, State.TESTING), State.REVIEW),
     (merges.Requeued("main moved"), (State.TESTING, State.PASSED), State.QUEUED),
     (merges.Landed(COMMIT), (State.QUEUED, State.TESTING, State.PASSED), State.LANDED),
     (merges.Rejected("tests failed"), OPEN, State.REJECTED),

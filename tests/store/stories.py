@@ -378,7 +378,7 @@ DEEDS: dict[str, Callable[[Call, random.Random], None]] = {
 USUAL = [
     *("task.add", "task.claim", "task.handin", "merge.land") * 4,
     *("task.add", "session.new", "session.start", "fleet.resume", "run.begin", "run.end") * 4,
-    *("lease.take", "session.write", "branch.meet") * 4,
+    *("lease.take", "session.write", "branch.meet", "queue") * 4,
     *DEEDS,
     *STEPS,
     "silence",

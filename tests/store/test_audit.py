@@ -38,7 +38,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("told") / "covey.db"
     project = Project(path)
     teller = Teller(project)
-    teller.tell(a_rich_story(7, 900))
+    teller.tell(a_rich_story(14, 1200))
     task = project.ask("task.add", title="Claimed by one who falls silent")
     project.ask("task.claim", {"id": task["id"]}, session="zed")
     teller.tell([("silence", 0), ("silence", 0)])
@@ -110,7 +110,7 @@ def test_a_store_in_order_has_no_problems(told: Path) -> None:
 
 def test_a_store_is_verified_while_others_write(tmp_path: Path) -> None:
     project = Project(tmp_path / "covey.db")
-    Teller(project).tell(a_rich_story(3, 100))
+    Teller(project).tell(a_rich_story(14, 1200))
     reports: list[audit.Report] = []
     done = threading.Event()
 
