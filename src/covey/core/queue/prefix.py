@@ -1,11 +1,87 @@
-"""(being written)"""
+"""Cumulative prefixes: as many nested trees as there are slots; the largest that passes lands, a gap is searched."""
 
 from __future__ import annotations
 
-from covey.core.queue import serial
-from covey.core.queue.train import Choice, State
+from math import log
+
+from covey.core.queue.train import Choice, Plan, Purpose, State, eligible, failed_alone
+
+BAD, GOOD = 0.5, 14.0
+"""What is believed of the failure rate before anything is known, as so many changes seen."""
+LEAST, MOST = 0.001, 0.9
 
 
 def choose(state: State) -> Choice:
-    """Choose as `serial` does, for now."""
-    return serial.choose(state)
+    """Test prefixes of the line at once, and again alone what failed alone."""
+    failed = [set(r.test.changes) for r in state.results if not r.passed and r.test.on >= state.green]
+    line = [change.id for change in eligible(state)]
+    known = {id for id in line if {id} in failed}
+    cancel = tuple(
+        number
+        for number, test in state.running.items()
+        if test.purpose is not Purpose.PROBE
+        and (any(each < set(test.changes) for each in failed) or (test.on != state.main and not test.alone))
+    )
+    running = [test.changes for number, test in state.running.items() if number not in cancel]
+    free = state.slots - len(running)
+    start = [_solo(state, id) for id in line if id in known and (id,) not in running][:free]
+    free -= len(start)
+    if free > 0:
+        rest = _behind(max(running, key=len, default=()), _without(state, line, known))
+        sizes = [len(test) for test in running if tuple(rest[: len(test)]) == test]
+        cuts = _cuts(state, rest, [each for each in failed if each.issubset(rest)])
+        start += [Plan(tuple(rest[:cut])) for cut in _still_to_start(cuts, sizes)[:free]]
+    return Choice(tuple(start), cancel)
+
+
+def _solo(state: State, id: str) -> Plan:
+    return Plan((id,), Purpose.RETRY if failed_alone(state, id) else Purpose.SOLO)
+
+
+def _without(state: State, line: list[str], known: set[str]) -> list[str]:
+    """Return the line without those that failed alone, and without whoever needs them."""
+    left: list[str] = []
+    out = set(known)
+    for id in line:
+        if id in out or out.intersection(state.changes[id].needs):
+            out.add(id)
+        else:
+            left.append(id)
+    return left
+
+
+def _behind(tested: tuple[str, ...], line: list[str]) -> list[str]:
+    """Return the line behind what is being tested already, so that all trees under test are prefixes of another."""
+    if not set(tested).issubset(line):
+        return line
+    first = set(tested)
+    return [*tested, *(id for id in line if id not in first)]
+
+
+def _cuts(state: State, line: list[str], failed: list[set[str]]) -> list[int]:
+    """Return how long the prefixes shall be: evenly in a gap that is known to fail, else as likely as not to pass."""
+    place = {id: number for number, id in enumerate(line, 1)}
+    gap = min((max(place[id] for id in each) for each in failed), default=0)
+    slots = state.slots
+    if gap:
+        cuts = {round(gap * part / (slots + 1)) for part in range(1, slots + 1)}
+        return sorted(cut for cut in {max(cut, 1) for cut in cuts} if cut < gap)
+    good = log(1 - _rate(state))
+    wanted = {max(1, int(log(1 - part / (slots + 1)) / good)) for part in range(1, slots + 1)}
+    cuts = {min(cut, len(line)) for cut in wanted if line}
+    cuts |= set([number for number in range(1, len(line) + 1) if number not in cuts][: slots - len(cuts)])
+    return sorted(cuts)
+
+
+def _rate(state: State) -> float:
+    rate = state.rate
+    return min(max((rate.bad + BAD) / (rate.good + rate.bad + BAD + GOOD), LEAST), MOST)
+
+
+def _still_to_start(cuts: list[int], sizes: list[int]) -> list[int]:
+    """Return the cuts that no running test stands for, the longest first."""
+    left = list(cuts)
+    for size in sizes:
+        if left:
+            left.remove(min(left, key=lambda cut: abs(cut - size)))
+    return [cut for cut in reversed(left) if cut not in sizes]
