@@ -1,0 +1,174 @@
+"""What results say of the changes that wait: how likely a tree is to pass, and how much its test would tell.
+
+A set of changes is a whole number, bit i for the i-th in line: unions and sizes are then cheap enough to weigh hundreds
+of possible tests at each event. Changes are taken to be bad independently of each other with one rate, which is
+learned. That k sets all fail is then known exactly by inclusion and exclusion over how likely unions are clean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import log2
+
+from covey.core.queue.train import Rate, Result, State, eligible
+
+BAD, GOOD = 1.0, 12.0
+"""What is thought of the failure rate before anything is known: one of thirteen is bad, and that is not sure at all."""
+FLAKED, STEADY = 0.1, 20.0
+"""The same for trees that fail without a reason: one of two hundred."""
+STALE = 0.004
+"""The chance that a change which passed on another tree fails on main as it has become."""
+MOST_SETS = 9
+"""Sets weighed together: time doubles with each, and those left out are the largest, which say the least."""
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What is known of open changes; every number here is a set of them."""
+
+    ids: tuple[str, ...]
+    may: int
+    """Those that may be in a tree now."""
+    passed: int
+    """Those that passed on some tree, but are not in main yet."""
+    failed: tuple[int, ...]
+    """The smallest sets of which each is known to hold a bad one."""
+    running: tuple[int, ...]
+    rate: float
+    weight: float
+    """How many changes the rate was learned from."""
+    flake: float
+
+    def clean(self, changes: int) -> float:
+        """Return how likely none of these is bad, if nothing had failed."""
+        stale = changes & self.passed
+        return float((1 - self.rate) ** (changes ^ stale).bit_count() * (1 - STALE) ** stale.bit_count())
+
+    def fresh(self, size: int) -> float:
+        """Return how likely so many untested changes are all good, given that the rate itself is uncertain."""
+        good, chance = (1 - self.rate) * self.weight, 1.0
+        for number in range(size):
+            chance *= (good + number) / (self.weight + number)
+        return chance
+
+
+def believe(state: State) -> Belief:
+    """Return what the results so far say."""
+    line = eligible(state)
+    may = (1 << len(line)) - 1
+    ids = [change.id for change in line]
+    ids += [id for id in state.changes if id not in set(ids)]
+    bit = {id: 1 << number for number, id in enumerate(ids)}
+    passed = 0
+    for result in state.results:
+        if result.passed:
+            passed |= _set(bit, result.test.changes)
+    failed = _failed(state.results, bit, passed)
+    rate, weight = _rate(state.rate, passed.bit_count(), [each.bit_count() for each in failed if not each & passed])
+    return Belief(
+        ids=tuple(ids),
+        may=may,
+        passed=passed,
+        failed=failed,
+        running=tuple(_set(bit, test.changes) for test in state.running.values() if test.changes),
+        rate=rate,
+        weight=weight,
+        flake=(state.rate.flaked + FLAKED) / (state.rate.steady + STEADY),
+    )
+
+
+def _set(bit: dict[str, int], changes: Iterable[str]) -> int:
+    return sum(bit.get(id, 0) for id in changes)
+
+
+def _failed(results: Sequence[Result], bit: dict[str, int], passed: int) -> tuple[int, ...]:
+    """Return the smallest sets that hold a bad one: what passed elsewhere is blamed only if nobody else is left."""
+    green = [(result.test.id, _set(bit, result.test.changes)) for result in results if result.passed]
+    found: list[int] = []
+    for result in results:
+        changes = _set(bit, result.test.changes)
+        flaked = any(number > result.test.id and not changes & ~other for number, other in green)
+        if not result.passed and changes and not flaked:
+            found.append(changes & ~passed or changes)
+    found = sorted(set(found), key=int.bit_count)
+    return tuple(each for number, each in enumerate(found) if not any(not less & ~each for less in found[:number]))
+
+
+def _rate(learned: Rate, passed: int, failed: Sequence[int]) -> tuple[float, float]:
+    """Return the failure rate and from how many changes it is known, with what waits counted as far as it is known."""
+    bad, good = learned.bad + BAD, learned.good + GOOD + passed
+    rate, weight = bad / (bad + good), bad + good
+    for _ in range(4):
+        expected = sum(size * rate / (1 - (1 - rate) ** size) for size in failed)
+        weight = bad + good + sum(failed)
+        rate = min((bad + expected) / weight, 0.9)
+    return rate, weight
+
+
+def elements(changes: int) -> Iterator[int]:
+    """Yield each change of a set as a set of its own, in line."""
+    while changes:
+        first = changes & -changes
+        yield first
+        changes ^= first
+
+
+def first(changes: int, size: int) -> int:
+    """Return the first so many of a set."""
+    found = 0
+    for each in elements(changes):
+        if not size:
+            break
+        found |= each
+        size -= 1
+    return found
+
+
+def entropy(chance: float) -> float:
+    """Return how many bits a yes or no of this chance tells."""
+    return 0.0 if chance <= 0 or chance >= 1 else -chance * log2(chance) - (1 - chance) * log2(1 - chance)
+
+
+class Joint:
+    """How several tests may end together, given which sets failed."""
+
+    def __init__(self, belief: Belief, failed: Sequence[int], tests: Sequence[int]) -> None:
+        self.belief = belief
+        keep = 1 - belief.flake
+        room = max(MOST_SETS - len(tests), 1)
+        signed: dict[int, float] = {0: 1.0}
+        for each in sorted(failed, key=int.bit_count)[:room]:
+            for union, sign in list(signed.items()):
+                signed[union | each] = signed.get(union | each, 0.0) - sign * keep
+        self.tests = len(tests)
+        self.terms: list[list[tuple[int, float]]] = [list(signed.items())]
+        for test in tests:
+            self.terms += [[(union | test, sign * keep) for union, sign in terms] for terms in self.terms]
+        self.before = self._patterns(0)
+        self.total = sum(self.before)
+
+    def _patterns(self, more: int) -> list[float]:
+        """Return how likely each set of tests passes, the others fail, and `more` is clean."""
+        clean = self.belief.clean
+        chances = [sum(sign * clean(union | more) for union, sign in terms) for terms in self.terms]
+        for test in range(self.tests):
+            step = 1 << test
+            for pattern in range(len(chances)):
+                if not pattern & step:
+                    chances[pattern] -= chances[pattern | step]
+        return chances
+
+    def passes(self, changes: int) -> float:
+        """Return how likely a test of these passes."""
+        if self.total <= 0:
+            return 0.0
+        return max(0.0, min(1.0, sum(self._patterns(changes)) * (1 - self.belief.flake) / self.total))
+
+    def bits(self, changes: int) -> float:
+        """Return how much a test of these tells that the other tests do not."""
+        if self.total <= 0:
+            return 0.0
+        keep = 1 - self.belief.flake
+        pairs = zip(self.before, self._patterns(changes), strict=True)
+        return sum(whole * entropy(part * keep / whole) for whole, part in pairs if whole > 1e-12) / self.total
