@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from covey.core.queue.group_belief import Belief, Joint, believe, elements, entropy, first
+from covey.core.queue.group_belief import Joint, believe, elements, entropy, first
 from covey.core.queue.train import FAILURES, Choice, Plan, Purpose, State, failed_alone
 
 CONFIRM = 0.7

@@ -8,7 +8,7 @@ learned. That k sets all fail is then known exactly by inclusion and exclusion o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2
 
 from covey.core.queue.train import Rate, Result, State, eligible
@@ -19,6 +19,8 @@ FLAKED, STEADY = 0.1, 20.0
 """The same for trees that fail without a reason: one of two hundred."""
 STALE = 0.004
 """The chance that a change which passed on another tree fails on main as it has become."""
+TRUST = 0.6
+"""How sure it has to be that what passed elsewhere is not why trees fail."""
 MOST_SETS = 9
 """Sets weighed together: time doubles with each, and those left out are the largest, which say the least."""
 
@@ -64,35 +66,50 @@ def believe(state: State) -> Belief:
     for result in state.results:
         if result.passed:
             passed |= _set(bit, result.test.changes)
-    failed = _failed(state.results, bit, passed)
-    rate, weight = _rate(state.rate, passed.bit_count(), [each.bit_count() for each in failed if not each & passed])
-    return Belief(
+    trees = _failed(state.results, bit, passed)
+    rate, weight = _rate(state.rate, passed.bit_count(), [each.bit_count() for each in trees if not each & passed])
+    belief = Belief(
         ids=tuple(ids),
         may=may,
         passed=passed,
-        failed=failed,
+        failed=tuple(trees),
         running=tuple(_set(bit, test.changes) for test in state.running.values() if test.changes),
         rate=rate,
         weight=weight,
         flake=(state.rate.flaked + FLAKED) / (state.rate.steady + STEADY),
     )
+    whole = tuple(trees.values())
+    return replace(belief, failed=whole) if _is_doubtful(belief, whole) else belief
+
+
+def _is_doubtful(belief: Belief, trees: Sequence[int]) -> bool:
+    """Say whether so much failed on top of what passed elsewhere that this is to blame rather than all the others."""
+    riding = [tree for tree in trees if tree & belief.passed and tree & ~belief.passed]
+    below = 0
+    for tree in riding:
+        below |= tree & belief.passed
+    return len(riding) > 1 and Joint(belief, riding, ()).passes(below) < TRUST
 
 
 def _set(bit: dict[str, int], changes: Iterable[str]) -> int:
     return sum(bit.get(id, 0) for id in changes)
 
 
-def _failed(results: Sequence[Result], bit: dict[str, int], passed: int) -> tuple[int, ...]:
-    """Return the smallest sets that hold a bad one: what passed elsewhere is blamed only if nobody else is left."""
+def _failed(results: Sequence[Result], bit: dict[str, int], passed: int) -> dict[int, int]:
+    """Return the smallest sets that hold a bad one, with the trees that told so.
+
+    What passed elsewhere is blamed only if nobody else is left.
+    """
     green = [(result.test.id, _set(bit, result.test.changes)) for result in results if result.passed]
-    found: list[int] = []
+    found: dict[int, int] = {}
     for result in results:
         changes = _set(bit, result.test.changes)
         flaked = any(number > result.test.id and not changes & ~other for number, other in green)
         if not result.passed and changes and not flaked:
-            found.append(changes & ~passed or changes)
-    found = sorted(set(found), key=int.bit_count)
-    return tuple(each for number, each in enumerate(found) if not any(not less & ~each for less in found[:number]))
+            found.setdefault(changes & ~passed or changes, changes)
+    sizes = sorted(found, key=int.bit_count)
+    least = [each for number, each in enumerate(sizes) if not any(not less & ~each for less in sizes[:number])]
+    return {each: found[each] for each in least}
 
 
 def _rate(learned: Rate, passed: int, failed: Sequence[int]) -> tuple[float, float]:
