@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ COVEY = {"GIT_COMMITTER_NAME": "covey", "GIT_COMMITTER_EMAIL": "covey@localhost"
 """Who moves branches and writes candidates, whatever the user's own name is."""
 
 LONGEST_MESSAGE = 4000
+SIGN_PATIENCE = 30.0
+CRUD = "".join(map(chr, range(33))) + ".,:;<>\"\\'"
+"""What git takes away from both ends of a name."""
 
 Policy = Literal["merge", "squash"]
 
@@ -29,6 +33,25 @@ class Candidate:
     base: str
     tip: str
     empty: bool
+
+
+@dataclass(frozen=True)
+class Author:
+    """Who wrote a commit, and when, as git notes it (`1700000000 +0100`); without that, now."""
+
+    name: str
+    email: str
+    date: str = ""
+
+    @property
+    def named(self) -> str:
+        """Return the name as a commit can hold it; it is never empty."""
+        return _plain(self.name) or self.address or "nobody"
+
+    @property
+    def address(self) -> str:
+        """Return the e-mail address as a commit can hold it."""
+        return _plain(self.email)
 
 
 @dataclass(frozen=True)
@@ -50,14 +73,14 @@ def build(
     at: float | None = None,
 ) -> Candidate | Conflict:
     """Merge `tip` into `base` and commit the result on no branch; with `at`, twice gives the same commit twice."""
-    sides = _sides(project, base, tip)
-    merged = _merge(project, sides)
+    sides = find_sides(project, base, tip)
+    merged = merge(project, sides)
     if isinstance(merged, Conflict):
         return merged
     if merged == sides.tree:
         return Candidate(sides.base, sides.tree, sides.base, sides.tip, empty=True)
     parents = (sides.base, sides.tip) if policy == "merge" else (sides.base,)
-    commit = _commit(project, merged, parents, message, author, at)
+    commit = commit_tree(project, merged, parents, message, Author(*author), at=at)
     return Candidate(commit, merged, sides.base, sides.tip, empty=False)
 
 
@@ -100,12 +123,17 @@ def settings(values: dict[str, str]) -> dict[str, str]:
     return {"GIT_CONFIG_COUNT": str(len(values)), **pairs}
 
 
+def _plain(name: str) -> str:
+    """Leave out what git leaves out of names."""
+    return as_bytes(re.sub(r"[<>\n]", "", name)).decode("utf-8", "surrogateescape").strip(CRUD)
+
+
 def _names(printed: bytes) -> list[str]:
     return [readable(name) for name in printed.split(b"\0") if name]
 
 
 @dataclass(frozen=True)
-class _Sides:
+class Sides:
     """Both sides of a merge as hashes; `attributes` is the file that says how base wants its files merged."""
 
     base: str
@@ -114,7 +142,7 @@ class _Sides:
     attributes: str | None
 
 
-def _sides(project: Project, base: str, tip: str) -> _Sides:
+def find_sides(project: Project, base: str, tip: str) -> Sides:
     """Find both sides, in one process."""
     names = (f"{base}^{{commit}}", f"{base}^{{tree}}", f"{tip}^{{commit}}", f"{base}:.gitattributes")
     if any(not name.isprintable() for name in names):
@@ -127,10 +155,10 @@ def _sides(project: Project, base: str, tip: str) -> _Sides:
         raise NotFound(f"There is no commit {base}.")
     if tip_commit is None:
         raise NotFound(f"There is no commit {tip}.")
-    return _Sides(base_commit, tree, tip_commit, attributes)
+    return Sides(base_commit, tree, tip_commit, attributes)
 
 
-def _merge(project: Project, sides: _Sides) -> str | Conflict:
+def merge(project: Project, sides: Sides) -> str | Conflict:
     """Return the tree of a merge; how files are merged is said by base, never by what lies in somebody's checkout."""
     if sides.attributes is None:
         return _merge_at(project, sides, project.common / "objects")
@@ -141,7 +169,7 @@ def _merge(project: Project, sides: _Sides) -> str | Conflict:
         return _merge_at(project, sides, Path(folder))
 
 
-def _merge_at(project: Project, sides: _Sides, folder: Path) -> str | Conflict:
+def _merge_at(project: Project, sides: Sides, folder: Path) -> str | Conflict:
     env = {"GIT_DIR": str(project.common), "GIT_WORK_TREE": str(folder), "GIT_TERMINAL_PROMPT": "0"}
     words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages")
     asked = try_git(*words, sides.base, sides.tip, at=folder, env=env, patience=PATIENCE)
@@ -172,21 +200,49 @@ def _conflict(printed: bytes) -> Conflict:
     return Conflict(tuple(files), message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + " ...")
 
 
-def _commit(
-    project: Project, tree: str, parents: tuple[str, ...], message: str, author: tuple[str, str], at: float | None
+def commit_tree(
+    project: Project,
+    tree: str,
+    parents: tuple[str, ...],
+    message: str,
+    author: Author,
+    *,
+    at: float | None = None,
+    key: str | None = None,
 ) -> str:
-    """Write one commit; neither signing, hooks nor the encoding that the user set have a part in it."""
-    name, email = author
+    """Write one commit on no branch, signed when a key is given; the user's hooks and encoding have no part in it."""
     env = {
         **COVEY,
         **settings({"i18n.commitEncoding": "UTF-8"}),
-        "GIT_AUTHOR_NAME": name.strip() or email,
-        "GIT_AUTHOR_EMAIL": email,
+        "GIT_AUTHOR_NAME": author.named,
+        "GIT_AUTHOR_EMAIL": author.address,
     }
     if at is not None:
         env |= {"GIT_AUTHOR_DATE": f"@{int(at)} +0000", "GIT_COMMITTER_DATE": f"@{int(at)} +0000"}
-    text = message.replace("\0", "").encode("utf-8", "replace")
-    words = ["commit-tree", "--no-gpg-sign", tree]
+    if author.date:
+        env["GIT_AUTHOR_DATE"] = f"@{author.date}"
+    words = ["commit-tree", "--no-gpg-sign" if key is None else f"-S{key}", tree]
     for parent in parents:
         words += ["-p", parent]
-    return git(*words, "-F", "-", at=project.common, stdin=text, env=env).decode().strip()
+    # A signer that asks for a passphrase on a terminal would wait for nobody.
+    patience = PATIENCE if key is None else SIGN_PATIENCE
+    done = try_git(
+        *words, "-F", "-", at=project.common, stdin=as_bytes(message), env=env, patience=patience, apart=key is not None
+    )
+    if done.returncode == 0:
+        return done.stdout.decode().strip()
+    if key is None:
+        raise ToolFailed(f"git commit-tree failed: {complaint(done)}.")
+    said = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    raise ToolFailed(
+        f"The commit could not be signed, and commit.gpgSign is on: {' '.join(said)[:400]}".rstrip(".") + ".",
+        hint="Sign a commit by hand in this repository; covey signs as git commit -S does, without a terminal.",
+    )
+
+
+def as_bytes(text: str) -> bytes:
+    """Return a text as git keeps it: as UTF-8, and bytes that were none, as old commits hold, as they were."""
+    try:
+        return text.replace("\0", "").encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.replace("\0", "").encode("utf-8", "replace")

@@ -1,0 +1,408 @@
+"""Chains: what main would be with one branch after another in it, built from objects alone.
+
+Links whose paths nobody else has touched are written together by one process, since git would merge them by taking
+each path from the side that changed it; every other link is merged by git itself. Both give the same commits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from covey.errors import ToolFailed
+from covey.git import chains_read as reading
+from covey.git import messages
+from covey.git.candidates import (
+    COVEY,
+    PATIENCE,
+    Author,
+    Conflict,
+    Sides,
+    as_bytes,
+    commit_tree,
+    find_sides,
+    merge,
+    settings,
+)
+from covey.git.carry import Change
+from covey.git.chains_read import Commit, Touched, Work
+from covey.git.messages import Person, Trailer
+from covey.git.project import Project
+from covey.git.run import git
+
+Policy = Literal["merge", "squash", "rebase", "ff"]
+
+LOOSE = "5000"
+"""Objects up to which a run of links leaves no pack behind: gc looks after loose ones."""
+_COUNT = itertools.count()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """One branch that wants to land: its last commit, what its commit on main shall say, and who wrote it.
+
+    Where the branch has commits of its own, a squashed commit is theirs who wrote most of them.
+    """
+
+    id: str
+    tip: str
+    message: str
+    author: Person
+    coauthors: tuple[Person, ...] = ()
+    trailers: tuple[Trailer, ...] = ()
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where a link is in a chain: the head before and after it, and the commits between, the oldest first."""
+
+    id: str
+    tip: str
+    before: str
+    commit: str
+    commits: tuple[str, ...]
+    note: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Say whether the link adds nothing to what is before it."""
+        return self.commit == self.before
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The link that does not go together with those before it, and why."""
+
+    id: str
+    conflict: Conflict
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Commits on each other, one link after the other, up to the first that does not merge."""
+
+    base: str
+    links: tuple[Placed, ...]
+    stopped: Stopped | None = None
+
+    @property
+    def head(self) -> str:
+        """Return the last commit."""
+        return self.links[-1].commit if self.links else self.base
+
+
+def extend(
+    project: Project,
+    base: str,
+    links: Sequence[Link],
+    *,
+    policy: Policy,
+    sign: str | None = None,
+    group: str = "",
+    at: float | None = None,
+) -> Chain:
+    """Put links one after another on `base`, up to the first that does not merge; no branch or checkout is touched.
+
+    `sign` is the key from `signing.key`. With `at`, twice gives the same commits twice.
+    """
+    builder = _begin(project, base, links, policy, sign, group, at)
+    try:
+        return builder.build()
+    except ToolFailed:
+        # One odd commit must not keep the others out: git may take it, or says which it is.
+        return replace(builder, together=False).build()
+
+
+def one_by_one(
+    project: Project,
+    base: str,
+    links: Sequence[Link],
+    *,
+    policy: Policy,
+    sign: str | None = None,
+    group: str = "",
+    at: float | None = None,
+) -> Chain:
+    """Do what `extend` does by letting git merge every link: slower, and the measure of what `extend` gives."""
+    return replace(_begin(project, base, links, policy, sign, group, at), together=False).build()
+
+
+def _begin(
+    project: Project,
+    base: str,
+    links: Sequence[Link],
+    policy: Policy,
+    sign: str | None,
+    group: str,
+    at: float | None,
+) -> _Builder:
+    began, tips = reading.resolve_all(project, base, [link.tip for link in links])
+    marks: tuple[Trailer, ...] = (("Covey-Group", group),) if group else ()
+    marked = [replace(link, tip=tip, trailers=link.trailers + marks) for link, tip in zip(links, tips, strict=True)]
+    return _Builder(project, began, marked, policy, sign, time.time() if at is None else at)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One commit that is to be written: what it changes, and what it says."""
+
+    changes: list[Change]
+    author: Author
+    message: str
+    second: str | None = None
+
+
+@dataclass
+class _Builder:
+    """A chain that is being built."""
+
+    project: Project
+    base: reading.Base
+    links: Sequence[Link]
+    policy: Policy
+    key: str | None
+    at: float
+    together: bool = True
+    head: str = field(default="", init=False)
+    placed: list[Placed] = field(default_factory=list, init=False)
+    waiting: list[tuple[Link, list[_Step], str]] = field(default_factory=list, init=False)
+    """Links that follow the head and are not written yet, each with its commits and a note."""
+    touched: Touched = field(default_factory=Touched, init=False)
+    """What the links so far have changed."""
+    taken: set[str] = field(default_factory=set, init=False)
+    """The commits of the links so far, whatever became of them in the chain."""
+
+    def build(self) -> Chain:
+        self.head = self.base.commit
+        tips = list(dict.fromkeys(link.tip for link in self.links))
+        self.works, self.graph = reading.works(self.project, self.base.commit, tips) if tips else ({}, {})
+        self.diffs = reading.changes(self.project, self._pairs())
+        self.mains: dict[str, Touched] = {}
+        for number, link in enumerate(self.links):
+            work = self.works[link.tip]
+            conflict = self._place(link, work, is_last=number == len(self.links) - 1)
+            if conflict is not None:
+                self._flush()
+                return Chain(self.base.commit, tuple(self.placed), Stopped(link.id, conflict))
+            self.taken |= work.names
+        self._flush()
+        return Chain(self.base.commit, tuple(self.placed))
+
+    def _pairs(self) -> Iterable[reading.Trees]:
+        """Return the trees of which the chain wants to know the difference, as far as that is known now."""
+        for work in self.works.values():
+            if work.fork is not None:
+                yield work.fork.tree, self.base.tree
+                yield work.fork.tree, self.graph[work.tip].tree
+                if self._is_replayed(work.own):
+                    yield from ((self._parent(commit).tree, commit.tree) for commit in work.own)
+
+    def _is_replayed(self, commits: Sequence[Commit]) -> bool:
+        """Say whether commits can follow the chain one by one: none of them is a merge, or the beginning of all."""
+        single = all(len(commit.parents) == 1 and commit.parents[0] in self.graph for commit in commits)
+        return self.policy in ("rebase", "ff") and single
+
+    def _parent(self, commit: Commit) -> Commit:
+        return self.graph[commit.parents[0]]
+
+    def _place(self, link: Link, work: Work, *, is_last: bool) -> Conflict | None:
+        if not work.own:
+            self.waiting.append((link, [], ""))
+            return None
+        if self.policy == "ff" and self._goes_forward(work):
+            self._take_as_it_is(link, work)
+            return None
+        planned = self._plan(link, work)
+        if planned is not None:
+            self.waiting.append((link, *planned))
+            return None
+        self._flush()
+        return self._merge(link, work, is_last=is_last)
+
+    # As it is
+
+    def _goes_forward(self, work: Work) -> bool:
+        """Say whether the branch stands on the head of the chain already."""
+        if any(steps for _, steps, _ in self.waiting):
+            return False
+        self._flush()
+        return self.head in work.names or any(fork.name == self.head for fork in work.forks)
+
+    def _take_as_it_is(self, link: Link, work: Work) -> None:
+        before, self.head = self.head, link.tip
+        pair = (self.graph[before].tree, self.graph[link.tip].tree)
+        self.touched.add(self.diffs[pair] if pair in self.diffs else reading.changes(self.project, [pair])[pair])
+        added = tuple(commit.name for commit in work.own if commit.name not in self.taken)
+        self.placed.append(Placed(link.id, link.tip, before, self.head, added if self.head != before else ()))
+
+    # Together
+
+    def _plan(self, link: Link, work: Work) -> tuple[list[_Step], str] | None:
+        """Return the commits of a link that nothing else comes near; None when git has to merge it."""
+        if not self.together or self.key is not None or work.fork is None or not self.taken.isdisjoint(work.names):
+            return None
+        steps, note = self._steps(link, work)
+        own = Touched()
+        for step in steps:
+            own.add(step.changes)
+        main = self.mains.get(work.fork.name)
+        if main is None:
+            main = self.mains[work.fork.name] = Touched().add(self.diffs[work.fork.tree, self.base.tree])
+        if not (own.is_apart_from(main) and own.is_apart_from(self.touched)):
+            return None
+        for step in steps:
+            self.touched.add(step.changes)
+        return steps, note
+
+    def _steps(self, link: Link, work: Work) -> tuple[list[_Step], str]:
+        assert work.fork is not None
+        if self._is_replayed(work.own):
+            picked = [(commit, self.diffs[self._parent(commit).tree, commit.tree]) for commit in work.own]
+            kept = [(commit, changes) for commit, changes in picked if changes]
+            words = _replayed(link, [commit for commit, _ in kept])
+            return [_Step(changes, *said) for (_, changes), said in zip(kept, words, strict=True)], ""
+        changes = self.diffs[work.fork.tree, self.graph[work.tip].tree]
+        author, message, note = self._said(link, work.own)
+        second = link.tip if self.policy == "merge" else None
+        return [_Step(changes, author, message, second)] if changes else [], note
+
+    def _said(self, link: Link, commits: Sequence[Commit]) -> tuple[Author, str, str]:
+        """Return who wrote the one commit of a link, its message, and what has to be said about it."""
+        if self.policy == "merge":
+            return _merged(link)
+        note = "" if self.policy == "squash" else "It holds merges, so it became one commit."
+        return *_squashed(link, commits), note
+
+    def _flush(self) -> None:
+        """Write the commits of the links that wait, all in one process."""
+        waiting, self.waiting = self.waiting, []
+        steps = [step for _, planned, _ in waiting for step in planned]
+        made = iter(self._write(steps) if steps else ())
+        for link, planned, note in waiting:
+            before = self.head
+            commits = tuple(itertools.islice(made, len(planned)))
+            self.head = commits[-1] if commits else before
+            self.placed.append(Placed(link.id, link.tip, before, self.head, commits, note))
+
+    def _write(self, steps: Sequence[_Step]) -> list[str]:
+        ref = f"refs/covey/chain-{os.getpid()}-{next(_COUNT)}"
+        stream = _stream(ref, self.head, steps, self.at)
+        quiet = settings({"fastimport.unpackLimit": LOOSE, "core.ignoreCase": "false", "core.hooksPath": os.devnull})
+        words = ("fast-import", "--quiet", "--done", "--date-format=raw-permissive")
+        printed = git(*words, at=self.project.common, stdin=stream, env=quiet, patience=PATIENCE)
+        made = printed.decode().split()
+        if len(made) != len(steps):
+            raise ToolFailed(f"git fast-import wrote {len(made)} of {len(steps)} commits.")
+        return made
+
+    # One by one
+
+    def _merge(self, link: Link, work: Work, *, is_last: bool) -> Conflict | None:
+        """Let git merge a link into the head of the chain."""
+        commits = [commit for commit in work.own if commit.name not in self.taken]
+        sides = find_sides(self.project, self.head, link.tip)
+        before, note = self.head, ""
+        if commits and self._is_replayed(commits):
+            made = self._replay(link, commits, sides.tree)
+            if isinstance(made, Conflict):
+                return made
+            names, tree = made
+        else:
+            merged = merge(self.project, self._sharing(sides, work))
+            if isinstance(merged, Conflict):
+                return merged
+            author, message, note = self._said(link, commits)
+            parents = (self.head, link.tip) if self.policy == "merge" else (self.head,)
+            names, tree = [], merged
+            if merged != sides.tree:
+                names = [self._commit(merged, parents, message, author)]
+        self.head = names[-1] if names else before
+        self.placed.append(Placed(link.id, link.tip, before, self.head, tuple(names), note if names else ""))
+        if not is_last:
+            self.touched.add(reading.changes(self.project, [(sides.tree, tree)])[sides.tree, tree])
+        return None
+
+    def _sharing(self, sides: Sides, work: Work) -> Sides:
+        """Let git know of the commits that are in the chain already under other names."""
+        shared = {commit.name for commit in work.own} & self.taken
+        if self.policy == "merge" or not shared:
+            return sides
+        below = {parent for name in shared for parent in self.graph[name].parents}
+        return replace(sides, base=self._scratch(sides.tree, (sides.base, *sorted(shared - below))))
+
+    def _replay(self, link: Link, commits: Sequence[Commit], tree: str) -> tuple[list[str], str] | Conflict:
+        """Put commits on the head one by one, each as what it changes of its parent; leave out what has no effect."""
+        kept: list[tuple[Commit, str]] = []
+        for commit in commits:
+            # A commit with our tree on the parent of the one that is picked makes that parent the merge base.
+            ours = self._scratch(tree, commit.parents)
+            merged = merge(self.project, find_sides(self.project, ours, commit.name))
+            if isinstance(merged, Conflict):
+                return merged
+            if merged != tree:
+                kept.append((commit, merged))
+            tree = merged
+        names: list[str] = []
+        words = _replayed(link, [commit for commit, _ in kept])
+        for (_, each), (author, message) in zip(kept, words, strict=True):
+            names.append(self._commit(each, (names[-1] if names else self.head,), message, author))
+        return names, tree
+
+    def _scratch(self, tree: str, parents: tuple[str, ...]) -> str:
+        return commit_tree(self.project, tree, parents, "Scratch\n", Author("covey", "covey@localhost"), at=self.at)
+
+    def _commit(self, tree: str, parents: tuple[str, ...], message: str, author: Author) -> str:
+        return commit_tree(self.project, tree, parents, message, author, at=self.at, key=self.key)
+
+
+def _merged(link: Link) -> tuple[Author, str, str]:
+    people = [(messages.COAUTHOR, f"{name} <{email}>") for name, email in link.coauthors]
+    return Author(*link.author), messages.with_trailers(link.message, (*people, *link.trailers)), ""
+
+
+def _squashed(link: Link, commits: Sequence[Commit]) -> tuple[Author, str]:
+    """Name the one who wrote most commits, the first of equals, and everybody else beside."""
+    single = [commit for commit in commits if len(commit.parents) < 2]
+    written = Counter((commit.author.name, commit.author.email) for commit in single)
+    first = written.most_common(1)[0][0] if written else link.author
+    others = [person for person in (*written, *link.coauthors) if person[1].casefold() != first[1].casefold()]
+    said = messages.squashed(link.message, [commit.message for commit in single], others, first)
+    return Author(*first), messages.with_trailers(said, link.trailers)
+
+
+def _replayed(link: Link, commits: Sequence[Commit]) -> list[tuple[Author, str]]:
+    """Keep what commits say; the last of them also says where they came from."""
+    said = [(commit.author, commit.message) for commit in commits]
+    if said:
+        said[-1] = (said[-1][0], messages.with_trailers(said[-1][1], link.trailers))
+    return said
+
+
+def _stream(ref: str, head: str, steps: Sequence[_Step], at: float) -> bytes:
+    """Return what fast-import shall write: commits on each other, and no ref that lasts."""
+    when = f"{int(at)} +0000"
+    committer = f"committer {COVEY['GIT_COMMITTER_NAME']} <{COVEY['GIT_COMMITTER_EMAIL']}> {when}"
+    lines: list[bytes] = []
+    for number, step in enumerate(steps, 1):
+        message = as_bytes(step.message)
+        author = f"author {step.author.named} <{step.author.address}> {step.author.date or when}"
+        lines += [f"commit {ref}".encode(), f"mark :{number}".encode(), as_bytes(author), committer.encode()]
+        lines += [b"data %d" % len(message), message]
+        lines += [f"from {head}".encode()] if number == 1 else []
+        lines += [f"merge {step.second}".encode()] if step.second else []
+        lines += [b"D " + _quoted(change.path) for change in step.changes if change.new is None]
+        lines += [
+            b"M %s %s %s" % (*change.new, _quoted(change.path)) for change in step.changes if change.new is not None
+        ]
+        lines += [b"", f"get-mark :{number}".encode()]
+    nothing = "0" * len(head)
+    return b"\n".join([*lines, f"reset {ref}".encode(), f"from {nothing}".encode(), b"", b"done", b""])
+
+
+def _quoted(path: bytes) -> bytes:
+    return b'"' + path.replace(b"\\", rb"\\").replace(b'"', rb"\"").replace(b"\n", rb"\n") + b'"'

@@ -1,0 +1,184 @@
+"""What a chain is built from: the commits that each branch adds, and which paths it and main have changed.
+
+Three processes read it for any number of branches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from covey.errors import NotFound
+from covey.git.candidates import PATIENCE, Author
+from covey.git.carry import Change, Entry
+from covey.git.project import Project
+from covey.git.run import git
+
+Trees = tuple[str, str]
+_DATE = re.compile(r"[0-9]{1,18} [+-][0-9]{4}")
+_FIELDS = ["%m", "%H", "%T", "%P", "%an", "%ae", "%ad", "%B"]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit of a branch, or the one where it left main."""
+
+    name: str
+    tree: str
+    parents: tuple[str, ...]
+    author: Author
+    message: str
+    is_own: bool
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one branch adds to main: its commits, the oldest first, and the commits of main that they stand on."""
+
+    tip: str
+    own: tuple[Commit, ...]
+    forks: tuple[Commit, ...]
+
+    @property
+    def fork(self) -> Commit | None:
+        """Return the one commit where the branch left main; None if there are several, or none."""
+        return self.forks[0] if len(self.forks) == 1 else None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the names of its commits."""
+        return frozenset(commit.name for commit in self.own)
+
+
+@dataclass(frozen=True)
+class Base:
+    """The commit that a chain begins on."""
+
+    commit: str
+    tree: str
+
+
+def resolve_all(project: Project, base: str, tips: Sequence[str]) -> tuple[Base, list[str]]:
+    """Return what the names of a base and of tips stand for, in one process."""
+    names = (f"{base}^{{commit}}", f"{base}^{{tree}}", *(f"{tip}^{{commit}}" for tip in tips))
+    if any(not name.isprintable() for name in names):
+        raise NotFound("The name of a commit holds no line ends and the like.")
+    asked = git("cat-file", "--batch-check=%(objectname) found", at=project.common, stdin="\n".join(names).encode())
+    found = []
+    for name, line in zip((base, base, *tips), asked.decode(errors="replace").splitlines(), strict=True):
+        if not line.endswith(" found"):
+            raise NotFound(f"There is no commit {name}.")
+        found.append(line.removesuffix(" found"))
+    return Base(found[0], found[1]), found[2:]
+
+
+def works(project: Project, base: str, tips: Sequence[str]) -> tuple[dict[str, Work], dict[str, Commit]]:
+    """Return what each tip adds to `base`, and every commit that was read, in one process."""
+    read = _commits(project, base, tips)
+    graph = {commit.name: commit for commit in read}
+    return {tip: _work(tip, graph, read) for tip in tips}, graph
+
+
+def _work(tip: str, graph: dict[str, Commit], read: Sequence[Commit]) -> Work:
+    own: set[str] = set()
+    forks: set[str] = set()
+    pending = [tip]
+    while pending:
+        name = pending.pop()
+        if name not in graph or not graph[name].is_own:
+            forks.add(name)
+        elif name not in own:
+            own.add(name)
+            pending += graph[name].parents
+    known = tuple(graph[name] for name in sorted(forks) if name in graph)
+    return Work(tip, tuple(commit for commit in read if commit.name in own), known if own else ())
+
+
+def _commits(project: Project, base: str, tips: Sequence[str]) -> list[Commit]:
+    """Return the commits that base lacks, parents before children, and those where they left it."""
+    form = "".join(f"{field_}%x00" for field_ in _FIELDS)
+    words = ("rev-list", "--stdin", "--boundary", "--topo-order", "--reverse", "--no-commit-header", "--date=raw")
+    asked = "".join(f"{name}\n" for name in (*tips, f"^{base}")).encode()
+    encoded = ("--encoding=UTF-8", f"--format={form}")
+    printed = git(*words, *encoded, at=project.common, stdin=asked, patience=PATIENCE)
+    fields = printed.decode("utf-8", "surrogateescape").split("\0")
+    found = []
+    for at in range(0, len(fields) - 1, len(_FIELDS)):
+        mark, name, tree, parents, who, email, date, message = fields[at : at + len(_FIELDS)]
+        author = Author(who, email, date if _DATE.fullmatch(date) else "")
+        own = mark.strip() != "-"
+        found.append(Commit(name, tree, tuple(parents.split()), author, message, own))
+    return found
+
+
+def changes(project: Project, pairs: Iterable[Trees]) -> dict[Trees, list[Change]]:
+    """Return the paths in which trees differ, in one process; a file that got another name counts under both."""
+    found: dict[Trees, list[Change]] = {pair: [] for pair in pairs}
+    differing = [pair for pair in found if pair[0] != pair[1]]
+    if not differing:
+        return found
+    asked = "".join(f"{one} {other}\n" for one, other in differing).encode()
+    words = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
+    fields = iter(git(*words, at=project.common, stdin=asked, patience=PATIENCE).split(b"\0"))
+    these: list[Change] = []
+    for meta in fields:
+        heads, _, entry = meta.rpartition(b"\n")
+        if heads:
+            one, other = heads.rpartition(b"\n")[2].decode().split(" ")
+            these = found[one, other]
+        if entry:
+            old_mode, new_mode, old, new, _ = entry.lstrip(b":").split(b" ")
+            these.append(Change(next(fields), _entry(old_mode, old), _entry(new_mode, new)))
+    return found
+
+
+def _entry(mode: bytes, name: bytes) -> Entry | None:
+    return None if mode == b"000000" else (mode, name)
+
+
+@dataclass
+class Touched:
+    """The paths that one side of a merge has changed, in a form that tells quickly whether another comes near them."""
+
+    paths: set[bytes] = field(default_factory=set)
+    above: set[bytes] = field(default_factory=set)
+    """The folders that the paths lie in."""
+    gone_from: set[bytes] = field(default_factory=set)
+    new_in: set[bytes] = field(default_factory=set)
+    """The folders that files were taken from or put into, and those above them."""
+
+    def add(self, changes: Iterable[Change]) -> Touched:
+        """Take in more changes."""
+        for change in changes:
+            folders = list(_folders(change.path))
+            self.paths.add(change.path)
+            self.above.update(folders)
+            if change.new is None:
+                self.gone_from.update(folders)
+                if not folders:
+                    self.gone_from.add(b"")
+            if change.old is None:
+                self.new_in.update(folders, (b"",))
+        return self
+
+    def is_apart_from(self, other: Touched) -> bool:
+        """Say whether git merges the two by taking each path from the side that changed it, whatever its settings.
+
+        It compares contents only where both changed a path, or one took it away that the other changed. What it does
+        with folders that got another name needs files that went from a folder into which the other side put some.
+        """
+        return (
+            self.paths.isdisjoint(other.paths)
+            and self.paths.isdisjoint(other.above)
+            and self.above.isdisjoint(other.paths)
+            and self.gone_from.isdisjoint(other.new_in)
+            and self.new_in.isdisjoint(other.gone_from)
+        )
+
+
+def _folders(path: bytes) -> Iterator[bytes]:
+    at = path.find(b"/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find(b"/", at + 1)
