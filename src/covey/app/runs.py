@@ -63,6 +63,8 @@ class Work:
     """What lies in the worktree is of this task: its session has run on nothing else since."""
     carried: bool
     """Earlier work on the task is on its branch, as far as the board knows."""
+    elsewhere: str | None = None
+    """The last commit of earlier work that was handed in on another branch than the task's own."""
 
 
 def branch_of(task: str) -> str:
@@ -153,7 +155,7 @@ def work(call: Call, run: Run) -> Work | None:
     # A conversation belongs to the worktree that it was held in; an empty one is past use.
     mine = [one for one in earlier if one.agent == run.agent and one.session == run.session]
     talks = (one.conversation for one in mine if one.conversation is not None)
-    text = call.tx.text(task.body)
+    text, merge = call.tx.text(task.body), call.tx.last_merge(task.id)
     return Work(
         run,
         session,
@@ -164,7 +166,8 @@ def work(call: Call, run: Run) -> Work | None:
         conversation=next(talks, None) or None,
         commands=_commands(call),
         lies=[one.task for one in call.tx.last_runs("session", run.session, 2)] == [run.task] * 2,
-        carried=any(one.base is not None for one in earlier) or call.tx.last_merge(task.id) is not None,
+        carried=any(one.base is not None for one in earlier) or merge is not None,
+        elsewhere=None if merge is None or merge.branch == branch_of(task.id) else merge.commit,
     )
 
 
@@ -217,7 +220,15 @@ def _brief(call: Call, session: Session, task: Task, body: str) -> Brief:
         notes=task.notes,
         mail=delivery.enclosed(call, session.name),
         answers=[questions.quoted(each) for each in questions.answers(call, task.id)],
+        sent_back=_came_back(call, task),
     )
+
+
+def _came_back(call: Call, task: Task) -> bool:
+    """Say whether the last thing that went wrong with a task was that its work did not land."""
+    merge = call.tx.last_merge(task.id)
+    rejected = merge is not None and merge.state is merges.State.REJECTED
+    return rejected and merge is not None and bool(task.tries) and task.tries[-1].at == merge.ended
 
 
 def _told(call: Call, task_id: str) -> Told:

@@ -20,7 +20,14 @@ def put_back(call: Call, task: Task, what: str) -> Task:
     if tries < most or task.status is not Status.TODO:
         return task
     first = what.splitlines()[0] if what else ""
-    reason = f"Tried {tries} times without success; the last time: {first}"[:REASON]
+    return need_person(call, task, f"Tried {tries} times without success; the last time: {first}")
+
+
+def need_person(call: Call, task: Task, reason: str) -> Task:
+    """Block a task that waits, and tell a person once; what went wrong is in its tries."""
+    if task.status is not Status.TODO:
+        return task
+    reason = reason[:REASON]
     blocked = change(call, task, tasks.block(task, reason), COVEY)
     alert(call, "task_blocked", f"{task.id} needs a person. {reason}", None, task.id)
     return blocked

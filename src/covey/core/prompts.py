@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from covey.core import sent_back
 from covey.core.mail import joined
 from covey.core.tasks import Kind, Note, Try
 
 MOST = 8000
-"""Characters of one result, one try or one note that a prompt carries."""
+"""Characters of one result or one note that a prompt carries; the story of the last try is told whole."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Brief:
     """Questions that the agent asked, each with what the person in charge answered."""
     kept: bool = False
     """The branch has commits of an earlier try."""
+    sent_back: bool = False
+    """The last try was handed in and did not land."""
 
 
 def prompt(brief: Brief) -> str:
@@ -57,15 +60,18 @@ def prompt(brief: Brief) -> str:
 
 
 def resumed(brief: Brief) -> str:
-    """Return the prompt with which a conversation is taken up again: only what is new in it."""
-    parts = [_again(brief), _tries(brief), _answers(brief), _mail(brief)]
+    """Return the prompt with which a conversation is taken up again: what is new, and the task if it came back."""
+    task = _task(brief) if brief.sent_back else ""  # since it was told, much may have been said and forgotten
+    parts = [_again(brief), task, _tries(brief), _answers(brief), _mail(brief)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _again(brief: Brief) -> str:
     lines = [
         f"Go on with {brief.task}: {brief.title}",
-        "You were interrupted, or called again; look at where you stand.",
+        "Your work was handed in and did not land; mend it as is said below."
+        if brief.sent_back
+        else "You were interrupted, or called again; look at where you stand.",
     ]
     if brief.kind is Kind.REPORT:
         lines.append("What you say at the end is the result of the report.")
@@ -138,12 +144,9 @@ def _tries(brief: Brief) -> str:
         return ""
     lines = [f"# What went wrong before ({len(brief.tries)} so far)"]
     for number, tried in enumerate(brief.tries, 1):
-        text = cut(tried.what)
-        lines += (
-            [f"{number}. {tried.session}: {text}"]
-            if number == len(brief.tries)
-            else [f"{number}. {tried.session}: {text.splitlines()[0] if text else ''}"]
-        )
+        last = number == len(brief.tries)
+        text = cut(tried.what, sent_back.MOST) if last else next(iter(cut(tried.what).splitlines()), "")
+        lines.append(f"{number}. {tried.session}: {text}")
     if brief.kept:
         lines.append(f"The commits of that work are on your branch: mend them there (git log {brief.main}..HEAD).")
     return "\n".join(lines)
@@ -172,6 +175,6 @@ def _mail(brief: Brief) -> str:
     return f"# Mail\n{joined(brief.mail)}"
 
 
-def cut(text: str) -> str:
+def cut(text: str, most: int = MOST) -> str:
     """Return a text of which only the end is told if it is long."""
-    return text if len(text) <= MOST else f"[...]\n{text[-MOST:]}"
+    return text if len(text) <= most else f"[...]\n{text[-most:]}"

@@ -74,7 +74,7 @@ class Starter:
             if head is None:
                 if not work.carried:
                     tree.set_aside(desk.project, desk.worktrees, run.task, branch, base)
-                head = desk.worktrees.prepare(run.session, branch, base)
+                head = desk.worktrees.prepare(run.session, branch, self._begins(work, base))
         except Refused as error:
             if tree.is_held(desk.project, branch):
                 raise NotOurs(f"{error.message} {error.hint}") from error
@@ -89,6 +89,14 @@ class Starter:
         launch = outfit.launch(work, config, folder, path, git, desk.url, kept=kept, common=common, entry=entry)
         desk.runner.start(run.id, launch)
         return base, rescued
+
+    def _begins(self, work: life.Work, base: str) -> str:
+        """Return where a branch begins: at the newest main, but on work that came back and was done on another."""
+        project, earlier = self.desk.project, work.elsewhere
+        if earlier is None or candidates.resolve(project, f"refs/heads/{work.brief.branch}") is not None:
+            return base
+        tip = candidates.resolve(project, earlier)
+        return base if tip is None or candidates.is_ancestor(project, tip, base) else tip
 
     def _resumes(self, work: life.Work) -> bool:
         agent = agent_of(self.desk, work.run.agent)

@@ -1,0 +1,227 @@
+"""Back to the author: rejected work becomes work again for the session that wrote it, or waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from covey.app.changes import change, step
+from covey.app.tries import need_person, put_back
+from covey.app.verbs import Call
+from covey.core import gates as gate_life
+from covey.core import merges, sent_back, tasks
+from covey.core.gates import Gate
+from covey.core.merges import Merge
+from covey.core.sent_back import Back, Clash, Commit, Other, Since
+from covey.core.sessions import COVEY, OWNER, Goal, Kind
+from covey.core.tasks import Status, Task
+from covey.store import rows
+
+REBASES = ("rebase", "ff")
+GATES, LANDINGS, MERGES = 50, 200, 300
+"""How far back is looked for a test that the work passed, for what landed since then, and for whose a commit is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Why:
+    """Why a merge does not land: the tests that it failed, whom it does not go together with, what git says."""
+
+    cause: str
+    gates: Sequence[str] = ()
+    blame: Sequence[str] = ()
+    since: Since | None = None
+    clash: Clash | None = None
+    words: str = ""
+    """What is wrong, if it is neither a failed gate nor a conflict."""
+    advice: Sequence[str] = ()
+    """What to do then."""
+
+
+def rejected(
+    call: Call,
+    merge: Merge,
+    cause: str,
+    gates: Sequence[str] = (),
+    blame: Sequence[str] = (),
+    *,
+    since: Since | None = None,
+    clash: Clash | None = None,
+    words: str = "",
+    advice: Sequence[str] = (),
+) -> Merge | None:
+    """Reject a merge, and give its task back to its author, first in line and with the whole story.
+
+    Who fails in the same way again, hands in nothing new, or was tried too often, needs a person instead. None, and
+    nothing has changed, if the merge has ended meanwhile.
+    """
+    now = call.tx.get(rows.MERGES, merge.id)
+    if now is None or now.state not in merges.OPEN:
+        return None
+    why = Why(cause=cause, gates=gates, blame=blame, since=since, clash=clash, words=words, advice=advice)
+    back = _back(call, now, why)
+    reason, before = sent_back.reason(back), _before(call, now)
+    event = merges.Rejected(reason, cause, sent_back.fingerprint(back), tuple(gates), tuple(blame))
+    after = step(call, now, event, COVEY)
+    task = call.tx.task(now.task)
+    if task is None or task.status not in (Status.MERGING, Status.REVIEW):
+        return after
+    stuck = _stuck(before, after) if before is not None and _counts(task, before) else None
+    sent = send_back(call, change(call, task, tasks.reject(task, now.session, sent_back.story(back)), COVEY))
+    if stuck is None and now.session == OWNER and not _anyone_works(call):
+        stuck = "No session works that could mend it"
+    if stuck is not None:
+        need_person(call, sent, f"{stuck}: {reason}")
+    else:
+        put_back(call, sent, reason)
+    return after
+
+
+def send_back(call: Call, task: Task) -> Task:
+    """Let anyone mend rejected work whose author is gone, or shall work no more."""
+    author = None if task.front is None else call.tx.session(task.front)
+    stays = author is not None and not author.removed
+    if stays and author is not None and author.kind is Kind.RUN:
+        stays = author.goal in (Goal.WORKING, Goal.PAUSED)
+    if task.front is None or stays:
+        return task
+    return change(call, task, tasks.Edited(cleared=("front",)), COVEY)
+
+
+# Whether trying on helps
+
+
+def _before(call: Call, merge: Merge) -> Merge | None:
+    where = "WHERE task = ? AND ordinal < ? ORDER BY ordinal DESC LIMIT 1"
+    return next(iter(call.tx.find(rows.MERGES, where, (merge.task, merge.ordinal))), None)
+
+
+def _counts(task: Task, before: Merge) -> bool:
+    """Say whether the queue rejected the merge before, and no person gave the task a new chance since."""
+    by_queue = before.state is merges.State.REJECTED and bool(before.cause)
+    return by_queue and any(tried.at == before.ended for tried in task.tries[task.forgiven :])
+
+
+def _stuck(before: Merge, now: Merge) -> str | None:
+    """Say why another try would only cost, if it would."""
+    if now.commit is not None and now.commit == before.commit:
+        return "It was handed in again without a new commit, and did not land again"
+    if now.fingerprint and now.fingerprint == before.fingerprint:
+        return "It failed in the same way twice in a row, although its author has committed since"
+    return None
+
+
+def _anyone_works(call: Call) -> bool:
+    return any(session.goal is Goal.WORKING and not session.removed for session in call.tx.run_sessions())
+
+
+# What is told
+
+
+def _back(call: Call, merge: Merge, why: Why) -> Back:
+    """Gather what the store knows of a merge that does not land."""
+    config = call.house.config
+    failed = [gate for each in why.gates if (gate := call.tx.get(rows.GATES, each)) is not None]
+    passed = _passed(call, merge)
+    suspects = [] if passed is None else _landed_since(call, passed)
+    told = _ranked(call, merge, why, suspects, failed)
+    return Back(
+        merge=merge.id,
+        cause=why.cause,
+        main=config.project.main,
+        check=config.merge.check,
+        rebases=config.merge.policy in REBASES,
+        gates=tuple(failed),
+        passed=passed,
+        suspects=tuple(each.task for each in suspects),
+        clash=why.clash,
+        since=why.since,
+        others=tuple(_other(call, each) for each in told[: sent_back.OTHERS]),
+        more=len(told[sent_back.OTHERS :]),
+        words=why.words,
+        advice=tuple(why.advice),
+    )
+
+
+def _passed(call: Call, merge: Merge) -> Gate | None:
+    """Return a test that the work passed, rather one in which it was alone."""
+    found = [gate for gate in call.tx.gates_of(merge.id, GATES) if gate.state is gate_life.State.PASSED]
+    return min(found, key=lambda gate: (len(gate.merges), -gate.ordinal), default=None)
+
+
+def _landed_since(call: Call, passed: Gate) -> list[Merge]:
+    """Return what landed after the value of main that a test was on, and was not part of it; nothing if unknown."""
+    found: list[str] = []
+    for landing in call.tx.last_landings(LANDINGS):
+        if landing.commit == passed.base:
+            break
+        found += landing.merges
+        if landing.before == passed.base:
+            break
+    else:
+        return []
+    ours = set(passed.merges)
+    rows_of = (call.tx.get(rows.MERGES, each) for each in found if each not in ours)
+    return [merge for merge in rows_of if merge is not None]
+
+
+@dataclass(frozen=True)
+class _Landed:
+    """A merge that landed meanwhile, or is to blame, with its commits on main and why it is told of."""
+
+    merge: Merge
+    commits: tuple[Commit, ...] = ()
+    why: str = ""
+
+
+def _landed(call: Call, since: Since | None) -> list[_Landed]:
+    """Return the merges whose commits main has and the branch has not, the newest first."""
+    if since is None:
+        return []
+    ended = {each.landed: each for each in call.tx.last_ended_merges(MERGES) if each.landed is not None}
+    parts: dict[str, list[Commit]] = {}
+    owner: Merge | None = None
+    for commit in since.commits:
+        if commit.hash in ended or (owner is not None and commit.hash == owner.onto):
+            owner = ended.get(commit.hash)
+        if owner is not None:
+            parts.setdefault(owner.id, []).append(commit)
+    by_id = {each.id: each for each in ended.values()}
+    return [_Landed(by_id[each], tuple(commits)) for each, commits in parts.items()]
+
+
+def _ranked(call: Call, merge: Merge, why: Why, suspects: Sequence[Merge], failed: Sequence[Gate]) -> list[_Landed]:
+    """Return who is to be told of: first whom it was blamed on, then whoever touched the same, then the rest."""
+    landed = _landed(call, why.since)
+    known = {each.merge.id: each.commits for each in landed}
+    blamed = [found for each in why.blame if (found := call.tx.get(rows.MERGES, each)) is not None]
+    told = [_Landed(each, known.get(each.id, ()), "it does not go together with yours") for each in blamed]
+    told += [_Landed(each, known.get(each.id, ()), "it landed after yours had passed") for each in suspects]
+    ours = set(why.clash.files) if why.clash else set(why.since.paths) if why.since else set()
+    output = "\n".join(text for gate in failed for text in (gate.summary, *gate.failures))
+    touching = [replace(each, why=_touches(each, ours, output)) for each in landed]
+    told += [*(each for each in touching if each.why), *landed]
+    once = {each.merge.id: each for each in reversed(told)}  # of several reasons, the first counts
+    return [each for each in told if each is once[each.merge.id] and each.merge.id != merge.id]
+
+
+def _touches(landed: _Landed, ours: Collection[str], output: str) -> str:
+    """Say by which paths a merge has to do with the work that is sent back, if it has."""
+    paths = sorted({path for commit in landed.commits for path in commit.paths})
+    shared = [path for path in paths if path in ours]
+    if shared:
+        return f"it changed {', '.join(shared[:5])} too"
+    named = [path for path in paths if path in output]
+    return f"it changed {', '.join(named[:5])}, which the output names" if named else ""
+
+
+def _other(call: Call, each: _Landed) -> Other:
+    task = call.tx.task(each.merge.task)
+    text = "" if task is None else call.tx.text(task.body)
+    return Other(
+        task=each.merge.task,
+        title="" if task is None else task.title,
+        text=text,
+        session=each.merge.session,
+        why=each.why,
+        commits=each.commits,
+    )
