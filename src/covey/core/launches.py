@@ -22,6 +22,8 @@ class Launch:
     """What it says on standard error is kept apart from its output, since that is for a machine to read."""
     terminal: bool = False
     """It wants a terminal to draw on; only a runner that has one can start it."""
+    most: int = 0
+    """Bytes of output after which the run is ended at once, whoever watches it or not; 0 means any number."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Files that must be there when it starts, by their whole path; written by whoever calls the runner."""
 
@@ -42,6 +44,8 @@ class Observation:
     """Why the program could not be started at all."""
     held: bool = False
     """It stands still because it was told to."""
+    cpu: float | None = field(default=None, compare=False)
+    """Seconds of processor time that it and all that it started used; known when it has ended, if somebody saw it."""
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ def _letter(launch: Launch) -> bytes:
         raise Invalid("A launch holds what no program can be given.", hint="Leave out zero bytes and odd names.")
     if launch.typed and stdin is not None and len(stdin) > TYPED_BYTES:
         raise TooLarge(f"At most {TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
-    return marshal.dumps((argv, cwd, env, stdin, launch.typed, launch.apart))
+    return marshal.dumps((argv, cwd, env, stdin, launch.typed, launch.apart, launch.most))
 
 
 def wrapper_command(run: str, *more: str) -> list[str]:
@@ -280,7 +280,15 @@ def _let_go(run: str) -> Observation:
 
 def _ended(run: str, code: bytes) -> Observation:
     failure = _read(f"{run}/failure", 0, 8192).decode(errors="replace") or None
-    return Observation(known=True, alive=False, code=int(code) if code else None, size=_size(run), failure=failure)
+    said = code.split()  # The exit code and, unless an older wrapper wrote it, the processor time.
+    return Observation(
+        known=True,
+        alive=False,
+        code=int(said[0]) if said else None,
+        size=_size(run),
+        failure=failure,
+        cpu=float(said[1]) if len(said) > 1 else None,
+    )
 
 
 def _started(run: str) -> str | None:

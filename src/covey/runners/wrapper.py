@@ -45,8 +45,11 @@ INPUT_BYTES = 1 << 20
 RELAY_BYTES = 1 << 16
 NOT_STARTED = 127
 
-Launch = tuple[list[bytes], bytes, dict[bytes, bytes], bytes | None, bool, bool]
-"""argv, cwd, environment, standard input, typed, apart."""
+FLOOD_LOOK = 0.1
+"""Seconds between two looks at the size of an output that has a limit."""
+
+Launch = tuple[list[bytes], bytes, dict[bytes, bytes], bytes | None, bool, bool, int]
+"""argv, cwd, environment, standard input, typed, apart, most bytes of output."""
 
 libc = ctypes.CDLL(None)
 
@@ -54,7 +57,8 @@ libc = ctypes.CDLL(None)
 def main(folder: str, door: str = "") -> None:
     """Hold the run of a folder: begin it if nobody ever did, and stay until nothing of it is left."""
     screen = go_to(door) if door else None
-    launch: Launch = marshal.loads(read_all(0))
+    letter = marshal.loads(read_all(0))
+    launch: Launch = letter if len(letter) > 6 else (*letter, 0)  # A daemon older than this file knows no limit.
     if screen is None and os.fork():
         os._exit(0)  # Our parent waits for this process, and init for the one that stays.
     # Before the lock: whoever finds its holder may signal at once.
@@ -106,7 +110,7 @@ def take_lock() -> bool:
 
 def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
     """Start the program, unless the run was stopped meanwhile; the run then counts as started, even if that fails."""
-    argv, cwd, env, stdin, typed, apart = launch
+    argv, cwd, env, stdin, typed, apart, most = launch
     env[b"COVEY_RUN"] = os.path.basename(folder).encode(errors="surrogateescape")
     env[b"COVEY_RUN_FOLDER"] = folder.encode(errors="surrogateescape")
     output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -133,7 +137,7 @@ def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
         write_if_possible("failure", problem)
     if terminal is not None:
         terminal.begin()
-    return Run(pid, (output, errors), kept, terminal)
+    return Run(pid, (output, errors), kept, terminal, most)
 
 
 def note_start() -> bool:
@@ -242,12 +246,15 @@ def execute(argv: list[bytes], env: dict[bytes, bytes]) -> NoReturn:
 class Run:
     """The program and everything that it started, all of it below this process."""
 
-    def __init__(self, pid: int, outputs: tuple[int, int], kept: int | None, terminal: Terminal | None) -> None:
+    def __init__(
+        self, pid: int, outputs: tuple[int, int], kept: int | None, terminal: Terminal | None, most: int
+    ) -> None:
         self.pid = pid
         self.code: int | None = None if pid else NOT_STARTED
         self._outputs = outputs
         self._kept = kept
         self._terminal = terminal
+        self._most = most
         self._lost = False
         self._heard = HEARD if terminal is None else HEARD_IN_A_TERMINAL
         self._deadline: float | None = None
@@ -284,7 +291,10 @@ class Run:
                 os.fsync(file)
         if self._lost:
             return  # Its terminal was taken away, so the program did not end as it would have.
-        write_if_possible("rc", b"%d\n" % (self.code or 0))  # Without it, the run is seen to have ended by the lock.
+        times = os.times()
+        spent = times.children_user + times.children_system
+        # Without it, the run is seen to have ended by the lock.
+        write_if_possible("rc", b"%d %.2f\n" % (self.code or 0, spent))
 
     def _reap(self) -> bool:
         """Bury the dead; false when nobody is left. Who loses its parent becomes our child, so nobody is overlooked."""
@@ -313,7 +323,7 @@ class Run:
     def _listen(self) -> int:
         """Wait for a signal; once the grace is over, kill, again and again, and wait a moment."""
         if self._deadline is None:
-            return signal.sigwaitinfo(self._heard).si_signo
+            return self._listen_for_long() if self._most else signal.sigwaitinfo(self._heard).si_signo
         patience = self._deadline - time.monotonic()
         if patience <= 0:
             tell_all(signal.SIGKILL)
@@ -322,6 +332,14 @@ class Run:
             patience = min(0.005 * self._kills, 1.0)
         heard = signal.sigtimedwait(self._heard, patience)
         return 0 if heard is None else heard.si_signo
+
+    def _listen_for_long(self) -> int:
+        """Wait for a signal, and end the run at once if it prints more than it may."""
+        while (heard := signal.sigtimedwait(self._heard, FLOOD_LOOK)) is None:
+            if os.fstat(self._outputs[0]).st_size > self._most:
+                self._end(0.0)
+                return 0
+        return heard.si_signo
 
 
 class Terminal:

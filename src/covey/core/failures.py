@@ -1,0 +1,214 @@
+"""What a gate's output says about its failure: the tests that failed, the lines that say why, and a fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+TAIL = 4000
+"""Characters of the end of the output."""
+MOST_FAILURES, MOST_ERRORS, LONGEST = 200, 40, 400
+"""Failures and error lines that a summary names, and characters of each."""
+_CHUNK = 1 << 20
+_LINE = 16 * 1024
+"""Bytes of a line that are looked at."""
+_LAST = 64 * 1024
+"""Bytes of the end of which every line is looked at."""
+_MOST_LOOKS = 100_000
+"""Lines of all output that are looked at: one that is full of errors says nothing more after so many."""
+_MOST_KNOWN = 5000
+
+_MARKS = tuple(
+    mark.encode()
+    for mark in ("FAIL", "RROR", "rror", "not ok", "*** [", "E  ", "fatal", "FATAL", "panic", "✕", "✗", "×",
+                 "✘", "●")
+)  # fmt: skip
+"""What a line that says something about a failure contains; looking for these is fast."""
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the output of a failed gate comes to; the fingerprint of the same failure is always the same."""
+
+    failures: tuple[str, ...]
+    """The tests that failed; files or targets if no test is named."""
+    errors: tuple[str, ...]
+    """The lines that say why."""
+    tail: str
+    fingerprint: str
+
+
+@dataclass
+class _Found:
+    """What was found so far, each once, in the order in which it came."""
+
+    tests: dict[str, None] = field(default_factory=dict)
+    places: dict[str, None] = field(default_factory=dict)
+    targets: dict[str, None] = field(default_factory=dict)
+    errors: dict[str, None] = field(default_factory=dict)
+
+
+def summary(output: bytes | Iterable[bytes]) -> Summary:
+    """Return what the output of a gate says, whole or in parts; it takes little memory however long that is."""
+    found, last, looks, rest = _Found(), b"", 0, b""
+    for part in _parts(output):
+        last = (last + part)[-_LAST:]
+        whole, cut, rest = (rest + part).rpartition(b"\n")
+        rest = rest[-_LINE:]
+        if b"<testcase" in whole:
+            for case in _JUNIT.finditer(whole):
+                _note(found.tests, b".".join(filter(None, (case[2], case[1]))).decode(errors="replace"))
+        if looks < _MOST_LOOKS:
+            for line in _marked(whole + cut):
+                _hear(found, line)
+                looks += 1
+                if looks >= _MOST_LOOKS:
+                    break
+    for raw in last.split(b"\n"):
+        _hear(found, raw[-_LINE:])
+    tail = "\n".join(clean(raw) for raw in last[-4 * TAIL :].split(b"\n")).strip()[-TAIL:]
+    failures = tuple(found.tests or found.places or found.targets)
+    return Summary(failures[:MOST_FAILURES], tuple(found.errors)[:MOST_ERRORS], tail, _fingerprint(found, tail))
+
+
+def clean(raw: bytes) -> str:
+    """Return a line as a person would see it in the end: without control sequences and what was drawn over."""
+    text = raw.decode(errors="replace").rstrip("\r\n")
+    return _CONTROL.sub("", text.rpartition("\r")[2]).replace("\t", "    ").rstrip()
+
+
+def _parts(output: bytes | Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the output in parts of which each is quickly looked through."""
+    for part in (output,) if isinstance(output, bytes) else output:
+        for start in range(0, len(part), _CHUNK):
+            yield part[start : start + _CHUNK]
+
+
+def _marked(text: bytes) -> Iterator[bytes]:
+    """Yield the lines that contain a mark, in their order."""
+    starts: set[int] = set()
+    for mark in _MARKS:
+        at = text.find(mark)
+        while at >= 0:
+            starts.add(text.rfind(b"\n", 0, at) + 1)
+            end = text.find(b"\n", at)
+            at = text.find(mark, end) if end >= 0 else -1
+    for start in sorted(starts):
+        end = text.find(b"\n", start)
+        yield text[start : end if 0 <= end <= start + _LINE else start + _LINE]
+
+
+# What a line says
+
+
+def _rule(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    return re.compile(pattern).search
+
+
+_PYTEST = _rule(r"^(?:\[gw\d+\] (?:\[ *\d+%\] )?)?(?:FAILED|ERROR) (\S+(?:::.+?|\.py))(?: - .*)?$")
+_PYTEST_VERBOSE = _rule(r"^(\S+\.py::.+?) (?:FAILED|ERROR)(?: +\[ *\d+%\])?$")
+_UNITTEST = _rule(r"^(?:FAIL|ERROR): (\S+) \(([\w.<>]+)\)")
+_GO = _rule(r"^\s*--- FAIL: (\S+)")
+_CARGO = _rule(r"^test (.+?) \.\.\. FAILED")
+_JEST_FILE = _rule(r"^\s*FAIL\s+(\S*[./]\S*(?: > .+?)?)(?:\s+\(?[\d.]+ ?m?s\)?| \[.*\])?\s*$")
+_JEST = _rule(r"^\s*[✕✗×✘] (.+?)(?:\s+\(?[\d.]+ ?m?s\)?)?$")
+_JEST_STORY = _rule(r"^\s*● (.+ › .+?)\s*$")
+_TAP = _rule(r"^\s*not ok \d+(?: -)? *(?!.*# *(?i:todo|skip))(.+?)\s*$")
+_JUNIT = re.compile(
+    rb"<testcase(?=[^>]{0,2000}? name=\"([^\"]{1,400})\")(?:(?=[^>]{0,2000}? classname=\"([^\"]{1,400})\"))?"
+    rb"[^>]{0,4000}>\s{0,100}<(?:failure|error)[\s>]"
+)
+_MAKE = _rule(r"\*\*\* \[(?:[^\]:]+:\d+: )?([^\]]+)\] Error \d+")
+_PLACE = _rule(
+    r"^([^\s:(]+\.\w+)(?::\d+(?::\d+)?|\(\d+,\d+\))(?::| -) "
+    r"(?:(?:fatal )?[Ee]rror\b|[A-Z]{1,4}\d{3,4} |[A-Z]+\d{3,4}: )"
+)
+_ERROR = _rule(
+    r"^E  +\S|^\s*(?:ERROR|FATAL|Error|error|fatal|panic)(?:\[\w+\])?:|\b(?:[Ee]rror|fatal)(?: \w+)?: "
+    r"|^\s*(?:[\w.]+\.)?\w*(?:Error|Exception)(?::|$)|panicked at|^\s+\d+:\d+\s+error\s|: (?:fatal )?error\b"
+)
+
+
+def _hear(found: _Found, raw: bytes) -> None:
+    """Add what a line says to what was found."""
+    line = clean(raw)[:2000]
+    if not line:
+        return
+    test = _test(line)
+    if test is not None:
+        _note(found.tests, test)
+    elif (target := _MAKE(line)) is not None:
+        _note(found.targets, target[1])
+        _note(found.errors, line)
+    elif (place := _PLACE(line)) is not None:
+        _note(found.places, place[1])
+        _note(found.errors, line)
+    elif _ERROR(line) is not None:
+        _note(found.errors, line)
+
+
+def _test(line: str) -> str | None:
+    """Return the test of which a line says that it failed."""
+    if (named := _UNITTEST(line)) is not None:
+        return named[2] if named[2].endswith(f".{named[1]}") else f"{named[2]}.{named[1]}"
+    for rule in (_PYTEST, _PYTEST_VERBOSE, _GO, _CARGO, _JEST_FILE, _JEST, _JEST_STORY, _TAP):
+        if (named := rule(line)) is not None:
+            return named[1]
+    return None
+
+
+def _note(known: dict[str, None], text: str) -> None:
+    if len(known) < _MOST_KNOWN:
+        known.setdefault(text.strip()[:LONGEST])
+
+
+# The fingerprint
+
+_VARYING = tuple(
+    (re.compile(pattern), other)
+    for pattern, other in (
+        (r"(?:/[^\s/'\":,;()\[\]<>]+)*/\.gate-\d+(?=[/\s'\":,;)]|$)/?", ""),
+        (r"(?:/private)?(?:/var)?/(?:tmp|folders)/[^\s'\",;:()<>]*", "TMP"),
+        (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "ID"),
+        (r"\b0x[0-9a-fA-F]+\b", "ADDRESS"),
+        (r"\b\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)?", "TIME"),
+        (r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b", "TIME"),
+        (r"\b\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|sec|secs|seconds?|min|mins|minutes?|h|hours?)\b", "DURATION"),
+        (r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", "HASH"),
+        (r"(?<=\.\w)(?:(?<=\w)\w{0,5})?:\d+(?::\d+)?\b", ":LINE"),
+        (r"\(\d+,\d+\)", ":LINE"),
+        (r"(?i)\b(port|pid|line|seed|thread|process)([ =:#]+)\d+", r"\1\2N"),
+        (r"\b((?:localhost|\d+\.\d+\.\d+\.\d+|::1\])):\d+", r"\1:N"),
+        (r"\b\d{5,}\b", "N"),
+        (r"\b\d+\.\d{3,}\b", "N"),
+    )
+)
+"""What differs between two outputs of the same failure, and what stands for it."""
+
+
+def same(text: str) -> str:
+    """Return a line without what differs from one run of the same program to the next."""
+    for pattern, other in _VARYING:
+        text = pattern.sub(other, text)
+    return " ".join(text.split())
+
+
+def mark(step: str, ended: bool, found: Summary) -> str:
+    """Return the fingerprint of a failed step; of one that had to be ended, what it said meanwhile does not count."""
+    said = "ended" if ended else found.fingerprint
+    return hashlib.sha256(f"{step}\n{said}".encode(errors="replace")).hexdigest()[:16]
+
+
+def _fingerprint(found: _Found, tail: str) -> str:
+    """Return a short text that is the same for the same failure, in whatever order its parts were told."""
+    tests = sorted({same(each) for each in found.tests or found.places or found.targets})
+    errors = sorted({same(each) for each in found.errors})
+    words = [*tests, "", *errors]
+    if not found.tests and not errors:
+        words += [same(line) for line in tail.split("\n")[-20:]]
+    return hashlib.sha256("\n".join(words).encode(errors="replace")).hexdigest()[:16]

@@ -1,0 +1,482 @@
+"""The gates: each tests one tree in a worktree of the pool, in a room of its own, and says how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from covey.app import gate_logs
+from covey.config import Config
+from covey.core import failures
+from covey.core.checks import Check
+from covey.core.dispatch import MOST_OUTPUT
+from covey.core.launches import Launch, Observation
+from covey.core.slots import RECENT, slots
+from covey.core.texts import redact
+from covey.errors import Invalid, Unavailable
+from covey.git.guard import write_guard
+from covey.loops import strays
+from covey.loops.desk import Desk
+from covey.loops.outfit import gate_env
+from covey.runners import sandbox
+from covey.runners.sandbox import Room
+
+WORKTREE = ".gate-"
+ROOM = ".room"
+LOOK_EVERY, LOOK_LATE = 0.05, 0.25
+"""Seconds between two looks at a gate that has just begun, and at one that runs for long."""
+CANNOT_RUN = (126, 127)
+"""Exit codes by which a shell says that there is no such program, or that it may not be run."""
+CLEAR_EVERY = 3600.0
+SUMMARY = 12_000
+"""Characters of a summary."""
+READ_ONLY = ("Read-only file system", "EROFS", "[Errno 30]", "os error 30")
+LIMIT = f"{MOST_OUTPUT // 1024**2} MiB"
+
+log = logging.getLogger("covey.gates")
+
+
+@dataclass(frozen=True)
+class Order:
+    """A test to be made: of this commit, by these checks, within so many seconds, in this place of the pool."""
+
+    gate: str
+    commit: str
+    slot: int
+    checks: tuple[Check, ...]
+    limit: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a gate ended."""
+
+    passed: bool | None
+    """None if that is not known: it was lost, nobody wanted it any more, or it strayed."""
+    why: str = ""
+    """What went wrong, in one sentence."""
+    late: bool = False
+    """It took too long and was ended."""
+    flooded: bool = False
+    """It printed too much and was ended."""
+    cannot_run: bool = False
+    """The shell could not run it: the settings are wrong, unless the change took away what they name."""
+    code: int | None = None
+    step: str = ""
+    """The check that failed."""
+    seconds: float = 0.0
+    cpu: float | None = None
+    failures: tuple[str, ...] = ()
+    fingerprint: str = ""
+    summary: str = ""
+    """What its author needs to mend it: what went wrong, the lines that say why, the end of the output."""
+    log: str = ""
+    """The file with all that it printed; `gate_logs.read` reads it."""
+    strayed: tuple[str, ...] = ()
+    """What was changed outside of its worktree while it ran: what it passed must not land."""
+
+
+@dataclass
+class _Test:
+    """A gate under way."""
+
+    order: Order
+    config: Config
+    run: str = ""
+    """The step under way, as the runner knows it."""
+    unwanted: bool = False
+    path: Path = Path()
+    room: Room | None = None
+    """Where it is held, if it is."""
+    folder: Path = Path()
+    temporary: str = ""
+    seconds: float = 0.0
+    cpu: float | None = None
+    ended: list[tuple[str, Check]] = field(default_factory=list)
+    before: strays.Picture | None = None
+
+
+class Gates:
+    """Runs gates, several at once, each in a worktree that is brought to exactly its commit."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self._tests: dict[str, _Test] = {}
+        self._loads: deque[float] = deque(maxlen=RECENT)
+        self._cleared: float | None = None
+        self._told = False
+
+    def slots(self) -> int:
+        """Return how many gates should run at once, by the settings or by what the last ones used."""
+        setting = self.desk.app.house.config.merge.slots
+        return slots(setting, len(os.sched_getaffinity(0)), list(self._loads), free_memory=self.desk.free_memory())
+
+    async def run(self, order: Order) -> Outcome:
+        """Test a commit and say how it ended; raises if the gate cannot be begun, and then nothing of it is left."""
+        if not order.checks:
+            raise Invalid("A gate without a check tests nothing.", hint='[merge] check = "make test", for example.')
+        test = _Test(order, self.desk.app.house.config)
+        for other in [each for each in self._tests.values() if each.order.slot == order.slot]:
+            await self.stop(other.order.gate)  # Whoever ran it was called off.
+        self._tests[order.gate] = test
+        try:
+            await self.desk.beside(lambda: self._prepare(test))
+            outcome = await self._steps(test)
+        except asyncio.CancelledError:
+            raise  # It stays ours: whoever calls us off has to stop it.
+        except BaseException:
+            await self.desk.beside(lambda: self._clean(test))
+            self._tests.pop(order.gate, None)
+            raise
+        await self.desk.beside(lambda: self._clean(test))
+        self._tests.pop(order.gate, None)
+        if outcome.cpu is not None and outcome.seconds > 0 and outcome.passed is not None:
+            self._loads.append(outcome.cpu / outcome.seconds)
+        return outcome
+
+    async def stop(self, gate: str) -> None:
+        """End a gate that nobody wants any more; whoever waits for it learns that. One that is not there is fine."""
+        test = self._tests.get(gate)
+        if test is None:
+            return
+        test.unwanted = True
+        if test.run:
+            await self.desk.near(lambda: self.desk.runner.stop(test.run))
+
+    async def stop_all(self) -> None:
+        """End every gate, also one whose caller was called off, and leave nothing of it but its worktree."""
+        for test in list(self._tests.values()):
+            await self.stop(test.order.gate)
+            await self.desk.beside(lambda test=test: self._clean(test))  # type: ignore[misc]
+            self._tests.pop(test.order.gate, None)
+
+    async def recover(self) -> None:
+        """End every gate that a daemon before us left alone, and remove what was only needed while it ran."""
+        await self.desk.near(self._stop_left)
+        await self.desk.beside(self._remove_left)
+
+    async def put_away(self, keep: int = 0) -> None:
+        """Remove the worktrees of the pool beyond the first `keep`, unless a gate runs in them."""
+        used = {test.order.slot for test in self._tests.values()}
+        for entry in await self.desk.beside(lambda: list(self.desk.worktrees.folder.glob(f"{WORKTREE}*"))):
+            number = entry.name.removeprefix(WORKTREE)
+            if number.isdigit() and int(number) > keep and int(number) not in used:
+                await self.desk.beside(lambda name=entry.name: self.desk.worktrees.remove(name))  # type: ignore[misc]
+
+    # What a gate is given
+
+    def _prepare(self, test: _Test) -> None:
+        """Bring the worktree to the commit, and make the room."""
+        order, config, project = test.order, test.config, self.desk.project
+        held = self._is_held(config)
+        name = f"{WORKTREE}{order.slot}"
+        test.path = self.desk.worktrees.gate(name, order.commit, pristine=config.merge.pristine)
+        test.folder = project.state / gate_logs.FOLDER / f"{order.gate}{ROOM}"
+        test.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        test.temporary = os.path.realpath(tempfile.mkdtemp(prefix="covey-gate-"))
+        os.symlink(test.temporary, test.folder / "temporary")
+        if held:
+            test.room = self._room(test, name)
+        elif config.merge.isolate == "auto":
+            test.before = strays.look(project, config.target)
+
+    def _is_held(self, config: Config) -> bool:
+        """Say whether a gate is held in a room; refuse if it must be and cannot."""
+        if config.merge.isolate == "off":
+            return False
+        trouble = sandbox.trouble()
+        if trouble is None:
+            return True
+        if config.merge.isolate == "on":
+            raise Unavailable(
+                f'The gate cannot be held in its worktree, as isolate = "on" asks: {trouble}.',
+                hint='Install bubblewrap, or set isolate = "auto" in [merge].',
+            )
+        if not self._told:
+            log.warning("gates run without a room of their own: %s", trouble)
+            self._told = True
+        return False
+
+    def _room(self, test: _Test, name: str) -> Room:
+        """Return the room of a gate: of git it gets its own copy of what it may write, and reads the rest."""
+        project, env = self.desk.project, gate_env()
+        common = os.path.realpath(project.common)
+        entry = self.desk.worktrees.git_dir(name)
+        assert entry is not None  # It was made just now.
+        folder = Path(os.path.realpath(test.folder))
+        shutil.copytree(entry, folder / "entry", symlinks=True)
+        _borrow(Path(common) / "objects", folder)
+        with contextlib.suppress(OSError):  # Most tools keep something there; a home that cannot be written has none.
+            (Path(env["HOME"]) / ".cache").mkdir(mode=0o700, exist_ok=True) if env.get("HOME") else None
+        own = (str(project.root), common, str(self.desk.worktrees.folder))
+        lent = (env.get("HOME", ""), *env.get("PATH", "").split(os.pathsep))
+        hidden = [each for each in map(os.path.realpath, filter(os.path.isabs, lent)) if _is_temporary(each)]
+        guarded = (*map(os.path.realpath, own), *hidden)
+        return Room(
+            folder=os.path.realpath(test.path),
+            temporary=test.temporary,
+            caches=sandbox.caches(env),
+            guarded=tuple(dict.fromkeys(each for each in guarded if os.path.isdir(each))),
+            shown=((f"{common}/objects", str(folder / "store")),),
+            instead=((str(folder / "objects"), f"{common}/objects"), (str(folder / "entry"), os.path.realpath(entry))),
+        )
+
+    def _start(self, test: _Test, check: Check) -> None:
+        config, project = test.config, self.desk.project
+        guard = write_guard(project, project.state / "hooks", config.project.main)
+        session = self.desk.worktrees.session_env(f"{WORKTREE}{test.order.slot}", guard)
+        guarded = {name: value for name, value in session.items() if name.startswith("GIT_CONFIG_")}
+        own_temporary = test.room is not None and test.room.has_own_temporary()
+        temporary = "/tmp" if own_temporary else test.temporary
+        env = gate_env() | guarded | dict.fromkeys(("TMPDIR", "TMP", "TEMP"), temporary)
+        env |= {"PWD": str(test.path), "COVEY_GATE_SLOT": str(test.order.slot)}
+        argv: tuple[str, ...] = ("/bin/sh", "-c", check.run)
+        if test.room is not None:
+            argv = sandbox.inside(argv, test.room, str(test.path))
+        cwd = str(test.path) if test.room is None else "/"
+        self.desk.runner.start(test.run, Launch(argv=argv, cwd=cwd, env=env, most=MOST_OUTPUT))
+
+    # Its course
+
+    async def _steps(self, test: _Test) -> Outcome:
+        """Run the checks one after the other until one fails, and say how that ended."""
+        for number, check in enumerate(test.order.checks, 1):
+            if test.unwanted:
+                break
+            failed = await self._step(test, number, check)
+            if failed is not None:
+                return failed
+        return await self.desk.beside(lambda: self._passed(test))
+
+    async def _step(self, test: _Test, number: int, check: Check) -> Outcome | None:
+        """Run one check, and return how it failed if it did."""
+        test.run = test.order.gate if number == 1 else f"{test.order.gate}.{number}"
+        test.ended.append((test.run, check))
+        await self.desk.beside(lambda: self._start(test, check))
+        seen, late = await self._await(test)
+        test.cpu = seen.cpu if test.cpu is None else test.cpu + (seen.cpu or 0.0)
+        if seen.code == 0 and not (late or test.unwanted or seen.size > MOST_OUTPUT):
+            return None
+        return await self.desk.beside(lambda: self._failed(test, check, seen, late=late))
+
+    async def _await(self, test: _Test) -> tuple[Observation, bool]:
+        """Wait until a step has ended, or end it when its time is over; standing still does not count."""
+        last = self.desk.awake()
+        begun = test.seconds
+        while True:
+            seen = await self.desk.near(lambda: self.desk.runner.look(test.run))
+            now = self.desk.awake()
+            test.seconds, last = test.seconds + (0.0 if seen.held else now - last), now
+            if not seen.alive:
+                return seen, False
+            if test.seconds > test.order.limit and not seen.held:
+                await self.desk.near(lambda: self.desk.runner.stop(test.run))
+                return await self.desk.near(lambda: self.desk.runner.look(test.run)), True
+            paused = (await self.desk.read(lambda call: call.tx.fleet())).paused
+            if paused is not seen.held:
+                await self.desk.near(lambda paused=paused: self.desk.runner.hold(test.run, on=paused))  # type: ignore[misc]
+            await asyncio.sleep(min(LOOK_EVERY + (test.seconds - begun) / 50, LOOK_LATE))
+
+    # How it ended
+
+    def _passed(self, test: _Test) -> Outcome:
+        """Return that all checks passed, unless nobody asked for that any more or it strayed."""
+        kept, astray = self._keep(test), self._astray(test)
+        why = "It was ended, since nobody wanted it any more." if test.unwanted else _strayed(astray)
+        return Outcome(
+            passed=None if why else True,
+            why=why,
+            code=0,
+            seconds=test.seconds,
+            cpu=test.cpu,
+            summary=why,
+            log=kept,
+            strayed=astray,
+        )
+
+    def _failed(self, test: _Test, check: Check, seen: Observation, *, late: bool) -> Outcome:
+        """Return how a check failed, with all that its author needs."""
+        found = failures.summary(self._output(test.run))
+        if test.room is not None and seen.code == 1 and found.tail.startswith(f"{sandbox.PROGRAM}: "):
+            raise Unavailable(
+                f"The room of the gate could not be made: {found.tail[:300]}",
+                hint='isolate = "off" in [merge] runs gates without one.',
+            )
+        flooded = seen.size > MOST_OUTPUT
+        why = _why(test, check, seen, late=late, flooded=flooded)
+        lost = test.unwanted or (seen.code is None and not late and not flooded)
+        astray = self._astray(test)
+        hints = [*_hints(test, found), *([_strayed(astray)] if astray else [])]
+        lines = [why, *hints, *(["The errors:", *found.errors] if found.errors else [])]
+        lines += ["The end of its output:", found.tail] if found.tail else []
+        return Outcome(
+            passed=None if lost else False,
+            why=redact(why)[:500],
+            late=late,
+            flooded=flooded,
+            cannot_run=seen.code in CANNOT_RUN and not late and not flooded,
+            code=seen.code,
+            step=check.name,
+            seconds=test.seconds,
+            cpu=test.cpu,
+            failures=tuple(redact(each) for each in found.failures),
+            fingerprint="" if lost else failures.mark(check.name, late or flooded, found),
+            summary=_shortened(redact("\n".join(lines))),
+            log=self._keep(test),
+            strayed=astray,
+        )
+
+    def _astray(self, test: _Test) -> tuple[str, ...]:
+        if test.before is None:
+            return ()
+        return strays.strayed(test.before, strays.look(self.desk.project, test.config.target))
+
+    def _output(self, run: str) -> Iterator[bytes]:
+        """Yield what a step printed, up to the limit."""
+        at = 0
+        while at < MOST_OUTPUT:
+            data, at = self.desk.runner.output(run, at)
+            if not data:
+                return
+            yield data
+
+    def _keep(self, test: _Test) -> str:
+        """Keep what all steps printed, and return where."""
+        path = gate_logs.path_of(self.desk.project, test.order.gate)
+
+        def parts() -> Iterator[bytes]:
+            for run, check in test.ended:
+                yield f"$ {check.run}\n".encode(errors="replace")
+                yield from self._output(run)
+                if self.desk.runner.look(run).size > MOST_OUTPUT:
+                    yield f"\n[covey: it printed more than {LIMIT} and was ended; the rest is not kept]\n".encode()
+
+        try:
+            gate_logs.keep(path, parts())
+        except OSError as error:
+            log.warning("the output of %s could not be kept: %s", test.order.gate, error)
+            return ""
+        now = self.desk.awake()
+        if self._cleared is None or now > self._cleared + CLEAR_EVERY:
+            self._cleared = now
+            keep = test.config.log
+            gate_logs.clear(
+                self.desk.project, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes, now=self.desk.wall()
+            )
+        return str(path)
+
+    # What is left of it
+
+    def _clean(self, test: _Test) -> None:
+        """Remove what a gate has no more use for: its runs, whose output is kept elsewhere, and its room."""
+        for run, _ in test.ended:
+            with contextlib.suppress(Unavailable):  # Something of it hangs; the next start of covey tries again.
+                self.desk.runner.stop(run)
+                _remove(self.desk.project.state / "runs" / run)
+        if test.temporary:
+            _remove(Path(test.temporary))
+        if test.folder != Path():
+            _remove(test.folder)
+
+    def _stop_left(self) -> None:
+        folder = self.desk.project.state / "runs"
+        for entry in folder.glob("gate-*") if folder.is_dir() else ():
+            if not any(test.run == entry.name for test in self._tests.values()):
+                self.desk.runner.stop(entry.name)
+                _remove(entry)
+
+    def _remove_left(self) -> None:
+        known = {test.folder for test in self._tests.values()}
+        for folder in (self.desk.project.state / gate_logs.FOLDER).glob(f"*{ROOM}"):
+            if folder in known:
+                continue
+            with contextlib.suppress(OSError):
+                _remove(Path(os.readlink(folder / "temporary")))
+            _remove(folder)
+
+
+def _borrow(objects: Path, folder: Path) -> None:
+    """Make an object store of a gate's own, which borrows all objects that there are from where they will be shown."""
+    (folder / "store").mkdir()
+    (folder / "objects" / "info").mkdir(parents=True)
+    (folder / "objects" / "pack").mkdir()
+    lenders = [str(folder / "store")]
+    with contextlib.suppress(OSError):
+        said = (objects / "info" / "alternates").read_text(errors="surrogateescape").splitlines()
+        lenders += [os.path.normpath(objects / line) for line in said if line and not line.startswith("#")]
+    text = "".join(f"{line}\n" for line in lenders)
+    (folder / "objects" / "info" / "alternates").write_text(text, errors="surrogateescape")
+
+
+def _is_temporary(path: str) -> bool:
+    return any(path.startswith(os.path.realpath(top) + "/") for top in sandbox.TEMPORARY)
+
+
+def _why(test: _Test, check: Check, seen: Observation, *, late: bool, flooded: bool) -> str:
+    """Return in one sentence what went wrong."""
+    what = "The check" if check.name == "check" else f"The check {check.name}"
+    if test.unwanted:
+        return "It was ended, since nobody wanted it any more."
+    if flooded:
+        return f"{what} printed more than {LIMIT} and was ended: {check.run}"
+    if late:
+        return f"{what} took longer than {test.order.limit / 60:g} minutes and was ended: {check.run}"
+    if seen.failure is not None:
+        return f"{what} could not be started: {seen.failure}"
+    if seen.code is None:
+        return f"{what} was ended by somebody else: {check.run}"
+    number = -seen.code if seen.code < 0 else seen.code - 128 if test.room is not None else 0
+    how = f"signal {number}" if 0 < number < 65 and seen.code not in CANNOT_RUN else f"exit code {seen.code}"
+    return f"{what} failed ({how}): {check.run}"
+
+
+def _hints(test: _Test, found: failures.Summary) -> list[str]:
+    """Return what else may explain a failure."""
+    said = "\n".join((*found.errors, found.tail))
+    if test.room is not None and any(word in said for word in READ_ONLY):
+        return [
+            "It tried to write outside of its worktree, which a gate can only read. It may write in its worktree, in "
+            'the temporary folder and in the caches of tools; isolate = "off" in [merge] of covey.toml lets it write '
+            "anywhere."
+        ]
+    if not test.path.is_dir() or not any(test.path.iterdir()):
+        return ["It deleted its own worktree, which is made anew for the next gate."]
+    return []
+
+
+def _strayed(astray: tuple[str, ...]) -> str:
+    if not astray:
+        return ""
+    return (
+        f"While it ran, something outside of its worktree was changed: {', '.join(astray)}. What such a gate passes "
+        "does not land, since it may have changed more. If nobody else did that, mend the check; with bubblewrap "
+        "installed, a gate cannot write there."
+    )
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= SUMMARY:
+        return text
+    half = SUMMARY // 2 - 10
+    return f"{text[:half]}\n[...]\n{text[-half:]}"
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder whatever the rights in it are; what cannot be removed stays."""
+    shutil.rmtree(path, ignore_errors=True)
+    if not path.exists():
+        return
+    for top, folders, _ in os.walk(path):
+        for name in (top, *(os.path.join(top, each) for each in folders)):
+            if not os.path.islink(name):
+                with contextlib.suppress(OSError):
+                    os.chmod(name, 0o700)
+    shutil.rmtree(path, ignore_errors=True)

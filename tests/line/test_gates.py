@@ -1,0 +1,427 @@
+"""Gates as they are run: real git, real processes, a real room around them, whatever they do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from covey.app import gate_logs
+from covey.app.clock import SystemClock
+from covey.config import Config, Merge
+from covey.core.checks import Check
+from covey.core.dispatch import MOST_OUTPUT
+from covey.errors import CoveyError, Invalid, NotFound, Unavailable
+from covey.git.project import Project
+from covey.git.worktrees import Worktrees
+from covey.loops.desk import Desk
+from covey.loops.gates import Gates, Order, Outcome
+from covey.runners import sandbox
+from covey.runners.process import ProcessRunner
+from covey.store.tx import Tx
+from tests.app.world import World
+from tests.git.repositories import commit_files, git_out, make_repository
+from tests.serving import wait_until
+
+T = TypeVar("T")
+HELD = sandbox.trouble() is None
+held_only = pytest.mark.skipif(not HELD, reason="bubblewrap does not work here")
+MODES = ["off", pytest.param("on", marks=held_only)]
+PATIENCE = 60.0
+
+
+class Yard(World):
+    """A project with gates."""
+
+    def __init__(self, folder: Path, isolate: str) -> None:
+        self.root = make_repository(folder / "shop", {"a.txt": "one\n", ".gitignore": "built\n"})
+        self.project = Project(self.root, self.root / ".git", bare=False)
+        super().__init__(folder, Config(merge=Merge(isolate=isolate)))
+        self.app.house.pulses.clock = SystemClock()
+        self.head = git_out(self.root, "rev-parse", "HEAD")
+        self.loop = asyncio.new_event_loop()
+        self.runs = ProcessRunner(self.project.state / "runs")
+        self.desk = self.open()
+        self.gates = Gates(self.desk)
+        self.number = 0
+
+    def open(self) -> Desk:
+        """Sit down at a desk, as a daemon does that has just started."""
+        worktrees = Worktrees(self.project, self.root.parent / "worktrees")
+        return Desk(self.app, self.project, self.runs, worktrees, "http://127.0.0.1:1", self._read, self._write)
+
+    async def _read(self, job: Callable[[Tx], T]) -> T:
+        return self.store.read(job)
+
+    async def _write(self, job: Callable[[Tx], T]) -> T:
+        value: T = self.store.run([job])[0].result()
+        return value
+
+    def order(self, *commands: str, limit: float = PATIENCE, slot: int = 1, commit: str = "") -> Order:
+        """Return the next order."""
+        self.number += 1
+        names = ("check",) if len(commands) == 1 else ("quick", "check", "web/**")
+        checks = tuple(Check(name, command) for name, command in zip(names, commands, strict=False))
+        return Order(f"gate-{self.number}", commit or self.head, slot, checks, limit)
+
+    def try_on(self, *commands: str, limit: float = PATIENCE, slot: int = 1, commit: str = "") -> Outcome:
+        """Run a gate to its end."""
+        order = self.order(*commands, limit=limit, slot=slot, commit=commit)
+        return self.loop.run_until_complete(self.gates.run(order))
+
+    def worktree(self, slot: int = 1) -> Path:
+        """Return the worktree of a place in the pool."""
+        return self.root.parent / "worktrees" / f".gate-{slot}"
+
+    def leave(self) -> None:
+        """Leave nothing."""
+        self.loop.run_until_complete(self.gates.stop_all())
+        self.desk.close()
+        self.loop.close()
+
+    def assert_nothing_left(self) -> None:
+        """Assert that of all gates only worktrees and outputs are left."""
+        folder = self.project.state
+        assert [entry.name for entry in (folder / "runs").iterdir()] == []
+        assert [entry.name for entry in (folder / "gates").iterdir() if not entry.name.endswith(".log.gz")] == []
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    (home / ".cargo" / "bin").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+@pytest.fixture
+def made(tmp_path: Path, home: Path) -> Iterator[Callable[[str], Yard]]:
+    yards: list[Yard] = []
+
+    def make(isolate: str) -> Yard:
+        yards.append(Yard(tmp_path / f"yard-{len(yards)}", isolate))
+        return yards[-1]
+
+    yield make
+    for yard in yards:
+        yard.leave()
+
+
+@pytest.fixture(params=MODES)
+def yard(request: pytest.FixtureRequest, made: Callable[[str], Yard]) -> Yard:
+    """A project whose gates run in the open, and one whose gates are held."""
+    return made(request.param)
+
+
+def alive(mark: str) -> list[int]:
+    """Return the processes that have a mark in their command."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if mark.encode() in Path(f"/proc/{name}/cmdline").read_bytes() and int(name) != os.getpid():
+                found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+# What is asked
+
+
+def test_a_gate_passes_in_a_worktree_at_exactly_its_commit(yard: Yard) -> None:
+    outcome = yard.try_on("cat a.txt; git rev-parse HEAD; git status --porcelain; pwd")
+    assert outcome.passed is True, outcome
+    assert (outcome.code, outcome.why, outcome.failures, outcome.strayed) == (0, "", (), ())
+    printed = gate_logs.read(yard.project, "gate-1").decode().splitlines()
+    assert printed[1:] == ["one", yard.head, str(yard.worktree())]
+    assert outcome.log == str(gate_logs.path_of(yard.project, "gate-1"))
+    yard.assert_nothing_left()
+
+
+def test_checks_are_run_in_order_and_the_first_that_fails_ends_it(yard: Yard) -> None:
+    outcome = yard.try_on("echo one >&2", "echo 'FAILED tests/a.py::test_b - assert 1 == 2'; exit 3", "echo three")
+    assert (outcome.passed, outcome.code, outcome.step) == (False, 3, "check")
+    assert outcome.failures == ("tests/a.py::test_b",)
+    assert outcome.why.startswith("The check failed (exit code 3): echo")
+    assert "FAILED tests/a.py::test_b" in outcome.summary
+    printed = gate_logs.read(yard.project, "gate-1").decode()
+    assert "\none\n" in printed
+    assert "three" not in printed
+    assert yard.try_on("true", "true", "echo three").passed is True
+    yard.assert_nothing_left()
+
+
+def test_a_command_that_is_not_there_cannot_be_run(yard: Yard) -> None:
+    outcome = yard.try_on("no-such-program-at-all")
+    assert (outcome.passed, outcome.cannot_run, outcome.code) == (False, True, 127)
+
+
+def test_a_gate_without_a_check_is_refused(yard: Yard) -> None:
+    with pytest.raises(Invalid, match="tests nothing"):
+        yard.try_on()
+
+
+def test_a_commit_that_is_not_there_leaves_nothing(yard: Yard) -> None:
+    with pytest.raises(CoveyError):
+        yard.try_on("true", commit="0" * 40)
+    assert yard.try_on("true").passed is True
+    yard.assert_nothing_left()
+
+
+def test_gates_run_at_once_each_in_its_own_place(yard: Yard, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "meet")
+    one = yard.order(f"echo here > {tmp_path}/meet && pwd && echo $COVEY_GATE_SLOT", slot=1)
+    other = yard.order(f"cat {tmp_path}/meet && pwd && echo $COVEY_GATE_SLOT", slot=2)
+
+    async def both() -> list[Outcome]:
+        return list(await asyncio.gather(yard.gates.run(one), yard.gates.run(other)))
+
+    assert [outcome.passed for outcome in yard.loop.run_until_complete(both())] == [True, True]
+    for gate, slot in (("gate-1", 1), ("gate-2", 2)):
+        assert gate_logs.read(yard.project, gate).decode().splitlines()[-2:] == [str(yard.worktree(slot)), str(slot)]
+    yard.loop.run_until_complete(yard.gates.put_away(keep=1))
+    assert (yard.worktree(1).exists(), yard.worktree(2).exists()) == (True, False)
+    yard.loop.run_until_complete(yard.gates.put_away())
+    assert not yard.worktree(1).exists()
+
+
+def test_its_temporary_folder_is_its_own_and_gone_afterwards(yard: Yard, tmp_path: Path) -> None:
+    outcome = yard.try_on('echo "$TMPDIR" && touch "$TMPDIR/x" && mktemp && mkdir "$TMPDIR/ro" && chmod 0 "$TMPDIR/ro"')
+    assert outcome.passed is True, outcome.summary
+    folder, file = gate_logs.read(yard.project, "gate-1").decode().splitlines()[1:]
+    assert file.startswith(folder)
+    assert not Path(folder).exists()
+
+
+def test_variables_of_covey_and_git_do_not_reach_it(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    monkeypatch.setenv("COVEY_TOKEN", "secret")
+    assert yard.try_on('test -z "$GIT_DIR$COVEY_TOKEN" && git log -1 >/dev/null').passed is True
+
+
+def test_processor_time_is_measured_and_says_how_many_run_at_once(yard: Yard) -> None:
+    outcome = yard.try_on("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
+    assert outcome.cpu is not None and outcome.cpu > 0
+    assert outcome.seconds > 0
+    assert 1 <= yard.gates.slots() <= 8
+
+
+# What goes wrong
+
+
+def test_a_gate_that_hangs_is_ended_with_its_children_when_its_time_is_over(yard: Yard) -> None:
+    outcome = yard.try_on("echo begun; sleep 98761 & (trap '' TERM; sleep 98761)", limit=1.0)
+    assert (outcome.passed, outcome.late) == (False, True)
+    assert "took longer than" in outcome.why
+    assert "begun" in outcome.summary
+    assert alive("98761") == []
+    yard.assert_nothing_left()
+
+
+def test_a_gate_that_prints_without_end_is_ended_and_told_so(yard: Yard) -> None:
+    outcome = yard.try_on("trap '' TERM; echo first; yes 'ERROR: again and again and again and again'; sleep 98762")
+    assert (outcome.passed, outcome.flooded, outcome.late) == (False, True, False)
+    assert "printed more than 256 MiB and was ended" in outcome.why
+    assert outcome.summary.count("ERROR: again") < 300
+    assert Path(outcome.log).stat().st_size < 16 * 1024**2
+    assert alive("98762") == []
+    assert b"the rest is not kept" in gate_logs.read(yard.project, "gate-1", last=1000)
+    yard.assert_nothing_left()
+
+
+def test_nothing_is_left_of_what_forks_away(yard: Yard, tmp_path: Path) -> None:
+    away = (
+        "import os, sys, time\n"
+        "for _ in range(2):\n    if os.fork(): os._exit(0)\n    os.setsid()\n"
+        "for file in range(3): os.close(file)\n"
+        "os.execvpe('sleep', ['sleep', '98763'], {'PATH': os.environ['PATH']})\n"
+    )
+    (tmp_path / "away.py").write_text(away)
+    outcome = yard.try_on(f"setsid sleep 98763 & nohup sleep 98763 & python3 {tmp_path}/away.py; true")
+    assert outcome.passed is True, outcome.summary
+    assert alive("98763") == []
+    yard.assert_nothing_left()
+
+
+def test_a_gate_that_deletes_its_worktree_fails_alone_and_the_next_finds_it_whole(yard: Yard) -> None:
+    outcome = yard.try_on('rm -rf "$PWD" "$PWD/.git" 2>/dev/null; ls "$PWD"/a.txt')
+    assert outcome.passed is False
+    after = yard.try_on("cat a.txt && git status --porcelain && git rev-parse HEAD")
+    assert after.passed is True, after.summary
+    assert gate_logs.read(yard.project, "gate-2").decode().splitlines()[1:] == ["one", yard.head]
+
+
+def test_what_a_gate_commits_or_checks_out_is_gone_for_the_next(yard: Yard) -> None:
+    before = git_out(yard.root, "for-each-ref")
+    commit = "git -c user.name=x -c user.email=x@y commit -qam changed"
+    outcome = yard.try_on(
+        f"echo two > a.txt && touch new built && {commit} && git checkout -q --detach HEAD~1"
+    )
+    assert outcome.passed is True, outcome.summary
+    assert git_out(yard.root, "for-each-ref") == before
+    assert git_out(yard.root, "status", "--porcelain") == ""
+    other = git_out(commit_files(yard.root, {"b.txt": "b\n"}, "Other"), "rev-parse", "HEAD")
+    after = yard.try_on("test $(cat a.txt) = one && test -e b.txt && test ! -e new && git rev-parse HEAD", commit=other)
+    assert after.passed is True, after.summary
+    assert gate_logs.read(yard.project, "gate-2").decode().splitlines()[1:] == [other]
+    git_out(yard.root, "fsck", "--strict")
+
+
+def test_a_gate_that_fails_only_sometimes_has_one_fingerprint_for_its_failure(yard: Yard, home: Path) -> None:
+    mark = home / ".cache" / "tries"
+    mark.parent.mkdir(exist_ok=True)
+    script = (
+        f'echo x >> {mark}; n=$(wc -l < {mark}); echo "--- FAIL: TestOften (0.0$n s)"; '
+        'echo "panic: $PWD at $(date +%H:%M:%S) pid $$" >&2; test $n = 2'
+    )
+    outcomes = [yard.try_on(script, slot=slot) for slot in (1, 1, 2)]
+    assert [outcome.passed for outcome in outcomes] == [False, True, False]
+    assert outcomes[0].failures == outcomes[2].failures == ("TestOften",)
+    assert outcomes[0].fingerprint == outcomes[2].fingerprint != ""
+    assert yard.try_on("echo '--- FAIL: TestOther'; false").fingerprint != outcomes[0].fingerprint
+
+
+# Writing outside
+
+
+@held_only
+@pytest.mark.parametrize("isolate", ["auto", "on"])
+def test_a_held_gate_cannot_write_outside_and_is_told_so(made: Callable[[str], Yard], home: Path, isolate: str) -> None:
+    yard = made(isolate)
+    other = yard.root.parent / "worktrees" / "ada"
+    other.mkdir(parents=True)
+    places = (yard.root, other, yard.root / ".git", yard.root / ".git" / "refs" / "heads", home, Path("/etc"),
+              yard.root / ".git" / "covey", home / ".cargo" / "bin")  # fmt: skip
+    for place in places:
+        outcome = yard.try_on(f"echo x > {place}/stray")
+        assert outcome.passed is False, place
+        assert "tried to write outside of its worktree" in outcome.summary
+        assert not (place / "stray").exists()
+    tries = f"rm -rf {yard.root} {other} {home}; git tag stray; git config x.y z; git branch stray; true"
+    before = (yard.root / ".git" / "config").read_bytes()
+    assert yard.try_on(tries).passed is True
+    assert git_out(yard.root, "status", "--porcelain") == ""
+    assert git_out(yard.root, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+    assert (yard.root / ".git" / "config").read_bytes() == before
+    assert yard.try_on("true").passed is True
+
+
+@held_only
+def test_a_held_gate_writes_its_worktree_and_the_caches_of_tools(made: Callable[[str], Yard], home: Path) -> None:
+    yard = made("on")
+    script = "echo x > new && mkdir -p built && echo x > ~/.cache/x && echo x > ~/.cargo/x && echo x > /dev/shm/covey-x"
+    outcome = yard.try_on(f"{script} && rm /dev/shm/covey-x && echo x > /dev/stderr && git add new && git stash create")
+    assert outcome.passed is True, outcome.summary
+    assert (home / ".cache" / "x").exists() and (home / ".cargo" / "x").exists()
+
+
+def test_where_no_room_can_be_made_a_gate_that_must_have_one_is_refused(
+    made: Callable[[str], Yard], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "trouble", lambda: "bwrap is not installed")
+    with pytest.raises(Unavailable, match="bwrap is not installed") as refused:
+        made("on").try_on("true")
+    assert "Install bubblewrap" in refused.value.hint
+
+
+def test_where_no_room_can_be_made_what_strays_is_told_and_does_not_count(
+    made: Callable[[str], Yard], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "trouble", lambda: "bwrap is not installed")
+    yard = made("auto")
+    assert yard.try_on("echo x > new").passed is True
+    for script, what in (
+        (f"echo x > {yard.root}/stray", "stray in your checkout"),
+        (f"echo more >> {yard.root}/a.txt", "a.txt in your checkout"),
+        (f"cd {yard.root} && env -i PATH=$PATH HOME=/ git tag v1", "refs/tags/v1"),
+        (f"cd {yard.root} && env -i PATH=$PATH HOME=/ git config some.thing x", "git's settings or hooks"),
+    ):
+        outcome = yard.try_on(script)
+        assert outcome.passed is None, script
+        assert outcome.strayed == (what,)
+        assert f"was changed: {what}." in outcome.why
+    failed = yard.try_on(f"echo x > {yard.root}/other; false")
+    assert (failed.passed, failed.strayed) == (False, ("other in your checkout",))
+    assert "other in your checkout" in failed.summary
+
+
+# Who ends it
+
+
+def _beside(yard: Yard, order: Order) -> tuple[threading.Thread, list[Outcome]]:
+    """Run a gate in a thread of its own."""
+    ended: list[Outcome] = []
+    thread = threading.Thread(target=lambda: ended.append(yard.loop.run_until_complete(yard.gates.run(order))))
+    thread.start()
+    return thread, ended
+
+
+def test_a_gate_that_nobody_wants_any_more_is_ended_and_says_nothing(yard: Yard) -> None:
+    thread, ended = _beside(yard, yard.order("sleep 98764"))
+    wait_until(lambda: bool(alive("98764")), "the gate")
+    asyncio.run_coroutine_threadsafe(yard.gates.stop("gate-1"), yard.loop).result(PATIENCE)
+    thread.join(PATIENCE)
+    assert (ended[0].passed, ended[0].fingerprint) == (None, "")
+    assert "nobody wanted it" in ended[0].why
+    assert alive("98764") == []
+
+
+def test_a_gate_that_somebody_kills_is_lost(yard: Yard) -> None:
+    thread, ended = _beside(yard, yard.order("sleep 98765"))
+    wait_until(lambda: bool(alive("98765")), "the gate")
+    holder = yard.runs.holder("gate-1")
+    assert holder is not None
+    os.kill(holder, 9)
+    thread.join(PATIENCE)
+    assert (ended[0].passed, ended[0].code) == (None, None)
+    assert "ended by somebody else" in ended[0].why
+    assert alive("98765") == []
+    yard.assert_nothing_left()
+
+
+def test_a_new_daemon_ends_what_the_one_before_left_alone(yard: Yard) -> None:
+    async def called_off() -> None:
+        task = asyncio.ensure_future(yard.gates.run(yard.order("touch $TMPDIR/begun; sleep 98766")))
+        await asyncio.to_thread(wait_until, lambda: bool(alive("98766")), "the gate")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    yard.loop.run_until_complete(called_off())
+    folder = Path(os.readlink(yard.project.state / "gates" / "gate-1.room" / "temporary"))
+    assert alive("98766") and folder.exists()
+    yard.gates = Gates(yard.open())
+    yard.loop.run_until_complete(yard.gates.recover())
+    assert alive("98766") == []
+    assert not folder.exists()
+    yard.assert_nothing_left() if (yard.project.state / "gates").exists() else None
+    assert yard.try_on("true").passed is True
+
+
+# What it printed
+
+
+def test_what_was_printed_is_kept_whole_by_age_and_size_and_without_secrets(made: Callable[[str], Yard]) -> None:
+    yard = made("off")
+    token = "ghp_" + "a1B2" * 9
+    yard.try_on(f"echo {token}; seq 100000; printf '\\377\\n'", "true")
+    read = gate_logs.read(yard.project, "gate-1")
+    assert token.encode() not in read
+    assert read.endswith(b"100000\n\xff\n$ true\n")
+    assert gate_logs.read(yard.project, "gate-1", last=10) == read[-10:]
+    with pytest.raises(NotFound, match="not kept"):
+        gate_logs.read(yard.project, "gate-2")
+    with pytest.raises(NotFound):
+        gate_logs.read(yard.project, "../../config")
+    now = Path(gate_logs.path_of(yard.project, "gate-1")).stat().st_mtime
+    yard.try_on("true")
+    assert gate_logs.clear(yard.project, keep_days=1, keep_megabytes=1, now=now + 3600) == 0
+    assert gate_logs.clear(yard.project, keep_days=1, keep_megabytes=0.001, now=now + 3600) == 1
+    assert gate_logs.read(yard.project, "gate-2") == b"$ true\n"
+    assert gate_logs.clear(yard.project, keep_days=1, keep_megabytes=1, now=now + 200_000) == 1
+    assert MOST_OUTPUT == 256 * 1024**2
