@@ -14,6 +14,7 @@ from covey.core.queue.train import FAILURES, Choice, Plan, Purpose, State, faile
 
 CONFIRM = 0.7
 """What a failure alone is worth, in bits, of a change that is surely bad: it is needed, but can wait."""
+ALL_IN = 0.4
 LEAST = 0.02
 """A test that tells less than this, in bits, is not worth a slot."""
 
@@ -113,13 +114,12 @@ class _Chooser:
         count = pool.bit_count()
         if not count:
             return
-        size = 1
-        while size < count and belief.fresh(size + 1) >= 0.5:
-            size += 1
-        if size < count < size * (slots + 0.5):
-            size = min(count, -(-count // max(1, round(count / size))))
-        if size * 1.3 > count:
-            size = count
+        size = count
+        if belief.fresh(count) < ALL_IN:
+            size = 1
+            while size < count and belief.fresh(size + 1) >= 0.5:
+                size += 1
+            size = min(size, -(-count // slots))
         group = self.whole(first(pool, size) | self.riders) & ~self.riders or pool
         passes = belief.fresh(group.bit_count())
         yield Option(group, entropy(passes), passes, solo=size == 1 and not group & group - 1 and passes < 0.6)
@@ -167,8 +167,7 @@ class _Chooser:
             whole = self.whole(changes | self.riders) & ~self.riders
             if not whole:
                 continue
-            passes = joint.passes(whole)
-            bits = joint.bits(whole)
+            passes, bits = joint.weigh(whole)
             solo = not whole & whole - 1 and not self.needs.get(whole)
             worth = bits + 0.05
             if solo and self.alone.get(whole, 0) < FAILURES:

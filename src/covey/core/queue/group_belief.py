@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import log2
 
 from covey.core.queue.train import Rate, Result, State, eligible
@@ -21,6 +22,7 @@ STALE = 0.004
 """The chance that a change which passed on another tree fails on main as it has become."""
 TRUST = 0.6
 """How sure it has to be that what passed elsewhere is not why trees fail."""
+NOTHING = 1e-12
 MOST_SETS = 9
 """Sets weighed together: time doubles with each, and those left out are the largest, which say the least."""
 
@@ -42,10 +44,15 @@ class Belief:
     """How many changes the rate was learned from."""
     flake: float
 
-    def clean(self, changes: int) -> float:
-        """Return how likely none of these is bad, if nothing had failed."""
-        stale = changes & self.passed
-        return float((1 - self.rate) ** (changes ^ stale).bit_count() * (1 - STALE) ** stale.bit_count())
+    @cached_property
+    def powers(self) -> tuple[float, ...]:
+        """How likely so many untested changes are all good, if nothing had failed."""
+        return tuple((1 - self.rate) ** size for size in range(len(self.ids) + 1))
+
+    @cached_property
+    def stale(self) -> tuple[float, ...]:
+        """How likely so many that passed elsewhere are all good, if nothing had failed."""
+        return tuple((1 - STALE) ** size for size in range(len(self.ids) + 1))
 
     def fresh(self, size: int) -> float:
         """Return how likely so many untested changes are all good, given that the rate itself is uncertain."""
@@ -88,7 +95,7 @@ def _is_doubtful(belief: Belief, trees: Sequence[int]) -> bool:
     below = 0
     for tree in riding:
         below |= tree & belief.passed
-    return len(riding) > 1 and Joint(belief, riding, ()).passes(below) < TRUST
+    return len(riding) > 1 and Joint(belief, riding, ()).weigh(below)[0] < TRUST
 
 
 def _set(bit: dict[str, int], changes: Iterable[str]) -> int:
@@ -104,9 +111,13 @@ def _failed(results: Sequence[Result], bit: dict[str, int], passed: int) -> dict
     found: dict[int, int] = {}
     for result in results:
         changes = _set(bit, result.test.changes)
-        flaked = any(number > result.test.id and not changes & ~other for number, other in green)
+        later = [other for number, other in green if number > result.test.id]
+        flaked = any(not changes & ~other for other in later)
         if not result.passed and changes and not flaked:
-            found.setdefault(changes & ~passed or changes, changes)
+            late = 0
+            for other in later:
+                late |= other
+            found.setdefault(changes & ~passed or changes & ~late or 1 << changes.bit_length() - 1, changes)
     sizes = sorted(found, key=int.bit_count)
     least = [each for number, each in enumerate(sizes) if not any(not less & ~each for less in sizes[:number])]
     return {each: found[each] for each in least}
@@ -167,8 +178,15 @@ class Joint:
 
     def _patterns(self, more: int) -> list[float]:
         """Return how likely each set of tests passes, the others fail, and `more` is clean."""
-        clean = self.belief.clean
-        chances = [sum(sign * clean(union | more) for union, sign in terms) for terms in self.terms]
+        new, old, stale = self.belief.powers, self.belief.stale, self.belief.passed
+        fresh = ~stale
+        chances = []
+        for terms in self.terms:
+            chance = 0.0
+            for union, sign in terms:
+                union |= more
+                chance += sign * new[(union & fresh).bit_count()] * old[(union & stale).bit_count()]
+            chances.append(chance)
         for test in range(self.tests):
             step = 1 << test
             for pattern in range(len(chances)):
@@ -176,16 +194,15 @@ class Joint:
                     chances[pattern] -= chances[pattern | step]
         return chances
 
-    def passes(self, changes: int) -> float:
-        """Return how likely a test of these passes."""
+    def weigh(self, changes: int) -> tuple[float, float]:
+        """Return how likely a test of these passes, and how many bits it tells that the other tests do not."""
         if self.total <= 0:
-            return 0.0
-        return max(0.0, min(1.0, sum(self._patterns(changes)) * (1 - self.belief.flake) / self.total))
-
-    def bits(self, changes: int) -> float:
-        """Return how much a test of these tells that the other tests do not."""
-        if self.total <= 0:
-            return 0.0
+            return 0.0, 0.0
         keep = 1 - self.belief.flake
-        pairs = zip(self.before, self._patterns(changes), strict=True)
-        return sum(whole * entropy(part * keep / whole) for whole, part in pairs if whole > 1e-12) / self.total
+        parts = self._patterns(changes)
+        bits = sum(
+            whole * entropy(part * keep / whole)
+            for whole, part in zip(self.before, parts, strict=True)
+            if whole > NOTHING
+        )
+        return max(0.0, min(1.0, sum(parts) * keep / self.total)), bits / self.total
