@@ -6,172 +6,212 @@ tree that main has left behind, is put under the next tests, so that one of them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from covey.core.queue.group_belief import Joint, believe, elements, entropy, first
+from covey.core.queue.group_belief import Belief, Joint, believe, elements, entropy, first, union
 from covey.core.queue.train import FAILURES, Choice, Plan, Purpose, State, failed_alone
 
 CONFIRM = 0.7
-"""What a failure alone is worth, in bits, of a change that is surely bad: it is needed, but can wait."""
-ALL_IN = 0.4
+"""What a failure alone of a change that is surely bad is worth, in bits: it is needed, but can wait."""
+SUSPECT = 0.05
+"""By how many bits a test among suspects is preferred to one of untested changes, so that few stay suspects."""
 LEAST = 0.02
 """A test that tells less than this, in bits, is not worth a slot."""
+ALL_IN = 0.4
+"""All untested changes are tested at once if this is how likely they pass; else in groups that pass half the time."""
+EVEN = 0.5
 
 
 @dataclass(frozen=True)
 class Option:
-    """A test that may be worth a slot."""
+    """A test that may be worth a slot; a change alone is tested on main as it is, so that its failure counts."""
 
     changes: int
     worth: float
-    passes: float
-    solo: bool = False
+    alone: bool = False
 
 
 def choose(state: State) -> Choice:
-    """Choose the tests that tell most, given what is known and what runs."""
+    """Choose the tests that tell most, one after the other, given what is known and what runs."""
     if not state.free:
         return Choice()
-    return _Chooser(state).choose()
+    table = _table(state)
+    chosen: list[Option] = []
+    while len(chosen) < state.free:
+        best = max(_options(table, state.free - len(chosen)), key=lambda option: option.worth, default=None)
+        if best is None or best.worth < LEAST:
+            break
+        chosen.append(best)
+        table.take(best)
+    return Choice(tuple(_plans(table, state, chosen)))
 
 
-class _Chooser:
-    def __init__(self, state: State) -> None:
-        self.state = state
-        self.belief = belief = believe(state)
-        self.bit = {id: 1 << number for number, id in enumerate(belief.ids)}
-        self.needs = {
-            self.bit[id]: sum(self.bit[need] for need in change.needs if need in self.bit)
-            for id, change in state.changes.items()
-            if change.needs
-        }
-        self.blamed = 0
-        for each in belief.failed:
-            self.blamed |= each
-        self.riders = self.whole(belief.passed & belief.may & ~self.blamed)
-        self.tests = [test & ~self.riders for test in belief.running]
-        self.alone: dict[int, int] = {}
-        for test in state.running.values():
-            if len(test.changes) == 1:
-                each = self.bit[test.changes[0]]
-                self.alone[each] = self.alone.get(each, 0) + 1
-        for result in state.results:
-            if result.test.alone and not result.passed:
-                each = self.bit[result.test.changes[0]]
-                if each not in self.alone:
-                    self.alone[each] = 0
-        for each in self.alone:
-            self.alone[each] += len(failed_alone(state, belief.ids[each.bit_length() - 1]))
+@dataclass
+class Table:
+    """What a choice is made from; it changes only as tests are chosen."""
+
+    belief: Belief
+    blamed: int
+    """Those of which one is known to be bad."""
+    riders: int
+    """Those that passed elsewhere: they are put first into every tree."""
+    needs: dict[int, int]
+    """What changes need that is open too."""
+    tests: list[int]
+    """What runs or was chosen, without riders."""
+    alone: dict[int, int]
+    """How often changes failed alone or are tested alone now."""
+    weighed: dict[tuple[object, ...], list[Option]] = field(default_factory=dict)
+
+    def take(self, option: Option) -> None:
+        """Reckon with a test that was chosen."""
+        self.tests.append(option.changes)
+        if option.alone:
+            self.alone[option.changes] = self.alone.get(option.changes, 0) + 1
 
     def whole(self, changes: int) -> int:
-        """Leave out what cannot be in a tree of these alone, since something it needs is not there."""
-        left = True
-        while left and self.needs:
-            left = False
-            for each, needed in self.needs.items():
-                if changes & each and needed & ~changes:
-                    changes &= ~each
-                    left = True
-        return changes
+        """Return those of a set that may be in one tree with the riders: what they need is there too."""
+        there = changes | self.riders
+        while missing := union(each for each, needed in self.needs.items() if there & each and needed & ~there):
+            there &= ~missing
+        return there & ~self.riders
 
-    def choose(self) -> Choice:
-        chosen: list[Option] = []
-        free = self.state.free
-        while len(chosen) < free:
-            options = [*self.suspects(), *self.fresh(free - len(chosen))]
-            best = max(options, key=lambda option: option.worth, default=None)
-            if best is None or best.worth < LEAST:
-                break
-            chosen.append(best)
-            self.tests.append(best.changes)
-            if best.solo:
-                self.alone[best.changes] = self.alone.get(best.changes, 0) + 1
-        plans = [self.plan(option) for option in chosen]
-        carried = any(not option.solo for option in chosen)
-        if self.riders and len(plans) < free and not carried:
-            if not any(not self.riders & ~test for test in self.belief.running):
-                plans.append(Plan(self.order(self.riders)))
-        if not plans and not self.state.running and self.belief.may:
-            plans.append(self.plan(Option(1, 0, 0, solo=True)))
-        return Choice(tuple(plan for plan in plans if plan.changes))
+    def counts(self, change: int) -> bool:
+        """Say whether a failure of one change alone would bring its rejection nearer."""
+        return not self.needs.get(change) and self.alone.get(change, 0) < FAILURES
 
-    def plan(self, option: Option) -> Plan:
-        if option.solo:
-            again = self.alone.get(option.changes, 0) > 1
-            return Plan(self.order(option.changes), Purpose.RETRY if again else Purpose.SOLO)
-        return Plan(self.order(self.riders) + self.order(option.changes & ~self.riders))
 
-    def order(self, changes: int) -> tuple[str, ...]:
-        return tuple(self.belief.ids[each.bit_length() - 1] for each in elements(changes))
+def _table(state: State) -> Table:
+    belief = believe(state)
+    bit = {id: 1 << number for number, id in enumerate(belief.ids)}
+    blamed = union(belief.failed)
+    needs = {
+        bit[change.id]: union(bit[need] for need in change.needs if need in bit)
+        for change in state.changes.values()
+        if change.needs
+    }
+    table = Table(belief, blamed, 0, needs, [], _alone(state, bit))
+    table.riders = table.whole(belief.passed & belief.may & ~blamed)
+    table.tests = [test & ~table.riders for test in belief.running if test & ~table.riders]
+    return table
 
-    def fresh(self, slots: int) -> Iterator[Option]:
-        belief = self.belief
-        pool = belief.may & ~belief.passed & ~self.blamed
-        for test in self.tests:
-            pool &= ~test
-        pool = self.whole(pool | self.riders) & ~self.riders
-        count = pool.bit_count()
-        if not count:
-            return
-        size = count
-        if belief.fresh(count) < ALL_IN:
-            size = 1
-            while size < count and belief.fresh(size + 1) >= 0.5:
-                size += 1
-            size = min(size, -(-count // slots))
-        group = self.whole(first(pool, size) | self.riders) & ~self.riders or pool
+
+def _alone(state: State, bit: dict[str, int]) -> dict[int, int]:
+    found = {
+        bit[result.test.changes[0]]: len(failed_alone(state, result.test.changes[0]))
+        for result in state.results
+        if result.test.alone and not result.passed
+    }
+    for test in state.running.values():
+        if test.alone:
+            change = bit[test.changes[0]]
+            found[change] = found.get(change, 0) + 1
+    return found
+
+
+# What might be tested
+
+
+def _options(table: Table, slots: int) -> Iterator[Option]:
+    yield from _untested(table, slots)
+    for failed, tests in _parts(table):
+        key = (*failed, 0, *tests, *(table.alone.get(each, 0) for each in tests))
+        if key not in table.weighed:
+            table.weighed[key] = list(_weigh(table, failed, tests))
+        yield from table.weighed[key]
+
+
+def _untested(table: Table, slots: int) -> Iterator[Option]:
+    """Yield a group of changes of which nothing is known and nothing is being tested."""
+    belief = table.belief
+    pool = table.whole(belief.may & ~belief.passed & ~table.blamed & ~union(table.tests))
+    size = pool.bit_count()
+    if size and belief.fresh(size) < ALL_IN:
+        size = min(_even(belief, size), -(-size // slots))
+    group = table.whole(first(pool, size))
+    if group:
         passes = belief.fresh(group.bit_count())
-        yield Option(group, entropy(passes), passes, solo=size == 1 and not group & group - 1 and passes < 0.6)
+        yield Option(group, entropy(passes), alone=_is_one(group) and passes < EVEN)
 
-    def suspects(self) -> Iterator[Option]:
-        left = list(self.belief.failed)
-        while left:
-            failed, tests, inside = [left.pop()], [], 0
-            inside = failed[0]
-            grown = True
-            while grown:
-                more = [each for each in left if each & inside]
-                tested = [test for test in self.tests if test & inside and test not in tests]
-                left = [each for each in left if each not in more]
-                failed += more
-                tests += tested
-                grown = bool(more or tested)
-                for each in (*more, *tested):
-                    inside |= each
-            yield from self.component(failed, tests)
 
-    def component(self, failed: list[int], tests: list[int]) -> Iterator[Option]:
-        joint = Joint(self.belief, failed, tests)
-        blamed = 0
-        for each in failed:
-            blamed |= each
-        blamed &= self.belief.may
-        atoms: dict[tuple[bool, ...], int] = {}
-        for each in elements(blamed):
-            sign = tuple(bool(each & other) for other in (*failed, *tests, self.belief.passed))
-            atoms[sign] = atoms.get(sign, 0) | each
-        found: dict[int, None] = {}
-        for atom in atoms.values():
-            size = atom.bit_count()
-            for part in {1, size // 4, size // 3, size // 2, 2 * size // 3, size}:
-                found[first(atom, part)] = None
-        for group in (*failed, blamed):
-            for part, up in ((2, 0), (2, 1), (3, 0), (4, 0)):
-                cross = 0
-                for atom in atoms.values():
-                    if atom & group:
-                        cross |= first(atom, (atom.bit_count() + up * (part - 1)) // part)
-                found[cross] = None
-        for changes in found:
-            whole = self.whole(changes | self.riders) & ~self.riders
-            if not whole:
-                continue
-            passes, bits = joint.weigh(whole)
-            solo = not whole & whole - 1 and not self.needs.get(whole)
-            worth = bits + 0.05
-            if solo and self.alone.get(whole, 0) < FAILURES:
-                worth += CONFIRM * (1 - passes)
-            yield Option(
-                whole, worth if bits + (solo and self.alone.get(whole, 0) < FAILURES) > LEAST else 0, passes, solo
-            )
+def _even(belief: Belief, most: int) -> int:
+    """Return how many untested changes pass about half the time."""
+    size = 1
+    while size < most and belief.fresh(size + 1) >= EVEN:
+        size += 1
+    return size
+
+
+def _parts(table: Table) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield failed sets and tests in parts that have no change in common, so that each can be weighed by itself."""
+    failed, tests = list(table.belief.failed), list(table.tests)
+    while failed or tests:
+        inside = failed[0] if failed else tests[0]
+        before = 0
+        while inside != before:
+            before = inside
+            inside |= union(each for each in (*failed, *tests) if each & inside)
+        yield [each for each in failed if each & inside], [each for each in tests if each & inside]
+        failed = [each for each in failed if not each & inside]
+        tests = [each for each in tests if not each & inside]
+
+
+def _weigh(table: Table, failed: Sequence[int], tests: Sequence[int]) -> Iterator[Option]:
+    """Yield what could be tested among changes that failed together or are being tested, with what it is worth."""
+    joint = Joint(table.belief, failed, tests)
+    for changes in _candidates(table, failed, tests):
+        passes, bits = joint.weigh(changes)
+        alone = _is_one(changes) and table.counts(changes)
+        if alone:
+            yield Option(changes, bits + SUSPECT + CONFIRM * (1 - passes), alone)
+        elif bits > LEAST:
+            yield Option(changes, bits + SUSPECT)
+
+
+def _candidates(table: Table, failed: Sequence[int], tests: Sequence[int]) -> set[int]:
+    """Return parts of what nothing tells apart yet, and what cuts through all of these."""
+    inside = (union(failed) or union(tests)) & table.belief.may
+    atoms: dict[tuple[bool, ...], int] = {}
+    for each in elements(inside):
+        kind = tuple(bool(each & other) for other in (*failed, *tests, table.belief.passed))
+        atoms[kind] = atoms.get(kind, 0) | each
+    found: set[int] = set()
+    for atom in atoms.values():
+        size = atom.bit_count()
+        found.update(first(atom, part) for part in {1, size // 4, size // 3, size // 2, 2 * size // 3, size})
+    for group in {*failed, inside}:
+        within = [atom & group for atom in atoms.values() if atom & group]
+        for part in (2, 3, 4):
+            found.add(union(first(atom, atom.bit_count() // part) for atom in within))
+        found.add(union(first(atom, -(-atom.bit_count() // 2)) for atom in within))
+    return {table.whole(each) for each in found} - {0}
+
+
+def _is_one(changes: int) -> bool:
+    return not changes & changes - 1
+
+
+# What is tested
+
+
+def _plans(table: Table, state: State, chosen: Sequence[Option]) -> Iterator[Plan]:
+    ids = table.belief.ids
+
+    def order(changes: int) -> tuple[str, ...]:
+        return tuple(ids[each.bit_length() - 1] for each in elements(changes))
+
+    below = order(table.riders)
+    for option in chosen:
+        if option.alone:
+            again = table.alone[option.changes] > 1
+            yield Plan(order(option.changes), Purpose.RETRY if again else Purpose.SOLO)
+        else:
+            yield Plan(below + order(option.changes))
+    ridden = any(not option.alone for option in chosen) or any(
+        not table.riders & ~test for test in table.belief.running
+    )
+    if below and len(chosen) < state.free and not ridden:
+        yield Plan(below)
+    elif not chosen and not state.running and table.belief.may:
+        yield Plan(ids[:1], Purpose.SOLO)

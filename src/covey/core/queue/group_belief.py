@@ -69,10 +69,7 @@ def believe(state: State) -> Belief:
     ids = [change.id for change in line]
     ids += [id for id in state.changes if id not in set(ids)]
     bit = {id: 1 << number for number, id in enumerate(ids)}
-    passed = 0
-    for result in state.results:
-        if result.passed:
-            passed |= _set(bit, result.test.changes)
+    passed = union(_set(bit, result.test.changes) for result in state.results if result.passed)
     trees = _failed(state.results, bit, passed)
     rate, weight = _rate(state.rate, passed.bit_count(), [each.bit_count() for each in trees if not each & passed])
     belief = Belief(
@@ -92,9 +89,7 @@ def believe(state: State) -> Belief:
 def _is_doubtful(belief: Belief, trees: Sequence[int]) -> bool:
     """Say whether so much failed on top of what passed elsewhere that this is to blame rather than all the others."""
     riding = [tree for tree in trees if tree & belief.passed and tree & ~belief.passed]
-    below = 0
-    for tree in riding:
-        below |= tree & belief.passed
+    below = union(tree & belief.passed for tree in riding)
     return len(riding) > 1 and Joint(belief, riding, ()).weigh(below)[0] < TRUST
 
 
@@ -114,10 +109,7 @@ def _failed(results: Sequence[Result], bit: dict[str, int], passed: int) -> dict
         later = [other for number, other in green if number > result.test.id]
         flaked = any(not changes & ~other for other in later)
         if not result.passed and changes and not flaked:
-            late = 0
-            for other in later:
-                late |= other
-            found.setdefault(changes & ~passed or changes & ~late or 1 << changes.bit_length() - 1, changes)
+            found.setdefault(changes & ~passed or changes & ~union(later) or 1 << changes.bit_length() - 1, changes)
     sizes = sorted(found, key=int.bit_count)
     least = [each for number, each in enumerate(sizes) if not any(not less & ~each for less in sizes[:number])]
     return {each: found[each] for each in least}
@@ -132,6 +124,14 @@ def _rate(learned: Rate, passed: int, failed: Sequence[int]) -> tuple[float, flo
         weight = bad + good + sum(failed)
         rate = min((bad + expected) / weight, 0.9)
     return rate, weight
+
+
+def union(sets: Iterable[int]) -> int:
+    """Return all that is in one of these sets."""
+    found = 0
+    for each in sets:
+        found |= each
+    return found
 
 
 def elements(changes: int) -> Iterator[int]:
