@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log
 
-from covey.core.queue.train import Choice, Plan, Purpose, State, eligible, failed_alone
+from covey.core.queue.train import FAILURES, Choice, Plan, Purpose, State, eligible, failed_alone, failed_sets
 
 BAD, GOOD = 0.5, 14.0
 """What is believed of the failure rate before anything is known, as so many changes seen."""
@@ -13,9 +13,10 @@ LEAST, MOST = 0.001, 0.9
 
 def choose(state: State) -> Choice:
     """Test prefixes of the line at once, and again alone what failed alone."""
-    failed = [set(r.test.changes) for r in state.results if not r.passed and r.test.on >= state.green]
+    failed = failed_sets(state)
     line = [change.id for change in eligible(state)]
     known = {id for id in line if {id} in failed}
+    again = [id for id in line if 0 < failed.count(frozenset((id,))) < FAILURES or (id in known and state.proven)]
     cancel = tuple(
         number
         for number, test in state.running.items()
@@ -24,7 +25,7 @@ def choose(state: State) -> Choice:
     )
     running = [test.changes for number, test in state.running.items() if number not in cancel]
     free = state.slots - len(running)
-    start = [_solo(state, id) for id in line if id in known and (id,) not in running][:free]
+    start = [_solo(state, id) for id in again if (id,) not in running][:free]
     free -= len(start)
     if free > 0:
         rest = _behind(max(running, key=len, default=()), _without(state, line, known))
@@ -58,7 +59,7 @@ def _behind(tested: tuple[str, ...], line: list[str]) -> list[str]:
     return [*tested, *(id for id in line if id not in first)]
 
 
-def _cuts(state: State, line: list[str], failed: list[set[str]]) -> list[int]:
+def _cuts(state: State, line: list[str], failed: list[frozenset[str]]) -> list[int]:
     """Return how long the prefixes shall be: evenly in a gap that is known to fail, else as likely as not to pass."""
     place = {id: number for number, id in enumerate(line, 1)}
     gap = min((max(place[id] for id in each) for each in failed), default=0)

@@ -17,6 +17,7 @@ from covey.core.queue.train import (
     Event,
     Halt,
     Land,
+    Left,
     Reason,
     Reject,
     Start,
@@ -118,6 +119,7 @@ class _Run:
         needs = tuple(need for need in change.needs if need not in self.on_main)
         if self.gone.intersection(needs):
             self._gone(change.id, "needs")
+            yield Left(change.id)
             return
         self.open.add(change.id)
         partners = self.text.get(change.id, ())

@@ -74,9 +74,8 @@ class _Train:
                 )
                 self._clash(change.id, clashes)
             case Left(id):
-                if id in state.changes:
-                    self._forget(id)
-                    self.state = replace(self.state, gone=self.state.gone | {id})
+                self._forget(id)
+                self.state = replace(self.state, gone=self.state.gone | {id})
             case Clashed(id, ()):
                 if id in state.changes:
                     self._reject(id, Reason.TEXT, blame=())
@@ -116,7 +115,7 @@ class _Train:
         self.state = replace(
             state,
             running={n: each for n, each in state.running.items() if n != number},
-            results=(*results, Result(test, passed, failures))[-KEPT:],
+            results=(*results, Result(test, passed, failures))[-KEPT:] if test.changes or not passed else results,
             rate=rate,
             green=green,
         )
@@ -271,14 +270,14 @@ def _on_top(test: Test, main: int, landed: tuple[str, ...]) -> Test:
 def _after(result: Result, state: State, landed: tuple[str, ...]) -> Result | None:
     """Return what a result says after a landing, if it says anything still."""
     test, gone = result.test, set(landed)
-    whole = test.on == state.main and gone.issubset(test.changes)
+    whole = test.exact and test.on == state.main and gone.issubset(test.changes)
     if result.passed:
         test = _on_top(test, state.main, landed)
     elif test.on >= state.green or whole:
-        # What failed fails on a main that holds some of it too; it is a tree of its own only if that is all of main.
+        # What failed fails on a main that holds some of it too; but alone is only who differs from all of that main.
         rest = tuple(id for id in test.changes if id not in gone)
         if rest != test.changes:
-            test = replace(test, on=state.main + 1, changes=rest, alone=whole and len(rest) == 1)
+            test = replace(test, on=state.main + 1, changes=rest, alone=whole and len(rest) == 1, exact=whole)
     else:  # it failed on a main that may have been red, and is not now
         return None
     return replace(result, test=test) if test.changes else None

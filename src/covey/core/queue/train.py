@@ -55,6 +55,8 @@ class Test:
     purpose: Purpose = Purpose.GROUP
     alone: bool = False
     """One change was, or has become, all that this tree differs in from a value of main."""
+    exact: bool = True
+    """The tree holds all of that main; if not, it failed with less than that."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Left:
-    """A change wants to land no more: withdrawn, or held for a person; whoever needs it leaves too, by a rejection."""
+    """A change wants to land no more, or never entered; whoever needs it is rejected."""
 
     id: str
 
@@ -306,13 +308,15 @@ def eligible(state: State) -> tuple[Change, ...]:
     return tuple(found)
 
 
+def failed_sets(state: State) -> list[frozenset[str]]:
+    """Return what failed together: as long as main is not in doubt, each of these holds a culprit."""
+    return [frozenset(result.test.changes) for result in state.results if not result.passed and result.test.changes]
+
+
 def known_bad(state: State, changes: Iterable[str]) -> bool:
     """Say whether a tree with these on main is known to fail: some or all of them failed together before."""
     inside = set(changes)
-    return any(
-        not result.passed and result.test.on >= state.green and inside.issuperset(result.test.changes)
-        for result in state.results
-    )
+    return any(inside.issuperset(each) for each in failed_sets(state))
 
 
 def failed_alone(state: State, change: str) -> tuple[int, ...]:
