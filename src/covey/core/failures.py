@@ -60,15 +60,14 @@ def summary(output: bytes | Iterable[bytes]) -> Summary:
         last = (last + part)[-_LAST:]
         whole, cut, rest = (rest + part).rpartition(b"\n")
         rest = rest[-_LINE:]
-        if b"<testcase" in whole:
-            for case in _JUNIT.finditer(whole):
-                _note(found.tests, b".".join(filter(None, (case[2], case[1]))).decode(errors="replace"))
+        _hear_cases(found, whole)
         if looks < _MOST_LOOKS:
             for line in _marked(whole + cut):
                 _hear(found, line)
                 looks += 1
                 if looks >= _MOST_LOOKS:
                     break
+    _hear_cases(found, last)
     for raw in last.split(b"\n"):
         _hear(found, raw[-_LINE:])
     tail = "\n".join(clean(raw) for raw in last[-4 * TAIL :].split(b"\n")).strip()[-TAIL:]
@@ -150,6 +149,12 @@ def _hear(found: _Found, raw: bytes) -> None:
         _note(found.errors, line)
     elif _ERROR(line) is not None:
         _note(found.errors, line)
+
+
+def _hear_cases(found: _Found, text: bytes) -> None:
+    """Add the tests that failed by a report in XML."""
+    for case in _JUNIT.finditer(text) if b"<testcase" in text else ():
+        _note(found.tests, b".".join(filter(None, (case[2], case[1]))).decode(errors="replace"))
 
 
 def _test(line: str) -> str | None:
