@@ -20,6 +20,7 @@ LONGEST_MESSAGE = 4000
 SIGN_PATIENCE = 30.0
 CRUD = "".join(map(chr, range(33))) + ".,:;<>\"\\'"
 """What git takes away from both ends of a name."""
+_LATIN = {0: None, **{0xDC00 + byte: byte for byte in range(0x80, 0x100)}}
 
 Policy = Literal["merge", "squash"]
 
@@ -125,7 +126,7 @@ def settings(values: dict[str, str]) -> dict[str, str]:
 
 def _plain(name: str) -> str:
     """Leave out what git leaves out of names."""
-    return as_bytes(re.sub(r"[<>\n]", "", name)).decode("utf-8", "surrogateescape").strip(CRUD)
+    return as_bytes(re.sub(r"[<>\n]", "", name)).decode().strip(CRUD)
 
 
 def _names(printed: bytes) -> list[str]:
@@ -241,8 +242,5 @@ def commit_tree(
 
 
 def as_bytes(text: str) -> bytes:
-    """Return a text as git keeps it: as UTF-8, and bytes that were none, as old commits hold, as they were."""
-    try:
-        return text.replace("\0", "").encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.replace("\0", "").encode("utf-8", "replace")
+    """Return a text as git keeps it: as UTF-8; bytes that were none, as old commits hold, are taken for Latin-1."""
+    return text.translate(_LATIN).encode("utf-8", "replace")

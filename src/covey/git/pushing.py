@@ -1,0 +1,123 @@
+"""Pushing: one commit goes to one branch of a remote, never by force and without asking anybody anything.
+
+The user's own pre-push hook runs, without a terminal: git-lfs sends what it keeps by it, and a remote without that
+would be broken. A hook that says no, or does not end, is a push that failed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from subprocess import CompletedProcess
+
+from covey.errors import ToolFailed
+from covey.git.candidates import is_ancestor, resolve
+from covey.git.project import Project
+from covey.git.run import complaint, try_git
+
+PATIENCE = 120.0
+SHORTEST = 1.0
+FETCHED = "refs/covey/fetched"
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """The remote's branch holds the commit."""
+
+    commit: str
+
+
+@dataclass(frozen=True)
+class Behind:
+    """The remote's branch is at a commit that ours lacks; it has been fetched."""
+
+    commit: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The remote's branch is where it was, as far as we know, for this reason."""
+
+    why: str
+
+
+Outcome = Pushed | Behind | Failed
+
+
+def push(
+    project: Project, remote: str, branch: str, commit: str, expected: str | None = None, *, patience: float = PATIENCE
+) -> Outcome:
+    """Bring a branch of a remote forward to `commit`; pushing twice is pushing once.
+
+    `expected` is where we last knew the branch: when somebody has moved it back from there, it is left alone.
+    """
+    deadline = time.monotonic() + patience
+    try:
+        there = _look(project, remote, branch, deadline)
+        if there == commit:
+            return Pushed(commit)
+        if there is not None and not _is_known(project, there, commit):
+            return _fetch(project, remote, branch, commit, deadline)
+        if expected is not None and there != expected and (there is None or is_ancestor(project, there, expected)):
+            where = "deleted" if there is None else f"moved back to {there[:12]}"
+            return Failed(f"Somebody has {where} {branch} on {remote}, where it was at {expected[:12]}.")
+        words = ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--no-signed", "--", remote)
+        done = _ask(project, (*words, f"{commit}:refs/heads/{branch}"), deadline)
+        if done.returncode == 0:
+            return Pushed(commit)
+        if b"(fetch first)" in done.stdout or b"(non-fast-forward)" in done.stdout or b"cannot lock ref" in done.stdout:
+            return _fetch(project, remote, branch, commit, deadline)
+        return Failed(f"{remote} did not take {branch}: {_refusal(done.stdout) or complaint(done)}.")
+    except ToolFailed as error:
+        return Failed(f"{branch} could not be pushed to {remote}: {error.message}")
+
+
+def silent_env(project: Project) -> dict[str, str]:
+    """Return the environment of a git that asks nobody anything."""
+    env = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
+    if "GIT_SSH" in os.environ and "GIT_SSH_COMMAND" not in os.environ:
+        return env
+    configured = try_git("config", "core.sshCommand", at=project.common).stdout.decode(errors="replace").strip()
+    command = os.environ.get("GIT_SSH_COMMAND") or configured or "ssh"
+    return {**env, "GIT_SSH_COMMAND": f"{command} -o BatchMode=yes -o ConnectTimeout=10"}
+
+
+def _look(project: Project, remote: str, branch: str, deadline: float) -> str | None:
+    """Return where a branch of a remote is."""
+    done = _ask(project, ("ls-remote", "--refs", "--", remote, f"refs/heads/{branch}"), deadline)
+    if done.returncode != 0:
+        raise ToolFailed(f"{complaint(done)}.")
+    lines = (line.split("\t") for line in done.stdout.decode(errors="replace").splitlines())
+    return next((commit for commit, name in lines if name == f"refs/heads/{branch}"), None)
+
+
+def _is_known(project: Project, there: str, commit: str) -> bool:
+    """Say whether `commit` holds what the remote has."""
+    return resolve(project, there) is not None and is_ancestor(project, there, commit)
+
+
+def _fetch(project: Project, remote: str, branch: str, commit: str, deadline: float) -> Outcome:
+    words = (
+        "-c", "core.hooksPath=/dev/null", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-head-ok",
+        "--no-recurse-submodules", "--no-auto-maintenance", "--refmap=", "--", remote,
+        f"+refs/heads/{branch}:{FETCHED}",
+    )  # fmt: skip
+    done = _ask(project, words, deadline)
+    there = resolve(project, FETCHED) if done.returncode == 0 else None
+    if there is None:
+        return Failed(f"{branch} on {remote} has what we lack, and could not be fetched: {complaint(done)}.")
+    if is_ancestor(project, there, commit):
+        return Failed(f"{remote} did not take {branch}, though it is behind ours: somebody else pushed meanwhile.")
+    return Behind(there)
+
+
+def _ask(project: Project, words: tuple[str, ...], deadline: float) -> CompletedProcess[bytes]:
+    left = max(SHORTEST, deadline - time.monotonic())
+    return try_git(*words, at=project.root, env=silent_env(project), patience=left, apart=True)
+
+
+def _refusal(printed: bytes) -> str:
+    """Return why the remote refused, from the line that begins with an exclamation mark."""
+    lines = [line.split("\t") for line in printed.decode(errors="replace").splitlines() if line.startswith("!")]
+    return lines[0][-1] if lines else ""
