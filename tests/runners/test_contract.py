@@ -476,6 +476,23 @@ def test_a_held_run_can_be_finished(place: Place) -> None:
 # What its processes do
 
 
+def test_a_run_that_prints_more_than_it_may_is_ended_at_once_though_nobody_watches(place: Place) -> None:
+    place.start("run-1", shell("trap '' TERM; yes; sleep 1000", most=100_000))
+    ended = place.ended("run-1")
+    assert not ended.alive
+    assert ended.size > 100_000
+    place.start("run-2", shell("seq 1000", most=100_000))
+    assert place.ended("run-2").code == 0
+
+
+def test_the_processor_time_of_all_that_a_run_started_is_known_when_it_has_ended(place: Place) -> None:
+    busy = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+    place.start("run-1", shell(f"({busy}) & setsid sh -c '{busy}' & wait"))
+    assert (place.ended("run-1").cpu or 0) > 0.1
+    place.start("run-2", shell("exec sleep 0.01"))
+    assert (place.ended("run-2").cpu or 0) < 0.1
+
+
 def test_a_run_that_is_not_alive_does_nothing(place: Place) -> None:
     assert place.runner.activity("run-1") is None
     place.start("run-1", shell("exit 0"))
