@@ -21,9 +21,12 @@ from covey.app import (
     origins,
     overlaps,
     questions,
+    queue,
+    reverts,
     sessions,
     status,
     steering,
+    whence,
 )
 from covey.app.clock import Clock
 from covey.app.pulses import DAEMON, Pulses, of_session
@@ -52,8 +55,11 @@ __all__ = [
     "origins",
     "overlaps",
     "questions",
+    "queue",
+    "reverts",
     "status",
     "steering",
+    "whence",
 ]
 
 T = TypeVar("T")

@@ -1,74 +1,230 @@
-"""The verbs of the merge queue, as far as a person is the queue: approve, land, reject."""
+"""The verbs of one merge: looking at it, letting it go on, sending it back, and taking it out of the queue."""
 
 from __future__ import annotations
 
-from covey.app import shapes
-from covey.app.changes import change, step
+from covey.app import reasons, shapes
+from covey.app.board import add_task, needs_review
+from covey.app.changes import change, queue, step
+from covey.app.costs import spent
+from covey.app.queued import approver, find_merge, is_live
+from covey.app.reasons import line_of, look
+from covey.app.reverts import settle
+from covey.app.sendback import send_back as send_back
 from covey.app.shapes import MergeRow
+from covey.app.shapes_merges import GateRow, LandingRow, MergeFull, MergeLine, MergeWhy, Perhaps, QueueBranch
 from covey.app.tasks import find
-from covey.app.verbs import Call, missing, verb
+from covey.app.tries import put_back
+from covey.app.verbs import Call, verb
 from covey.core import merges, tasks
-from covey.core.sessions import COVEY, Goal, Kind
-from covey.core.tasks import Status
+from covey.core.merges import Merge, State
+from covey.core.sessions import OWNER
+from covey.core.tasks import ENDED, WAITING, Status
 from covey.core.texts import line
+from covey.errors import Denied, Refused
 from covey.store import rows
 
+REASON = 2000
+"""Characters of a reason."""
+BRANCH = "covey/"
+"""How the branches begin that covey makes for tasks."""
+GATES = 50
+"""Gates that are shown with a merge."""
 
-@verb("merge.list", "GET /api/merges", shapes.ListMerges, list[MergeRow])
-def list_merges(call: Call, asked: shapes.ListMerges) -> list[MergeRow]:
-    """List what wants to land, the oldest first; with `all`, also what has ended."""
+
+@verb("merge.list", "GET /api/merges", shapes.ListMerges, list[MergeLine])
+def list_merges(call: Call, asked: shapes.ListMerges) -> list[MergeLine]:
+    """List what wants to land, the oldest first, with its place in the train; with `all`, also what has ended."""
     if asked.all:
         found = call.tx.find(rows.MERGES, "ORDER BY ordinal DESC LIMIT ?", (asked.limit,))[::-1]
     else:
         found = call.tx.open_merges(limit=asked.limit)
-    return [MergeRow.of(merge) for merge in found]
+    sight = look(call, found)
+    return [line_of(sight, merge) for merge in found]
 
 
-@verb("merge.approve", "POST /api/merges/{id}/approve", shapes.Nothing, MergeRow, owner=True)
-def approve(call: Call, asked: shapes.Nothing, id: str) -> MergeRow:
-    """Let work land: into the queue after its review, and without a test where there is no gate."""
-    merge = _find(call, id)
+@verb("merge.show", "GET /api/merges/{id}", shapes.Nothing, MergeFull)
+def show(call: Call, asked: shapes.Nothing, id: str) -> MergeFull:
+    """Show one merge whole: its task and author, the gates that it was in, its landing, and what it cost."""
+    merge = find_merge(call, id)
     task = find(call.tx, merge.task)
-    after = step(call, merge, merges.Approved(), call.actor(None))
+    landing = None if merge.landing is None else call.tx.landing(merge.landing)
+    author = call.tx.session(merge.session)
+    shown = line_of(look(call, [merge]), merge)
+    return MergeFull(
+        **{name: getattr(shown, name) for name in MergeLine.__struct_fields__},
+        task_status=task.status,
+        agent=None if author is None else author.agent,
+        approved_by=approver(call, merge),
+        gates=[GateRow.of(gate) for gate in call.tx.gates_of(merge.id, GATES)],
+        landed_by=None if landing is None else LandingRow.of(landing),
+        group=[] if landing is None else [name for name in landing.merges if name != merge.id],
+        reverted_by=next((each.id for each in call.tx.reverts_of(merge.id) if is_live(each)), None),
+        **shapes.spent(spent(call, task=merge.task)),
+    )
+
+
+@verb("merge.why", "GET /api/merges/{id}/why", shapes.Nothing, MergeWhy)
+def why(call: Call, asked: shapes.Nothing, id: str) -> MergeWhy:
+    """Say in sentences why a merge is where it is, with the gates and merges that are the evidence."""
+    merge = find_merge(call, id)
+    sight, task = look(call, [merge]), call.tx.task(merge.task)
+    said = reasons.because(call, sight, merge)
+    steps = reasons.next_steps(sight, merge, task, moved_on=_moved_on(call, merge) is not None)
+    return MergeWhy(merge=merge.id, task=merge.task, state=merge.state, because=said, next=steps)
+
+
+@verb("merge.queue", "POST /api/merges", QueueBranch, MergeRow, status=201, owner=True)
+def queue_branch(call: Call, asked: QueueBranch) -> MergeRow:
+    """Queue a branch from outside covey: it becomes a task whose work is handed in."""
+    _check_branch(call, asked)
+    came = f"It came from outside, on branch {asked.branch} at {asked.commit}; git merge {asked.commit[:12]} brings"
+    body = "\n\n".join(part for part in (asked.body.strip(), f"{came} that work into yours.") if part)
+    wish = shapes.AddTask(title=asked.title, body=body, priority=asked.priority)
+    call.worker(OWNER)
+    new = add_task(call, wish, ())
+    task = change(call, new, tasks.claim(new, OWNER), OWNER)
+    review = needs_review(call, OWNER)
+    change(call, task, tasks.hand_in(task, OWNER, review=review, commit=asked.commit), OWNER)
+    event = merges.Queued(task=task.id, session=OWNER, branch=asked.branch, commit=asked.commit, review=review)
+    return MergeRow.of(queue(call, event))
+
+
+def _check_branch(call: Call, asked: QueueBranch) -> None:
+    """Refuse a branch that is covey's own, or that is in the queue already."""
+    task = call.tx.task(asked.branch.removeprefix(BRANCH)) if asked.branch.startswith(BRANCH) else None
+    if task is not None and task.status not in ENDED:
+        raise Refused(
+            f"{asked.branch} is the branch of {task.id}, which is {task.status}.",
+            hint=f"Whoever holds {task.id} hands it in: covey task handin {task.id}.",
+        )
+    for merge in call.tx.open_merges():
+        if merge.commit == asked.commit or (merge.branch == asked.branch and merge.session == OWNER):
+            raise Refused(
+                f"{asked.branch} is in the queue already, as {merge.id} ({merge.task}).",
+                hint=f"covey merge drop {merge.id} takes it out; covey merge why {merge.id} tells where it is.",
+            )
+
+
+@verb("merge.approve", "POST /api/merges/{id}/approve", shapes.Nothing, MergeRow)
+def approve(call: Call, asked: shapes.Nothing, id: str) -> MergeRow:
+    """Let work into the queue after its review; a person's word also lets it land untested where there is no gate."""
+    merge = find_merge(call, id)
+    task = find(call.tx, merge.task)
+    _may_review(call, merge, "approve")
+    after = step(call, merge, merges.Approved(person=call.who.is_owner), call.actor(None))
     if task.status is Status.REVIEW:
         change(call, task, tasks.approve(task), call.actor(None))
     return MergeRow.of(after)
 
 
+def _may_review(call: Call, merge: Merge, verb: str) -> None:
+    """Refuse a session that is not of the reviewing role, wrote the work itself, or would decide for a person."""
+    if call.who.session is None:
+        return
+    role, own = call.house.config.merge.review_role, call.known(call.who.session).role
+    if not role or own != role:
+        who = f"the owner and sessions of role {role}" if role else "the owner"
+        raise Denied(f"Only {who} may {verb} a merge.", hint="merge.review_role in covey.toml names the role.")
+    if merge.session == call.who.session:
+        raise Denied(f"{merge.id} is your own work.", hint="Somebody else has to review it.")
+    if merge.state is State.REVIEW and merge.reason is not None:
+        raise Denied(f"{merge.id} waits for a person: {merge.reason}", hint="Ask: covey mail send owner ...")
+
+
 @verb("merge.land", "POST /api/merges/{id}/land", shapes.Land, MergeRow, owner=True)
 def land(call: Call, asked: shapes.Land, id: str) -> MergeRow:
     """Say that work is on main, in a commit that main has; its task is done."""
-    merge = _find(call, id)
+    merge = find_merge(call, id)
     task = find(call.tx, merge.task)
     after = step(call, merge, merges.Landed(asked.commit), call.actor(None))
     change(call, task, tasks.land(task, asked.commit), call.actor(None))
+    settle(call, after)
     return MergeRow.of(after)
 
 
-@verb("merge.reject", "POST /api/merges/{id}/reject", shapes.Because, MergeRow, owner=True)
+@verb("merge.reject", "POST /api/merges/{id}/reject", shapes.Because, MergeRow)
 def reject(call: Call, asked: shapes.Because, id: str) -> MergeRow:
-    """Send work back to its author, who is first in line to mend it."""
-    merge = _find(call, id)
+    """Send work back to its author, who is first in line to mend it; after too many tries it needs a person."""
+    merge = find_merge(call, id)
     task = find(call.tx, merge.task)
-    reason = line(asked.reason, "The reason", 2000)
+    _may_review(call, merge, "reject")
+    reason = line(asked.reason, "The reason", REASON)
     after = step(call, merge, merges.Rejected(reason), call.actor(None))
-    send_back(call, change(call, task, tasks.reject(task, merge.session, reason), call.actor(None)))
+    back = change(call, task, tasks.reject(task, merge.session, reason), call.actor(None))
+    put_back(call, send_back(call, back), reason)
     return MergeRow.of(after)
 
 
-def send_back(call: Call, task: tasks.Task) -> tasks.Task:
-    """Let anyone mend rejected work whose author is gone, or shall work no more."""
-    author = None if task.front is None else call.tx.session(task.front)
-    stays = author is not None and not author.removed
-    if stays and author is not None and author.kind is Kind.RUN:
-        stays = author.goal in (Goal.WORKING, Goal.PAUSED)
-    if task.front is None or stays:
-        return task
-    return change(call, task, tasks.Edited(cleared=("front",)), COVEY)
+@verb("merge.hold", "POST /api/merges/{id}/hold", Perhaps, MergeRow, owner=True)
+def hold(call: Call, asked: Perhaps, id: str) -> MergeRow:
+    """Let a merge wait for a person's approval after all."""
+    merge = find_merge(call, id)
+    if merge.state is State.REVIEW:
+        raise Refused(f"{merge.id} waits for a review already.", hint=f"covey merge approve {merge.id} lets it go on.")
+    if merge.state is State.PASSED:
+        raise Refused(
+            f"{merge.id} has passed, and others may be built on it.",
+            hint=f"covey merge freeze keeps main where it is; covey merge drop {merge.id} takes it out.",
+        )
+    reason = line(asked.reason or "Held by a person.", "The reason", REASON)
+    after = step(call, merge, merges.Held(reason), call.actor(None))
+    task = find(call.tx, merge.task)
+    if task.status is Status.MERGING:
+        change(call, task, tasks.Held(reason), call.actor(None))
+    return MergeRow.of(after)
 
 
-def _find(call: Call, merge_id: str) -> merges.Merge:
-    merge = call.tx.get(rows.MERGES, merge_id)
-    if merge is None:
-        raise missing("merge", merge_id)
-    return merge
+@verb("merge.drop", "POST /api/merges/{id}/drop", Perhaps, MergeRow, owner=True)
+def drop(call: Call, asked: Perhaps, id: str) -> MergeRow:
+    """Take a merge out of the queue: its work stays on its branch, and its task is blocked until a person decides."""
+    merge = find_merge(call, id)
+    task = find(call.tx, merge.task)
+    reason = line(asked.reason or "A person took it out of the queue.", "The reason", REASON)
+    after = step(call, merge, merges.Withdrawn(reason), call.actor(None))
+    if task.status in (Status.REVIEW, Status.MERGING):
+        if merge.reverts is not None:
+            change(call, task, tasks.Dropped(reason), call.actor(None))  # there is nothing else to do for it
+        else:
+            change(call, task, tasks.Blocked(reason), call.actor(None))
+    return MergeRow.of(after)
+
+
+@verb("merge.retry", "POST /api/merges/{id}/retry", shapes.Nothing, MergeRow, owner=True)
+def retry(call: Call, asked: shapes.Nothing, id: str) -> MergeRow:
+    """Bring work into the queue again as it is: what was rejected or dropped as a new merge, what waits at once."""
+    merge = find_merge(call, id)
+    if merge.state is State.QUEUED and merge.reason is not None:
+        call.house.broken_gate = False
+        return MergeRow.of(step(call, merge, merges.Requeued("a person asked for it"), call.actor(None)))
+    why_not = _moved_on(call, merge)
+    if why_not is not None:
+        raise Refused(why_not, hint=f"covey merge why {merge.id} tells what became of it.")
+    task = find(call.tx, merge.task)
+    if task.status is Status.BLOCKED:
+        task = change(call, task, tasks.edit(task, tasks.Edited(status=Status.TODO), owner=True), call.actor(None))
+    review = needs_review(call, merge.session)
+    event = tasks.hand_in(task, merge.session, review=review, commit=merge.commit)
+    change(call, task, event, call.actor(None))
+    wish = merges.Queued(
+        task=task.id,
+        session=merge.session,
+        branch=merge.branch,
+        commit=merge.commit if merge.reverts is None else None,  # what takes work out of main is made anew
+        review=review,
+        reverts=merge.reverts,
+    )
+    return MergeRow.of(queue(call, wish))
+
+
+def _moved_on(call: Call, merge: Merge) -> str | None:
+    """Return in a sentence why a merge cannot be tried again as it is, None if it can."""
+    if merge.state not in (State.REJECTED, State.WITHDRAWN):
+        return f"{merge.id} is {merge.state}, so there is nothing to try again."
+    task = find(call.tx, merge.task)
+    last = call.tx.last_merge(task.id)
+    if last is not None and last.id != merge.id:
+        return f"{task.id} has moved on: it was handed in again as {last.id}, which is {last.state}."
+    if task.status not in (*WAITING, Status.BLOCKED):
+        who = f" by {task.session}" if task.status is Status.DOING else ""
+        return f"{task.id} has moved on: it is {task.status}{who}."
+    return f"{task.id} has children that are not done." if task.open_children else None

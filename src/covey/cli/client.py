@@ -37,6 +37,7 @@ _NOUNS = {
     "session": "session",
     "question": "question",
     "permit": "permit",
+    "gate": "gate",
 }
 
 

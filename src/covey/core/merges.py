@@ -72,6 +72,8 @@ class Queued:
     commit: str | None = None
     review: bool = False
     reverts: str | None = None
+    reopen: bool = False
+    """The task whose work is taken out of main shall be open again then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,19 +84,22 @@ class Entered:
     needs: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
+    commit: str | None = None
+    """What shall land, where that was made only now."""
 
 
 @dataclass(frozen=True)
 class Clashed:
-    """Git cannot merge it with these others; `test` is the test in the train that could not be built for that."""
+    """Git cannot merge it with these others, or, if none is named, with main as it is."""
 
     against: tuple[str, ...]
-    test: int | None = None
 
 
 @dataclass(frozen=True)
 class Approved:
-    """A person let the merge into the queue."""
+    """The merge was let into the queue: by a person, or by a reviewer, who cannot let protected paths land."""
+
+    person: bool = True
 
 
 @dataclass(frozen=True)
@@ -192,7 +197,7 @@ _FROM: dict[type[Event], tuple[State, ...]] = {
     Passed: (State.QUEUED, State.TESTING),
     Waits: (State.QUEUED, State.TESTING, State.PASSED),
     Held: (State.QUEUED, State.TESTING),
-    Requeued: (State.TESTING, State.PASSED),
+    Requeued: (State.QUEUED, State.TESTING, State.PASSED),
     Landed: (State.QUEUED, State.TESTING, State.PASSED),
     Rejected: OPEN,
     Withdrawn: OPEN,
@@ -202,7 +207,7 @@ _FROM: dict[type[Event], tuple[State, ...]] = {
 
 def step(merge: Merge, event: Event) -> Event:
     """Return the event if the merge may take this step, or refuse it."""
-    twice = isinstance(event, Approved) and merge.approved
+    twice = isinstance(event, Approved) and (merge.approved or (not event.person and merge.state is not State.REVIEW))
     if twice or merge.state not in _FROM.get(type(event), ()):
         verb = type(event).__name__.lower()
         raise Refused(f"{merge.id} cannot be {verb}: it is {merge.state}.", hint="covey merge list shows the queue.")
@@ -229,12 +234,16 @@ def apply(merge: Merge, event: Event, at: float) -> Merge:
     match event:
         case Queued():
             return first(merge.id, merge.ordinal, event, at)
-        case Approved():
-            return replace(merge, state=State.QUEUED, approved=True, reason=None)
-        case Entered(priority=priority, needs=needs, paths=paths, against=against):
-            return replace(merge, priority=priority, needs=needs, paths=paths, against=against, reason=None)
+        case Approved(person):
+            return replace(merge, state=State.QUEUED, approved=person, reason=None)
+        case Entered(priority=priority, needs=needs, paths=paths, against=against, commit=commit):
+            made = commit or merge.commit
+            return replace(
+                merge, priority=priority, needs=needs, paths=paths, against=against, commit=made, reason=None
+            )
         case Clashed(against):
-            return replace(merge, against=tuple(dict.fromkeys((*merge.against, *against))))
+            # One that cannot be merged with main itself has nobody else to wait for.
+            return replace(merge, against=tuple(dict.fromkeys((*merge.against, *against))) if against else ())
         case Tested(commit, run):
             return replace(merge, state=State.TESTING, candidate=commit, run=run, reason=None)
         case Passed(commit, untested, onto):
@@ -242,7 +251,7 @@ def apply(merge: Merge, event: Event, at: float) -> Merge:
         case Waits(why):
             return replace(merge, reason=why)
         case Held(why):
-            return replace(merge, state=State.REVIEW, reason=why)
+            return replace(merge, state=State.REVIEW, approved=False, reason=why)
         case Requeued():
             return replace(merge, state=State.QUEUED, candidate=None, onto=None, untested=False, reason=None)
         case Landed(commit, landing):

@@ -459,13 +459,61 @@ class Tx:
         quoted = f'%"{merge}"%'
         return self.find(rows.GATES, "WHERE merges LIKE ? ORDER BY ordinal DESC LIMIT ?", (quoted, limit))
 
-    def has_passed(self, commit: str) -> bool:
-        """Say whether a commit passed the gate as it is."""
-        return bool(self.db.rows("SELECT 1 FROM gates WHERE state = 'passed' AND \"commit\" = ? LIMIT 1", (commit,)))
+    def has_passed(self, commit: str, checks: str) -> bool:
+        """Say whether a commit passed these checks as it is."""
+        sql = "SELECT 1 FROM gates WHERE state = 'passed' AND \"commit\" = ? AND checks = ? AND code = 0 LIMIT 1"
+        return bool(self.db.rows(sql, (commit, checks)))
 
     def last_landings(self, limit: int) -> list[landings.Landing]:
         """Return the last moves of main, the newest first."""
         return self.find(rows.LANDINGS, "ORDER BY ordinal DESC LIMIT ?", (limit,))
+
+    def landing(self, landing_id: str) -> landings.Landing | None:
+        """Return a move of main."""
+        return self.get(rows.LANDINGS, landing_id)
+
+    def landings_between(self, after: int, before: int, limit: int) -> list[landings.Landing]:
+        """Return the moves of main between two places in the log, the oldest first."""
+        where = "WHERE ordinal > ? AND ordinal < ? ORDER BY ordinal LIMIT ?"
+        return self.find(rows.LANDINGS, where, (after, before, limit))
+
+    def merges_named(self, merge_ids: Iterable[str]) -> dict[str, merges.Merge]:
+        """Return those of some merges that there are, by their ids."""
+        found: dict[str, merges.Merge] = {}
+        for part, marks in _parts(list(dict.fromkeys(merge_ids))):
+            found |= {each.id: each for each in self.find(rows.MERGES, f"WHERE id IN ({marks})", part)}
+        return found
+
+    def count_landed_since(self, moment: float) -> int:
+        """Return how many merges have landed since a time, and are on main still."""
+        sql = "SELECT count(*) FROM merges WHERE state = 'landed' AND ended >= ?"
+        return int(self.db.rows(sql, (moment,))[0][0])
+
+    def reverts_of(self, merge: str) -> list[merges.Merge]:
+        """Return the merges that take a merge out of main, or tried to, the newest first."""
+        return self.find(rows.MERGES, "WHERE reverts = ? ORDER BY ordinal DESC", (merge,))
+
+    def revert_for(self, task: str) -> merges.Merge | None:
+        """Return the merge by which a task began as a revert, None if it is another task."""
+        where = "WHERE task = ? AND reverts IS NOT NULL ORDER BY ordinal LIMIT 1"
+        return next(iter(self.find(rows.MERGES, where, (task,))), None)
+
+    def last_event(self, subject: str, kind: str) -> Event | None:
+        """Return the last event of a kind that happened to something."""
+        sql = f"SELECT {_EVENT} FROM events WHERE subject = ? AND kind = ? ORDER BY seq DESC LIMIT 1"
+        found = self.db.rows(sql, (subject, kind))
+        return Event(*found[0]) if found else None
+
+    def flakes(self, limit: int) -> list[gates.Flake]:
+        """Return the tests that flaked, those that did so last first."""
+        return self.find(rows.FLAKES, "ORDER BY last DESC, test LIMIT ?", (limit,))
+
+    def flaked(self, tests: Sequence[str]) -> list[gates.Flake]:
+        """Return those of some tests that have flaked."""
+        found: list[gates.Flake] = []
+        for part, marks in _parts(tests):
+            found += self.find(rows.FLAKES, f"WHERE test IN ({marks}) ORDER BY test", part)
+        return found
 
     def last_ended_merges(self, limit: int) -> list[merges.Merge]:
         """Return the last merges that landed or were rejected, the newest first."""

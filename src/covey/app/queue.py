@@ -1,0 +1,197 @@
+"""The verbs of the queue as a whole: how it stands, its gates, the landing journal, and what stops or lets it go on."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import statistics
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from covey.app import gate_logs, shapes, train, transcripts
+from covey.app.reasons import line_of, look
+from covey.app.shapes import Logs
+from covey.app.shapes_merges import (
+    FlakeRow,
+    GateRow,
+    LandingRow,
+    ListFlakes,
+    ListLandings,
+    Perhaps,
+    QueueFull,
+    QueueRow,
+    ReadGate,
+)
+from covey.app.verbs import Call, missing, verb
+from covey.core import gates
+from covey.core.launches import Observation
+from covey.core.merges import State
+from covey.core.queue import standing
+from covey.core.queue.standing import Standing
+from covey.core.texts import line
+from covey.errors import NotFound, Refused, Unavailable
+from covey.runners.runner import Runner
+from covey.store import rows
+
+LAST = 100
+"""Ended merges and gates from which is told how things go."""
+HOUR = 3600.0
+STEPS = 100
+"""Steps that a gate may have."""
+PART = 4 * 1024 * 1024
+"""Bytes of a gate's output that are answered at once."""
+
+
+@verb("queue.show", "GET /api/queue", shapes.Nothing, QueueFull)
+def show(call: Call, asked: shapes.Nothing) -> QueueFull:
+    """Show the train at a glance: how it stands, what is tested now, what waits and why, and how fast it lands."""
+    sight = look(call)
+    ended = call.tx.last_ended_merges(LAST)
+    took = [gate.seconds for gate in call.tx.last_gates(LAST) if gate.state is gates.State.PASSED and gate.seconds]
+    rest = [name for name in sight.open if name not in sight.order]
+    return QueueFull(
+        **_standing(call, sight.standing),
+        checked=sight.checked,
+        fleet_paused=sight.fleet_paused,
+        running=[GateRow.of(gate) for gate in sight.running],
+        merges=[line_of(sight, sight.open[name]) for name in (*sight.order, *rest)],
+        landed_hour=call.tx.count_landed_since(call.tx.now - HOUR),
+        ended=len(ended),
+        rejected=sum(merge.state is State.REJECTED for merge in ended),
+        gate_seconds=statistics.median(took) if took else None,
+        last=next((LandingRow.of(landing) for landing in call.tx.last_landings(1)), None),
+    )
+
+
+def _standing(call: Call, now: Standing) -> dict[str, Any]:
+    config = call.house.config
+    own = {name: getattr(now, name) for name in QueueRow.__struct_fields__ if name != "branch"}
+    return own | {"branch": config.target, "strategy": now.strategy or config.merge.strategy}
+
+
+@verb("queue.pause", "POST /api/queue/pause", Perhaps, QueueRow, owner=True)
+def pause(call: Call, asked: Perhaps) -> QueueRow:
+    """Let the queue test and land nothing more; what is tested now is tested to its end."""
+    return _put(call, standing.Paused(_why(asked)))
+
+
+@verb("queue.resume", "POST /api/queue/resume", shapes.Nothing, QueueRow, owner=True)
+def resume(call: Call, asked: shapes.Nothing) -> QueueRow:
+    """Let the queue go on, also if it had halted because main is red: main is then tested anew."""
+    now = call.tx.standing()
+    if not now.paused and not now.halted:
+        raise Refused("The queue is not paused.", hint=_what_stops(call, now))
+    call.house.broken_gate = False
+    return _put(call, standing.Resumed())
+
+
+@verb("queue.freeze", "POST /api/queue/freeze", Perhaps, QueueRow, owner=True)
+def freeze(call: Call, asked: Perhaps) -> QueueRow:
+    """Keep main where it is: testing goes on, and what passes waits for main."""
+    return _put(call, standing.Frozen(_why(asked)))
+
+
+@verb("queue.thaw", "POST /api/queue/thaw", shapes.Nothing, QueueRow, owner=True)
+def thaw(call: Call, asked: shapes.Nothing) -> QueueRow:
+    """Let main move again, to all that has passed meanwhile."""
+    now = call.tx.standing()
+    if not now.frozen:
+        raise Refused("Main is not frozen.", hint=_what_stops(call, now))
+    return _put(call, standing.Thawed())
+
+
+def _what_stops(call: Call, now: Standing) -> str:
+    if now.frozen:
+        return "Main is frozen: covey merge thaw lets it move."
+    if now.paused or now.halted:
+        return "The queue stands still: covey merge resume lets it go on."
+    return (
+        "The whole fleet is paused: covey resume." if call.tx.fleet().paused else "covey merge queue shows the train."
+    )
+
+
+def _why(asked: Perhaps) -> str:
+    return line(asked.reason, "The reason", 2000) if asked.reason else ""
+
+
+def _put(call: Call, event: standing.Event) -> QueueRow:
+    return QueueRow(**_standing(call, train.put(call, event, call.actor(None))))
+
+
+@verb("gate.show", "GET /api/gates/{id}", shapes.Nothing, GateRow)
+def show_gate(call: Call, asked: shapes.Nothing, id: str) -> GateRow:
+    """Show one gate: what it tests or tested, and how that ended."""
+    return GateRow.of(_gate(call, id))
+
+
+@verb("gate.log", "GET /api/gates/{id}/log", ReadGate, Logs)
+def read_gate(call: Call, asked: ReadGate, id: str) -> Logs:
+    """Read what a gate printed, from a byte on, without the secrets in it."""
+    gate = _gate(call, id)
+    runner, runs = call.house.runner, call.house.runs
+    if runner is None or runs is None:
+        raise Unavailable("Nothing can be read of gates here.")
+    path = runs.parent / gate_logs.FOLDER / f"{gate.id}{gate_logs.SUFFIX}"
+    if path.exists():
+        size, alive = _size(path), False
+        output: transcripts.Output = partial(_packed, path)
+    else:
+        run, seen = _step_of(runner, gate.id)
+        size, alive = seen.size, seen.alive
+        output = partial(runner.output, run)
+        if not size and not alive:
+            raise NotFound(f"What {gate.id} printed is not kept.", hint="It is kept as long as log.keep_days says.")
+    since = asked.since if asked.since >= 0 else max(size + asked.since, 0)
+    text, following = transcripts.raw(output, since, size, alive=alive)
+    return Logs(gate.id, text, following, alive, transcript=False)
+
+
+def _step_of(runner: Runner, gate: str) -> tuple[str, Observation]:
+    """Return the run in which a gate's last step so far is made, and what is seen of it."""
+    run, seen = gate, runner.look(gate)
+    for number in range(2, STEPS):
+        later = runner.look(f"{gate}.{number}")
+        if not later.alive and not later.size:
+            break
+        run, seen = f"{gate}.{number}", later
+    return run, seen
+
+
+def _size(path: Path) -> int:
+    """Return how long a packed file is; its end says it."""
+    try:
+        with open(path, "rb") as packed:
+            packed.seek(-4, os.SEEK_END)
+            return int.from_bytes(packed.read(4), "little")
+    except OSError:
+        return 0
+
+
+def _packed(path: Path, at: int) -> tuple[bytes, int]:
+    try:
+        with gzip.open(path) as file:
+            file.seek(at)
+            data = file.read(PART)
+    except (OSError, EOFError) as error:
+        raise Unavailable(f"What the gate printed cannot be read: {error}.") from None
+    return data, at + len(data)
+
+
+def _gate(call: Call, gate_id: str) -> gates.Gate:
+    gate = call.tx.get(rows.GATES, gate_id)
+    if gate is None:
+        raise missing("gate", gate_id)
+    return gate
+
+
+@verb("landing.list", "GET /api/landings", ListLandings, list[LandingRow])
+def list_landings(call: Call, asked: ListLandings) -> list[LandingRow]:
+    """List the landing journal: what main was and is, with which merges, after which gate; the newest first."""
+    return [LandingRow.of(landing) for landing in call.tx.last_landings(asked.limit)]
+
+
+@verb("flake.list", "GET /api/flakes", ListFlakes, list[FlakeRow])
+def list_flakes(call: Call, asked: ListFlakes) -> list[FlakeRow]:
+    """List the tests that failed and then passed on the very same tree, those that did so last first."""
+    return [FlakeRow(**flake.__dict__) for flake in call.tx.flakes(asked.limit)]

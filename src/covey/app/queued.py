@@ -1,0 +1,27 @@
+"""Merges as verbs name them."""
+
+from __future__ import annotations
+
+from covey.app.verbs import Call, missing
+from covey.core import merges
+from covey.core.merges import Merge, State
+from covey.store import rows
+
+
+def find_merge(call: Call, merge_id: str) -> Merge:
+    """Return a merge, or say that there is none."""
+    merge = call.tx.get(rows.MERGES, merge_id)
+    if merge is None:
+        raise missing("merge", merge_id)
+    return merge
+
+
+def approver(call: Call, merge: Merge) -> str | None:
+    """Return who let a merge into the queue, None if nobody had to."""
+    event = call.tx.last_event(merge.id, "merge.approved")
+    return None if event is None else event.actor
+
+
+def is_live(merge: Merge) -> bool:
+    """Say whether a merge has landed or may still do so."""
+    return merge.state in (*merges.OPEN, State.LANDED)

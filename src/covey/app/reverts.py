@@ -1,0 +1,90 @@
+"""Taking work out of main again: a merge of its own, tested like every other."""
+
+from __future__ import annotations
+
+from covey.app import shapes
+from covey.app.board import add_task, needs_review
+from covey.app.changes import change, queue, step
+from covey.app.queued import find_merge, is_live
+from covey.app.shapes import MergeRow
+from covey.app.shapes_merges import Revert
+from covey.app.tasks import find
+from covey.app.verbs import Call, verb
+from covey.core import merges, tasks
+from covey.core.merges import Merge, State
+from covey.core.sessions import COVEY, OWNER
+from covey.core.tasks import Status
+from covey.core.texts import line
+from covey.errors import Refused
+from covey.store import rows
+from covey.store.rows import decode_payload
+
+TITLE, NOTE = 500, 2000
+
+
+@verb("merge.revert", "POST /api/merges/{id}/revert", Revert, MergeRow, status=201, owner=True)
+def revert(call: Call, asked: Revert, id: str) -> MergeRow:
+    """Take landed work out of main again: as a task whose merge is built, tested and landed like every other."""
+    merge = find_merge(call, id)
+    task = find(call.tx, merge.task)
+    if merge.state is not State.LANDED:
+        raise Refused(f"{merge.id} is {merge.state}: only what has landed can be reverted.", hint=_instead(merge))
+    under_way = next((each for each in call.tx.reverts_of(merge.id) if is_live(each)), None)
+    if under_way is not None:
+        raise Refused(
+            f"{merge.id} is being reverted already, by {under_way.id} ({under_way.task}).",
+            hint=f"covey merge why {under_way.id} tells how far that is.",
+        )
+    reason = line(asked.reason, "The reason", NOTE) if asked.reason else ""
+    body = (
+        f"Take the work of {task.id} ({merge.id}, commit {merge.landed}) out of main again."
+        + (f"\nWhy: {reason}" if reason else "")
+        + "\ncovey does this itself if git can. If it was sent back, something that landed since is built on that work:"
+        " revert it by hand, and keep what came later working."
+    )
+    wish = shapes.AddTask(title=f"Revert {task.id}: {task.title}"[:TITLE], body=body, priority=task.priority)
+    call.worker(OWNER)
+    added = add_task(call, wish, ())
+    new = change(call, added, tasks.claim(added, OWNER), OWNER)
+    review = needs_review(call, OWNER)
+    change(call, new, tasks.hand_in(new, OWNER, review=review), OWNER)
+    event = merges.Queued(
+        task=new.id,
+        session=OWNER,
+        branch=f"covey/{new.id}",
+        review=review,
+        reverts=merge.id,
+        reopen=asked.reopen,
+    )
+    return MergeRow.of(queue(call, event))
+
+
+def _instead(merge: Merge) -> str:
+    if merge.state in merges.OPEN:
+        return f"covey merge drop {merge.id} takes it out of the queue."
+    return f"covey merge show {merge.id} tells what became of it."
+
+
+def settle(call: Call, merge: Merge) -> None:
+    """Once a merge has landed: if its task takes other work out of main, write that, and open that task if asked to.
+
+    Done again it changes nothing.
+    """
+    first = call.tx.revert_for(merge.task)
+    original = None if first is None or first.reverts is None else call.tx.get(rows.MERGES, first.reverts)
+    if first is None or original is None or original.state is not State.LANDED or merge.landed is None:
+        return
+    step(call, original, merges.Reverted(merge.landed), COVEY)
+    told = call.tx.last_event(first.id, "merge.queued")
+    event = None if told is None else decode_payload(told.kind, told.data)
+    task = call.tx.task(original.task)
+    if isinstance(event, merges.Queued) and event.reopen and task is not None and task.status is Status.DONE:
+        why = find(call.tx, merge.task)
+        note = f"Its work was taken out of main again by {why.id} in {merge.landed[:12]}.{_reason(call, why)}"
+        change(call, task, tasks.Edited(status=Status.TODO, note=note[:NOTE]), COVEY)
+
+
+def _reason(call: Call, task: tasks.Task) -> str:
+    """Return why work was reverted, as whoever asked for it said."""
+    lines = call.tx.text(task.body).splitlines()
+    return next((f" {each}" for each in lines if each.startswith("Why: ")), "")

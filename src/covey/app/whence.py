@@ -1,0 +1,220 @@
+"""Where a line comes from: the merge that brought it, its task and run, and the place in the transcript."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from covey.app import journals, shapes_merges, transcripts
+from covey.app.costs import spent_by
+from covey.app.queued import approver
+from covey.app.shapes import MergeRow, RunRow
+from covey.app.shapes_merges import AskWhy, GateRow, LandingRow, LineWhy, Passage, WhyTask
+from covey.app.verbs import Call, verb
+from covey.core import runs
+from covey.core.merges import Merge
+from covey.core.signals import Calls
+from covey.core.spending import Used
+from covey.core.texts import redact
+from covey.core.transcripts import USES, Transcript
+from covey.errors import CoveyError
+from covey.store import rows
+
+RUNS = 20
+"""Runs of a task whose transcripts are looked at, the newest first."""
+AROUND = 2
+"""Lines of a transcript that are shown before and after a place."""
+SHORT = 3
+"""Characters below which the text of a line says nothing of where it was written."""
+
+
+@verb("line.why", "GET /api/why", AskWhy, LineWhy, long=True)
+def why(call: Call, asked: AskWhy) -> LineWhy:
+    """Say where a line comes from: its merge, task, run, gate and landing, and where in a transcript it was written."""
+    merge = None if asked.merge is None else call.tx.get(rows.MERGES, asked.merge)
+    task = call.tx.task(merge.task if merge is not None else asked.task or "")
+    merge = merge or (None if task is None else call.tx.last_merge(task.id))
+    landing = None if merge is None or merge.landing is None else call.tx.landing(merge.landing)
+    tried = [] if task is None else _runs(call, task.id, merge)
+    found = next((place for run in tried if (place := _passage(call, run, asked)) is not None), None)
+    run = next((each for each in tried if found is not None and each.id == found.run), tried[0] if tried else None)
+    gate = None if landing is None or landing.gate is None else call.tx.get(rows.GATES, landing.gate)
+    return LineWhy(
+        commit=asked.commit,
+        merge=None if merge is None else MergeRow.of(merge),
+        task=None
+        if task is None
+        else WhyTask(
+            id=task.id,
+            title=task.title,
+            body=call.tx.text(task.body),
+            done_when=task.done_when,
+            status=task.status,
+        ),
+        run=None if run is None else RunRow.of(run, spent_by(call, "run", [run.id]).get(run.id, Used())),
+        model=None if run is None else _model(call, run),
+        gate=None if gate is None else GateRow.of(gate),
+        landing=None if landing is None else LandingRow.of(landing),
+        approved_by=None if merge is None else approver(call, merge),
+        passage=found,
+    )
+
+
+def _runs(call: Call, task: str, merge: Merge | None) -> list[runs.Run]:
+    """Return the runs for a task that can have written what a merge brought, the newest first."""
+    found = call.tx.last_runs("task", task, RUNS)
+    return [run for run in found if merge is None or run.begun <= merge.queued]
+
+
+def _model(call: Call, run: runs.Run) -> str | None:
+    """Return the model that wrote most in a run, else the one that was asked for."""
+    sql = "SELECT model FROM spends WHERE run = ? GROUP BY model ORDER BY sum(output) DESC LIMIT 1"
+    found = call.tx.db.rows(sql, (run.id,))
+    return (str(found[0][0]) if found else run.model) or None
+
+
+# The place in the transcript
+
+
+def _passage(call: Call, run: runs.Run, asked: AskWhy) -> Passage | None:
+    """Return the last place in the transcript of a run where a line was written; None if nothing tells."""
+    if call.house.runs is None:
+        return None
+    folder = call.house.runs / run.id
+    said = _Said(asked.text, asked.path)
+    reader, output = _stream(call, run, folder)
+    if reader is not None and output is not None:
+        said.listen(reader, output)
+    else:
+        said.read(_kept(folder) or _printed(call, run))
+    return said.passage(run)
+
+
+def _stream(call: Call, run: runs.Run, folder: Path) -> tuple[transcripts.Reader | None, transcripts.Output | None]:
+    """Return what understands the stream of a run, and the stream, as long as it is there whole."""
+    from covey.agents import registry  # few commands read what an agent said, and all of them start with this module
+    from covey.agents.agent import terminal_of
+
+    runner = call.house.runner
+    try:
+        agent = registry.find(run.agent, call.house.config.declared())
+    except CoveyError:
+        return None, None
+    journal, terminal = journals.find(folder), terminal_of(run, agent)
+    if terminal is not None and journal is not None and journal.size():
+        return terminal.read, journal.read
+    if runner is None or run.runner != runs.PROCESS or not agent.traits.speaks or not runner.look(run.id).size:
+        return None, None
+    return agent.read, lambda since: runner.output(run.id, since)
+
+
+def _kept(folder: Path) -> list[str]:
+    """Return the lines of the transcript that was kept of a run."""
+    lines: list[str] = []
+    at = 0
+    while True:
+        part = transcripts.kept(folder, at)
+        if part is None or part[1] == at or not part[0]:
+            return lines
+        lines += part[0].splitlines()
+        at = part[1]
+
+
+def _printed(call: Call, run: runs.Run) -> list[str]:
+    """Return what a run printed that has no stream with a structure."""
+    runner = call.house.runner
+    if runner is None or not runner.look(run.id).size:
+        return []
+    return list(transcripts.whole(lambda since: runner.output(run.id, since), None))
+
+
+class _Said:
+    """A transcript as far as it was read, with the last place in it where a line was written."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self.lines: list[str] = []
+        self.place: int | None = None
+        """The line of the transcript with the last use of a tool that has the very text in it."""
+        self.near: int | None = None
+        """The line with the last use of a tool on the file, in case no text is told."""
+        self.at: float | None = None
+        self._path = path
+        plain = text.strip()
+        self._texts = _spellings(plain) if len(plain) >= SHORT else ()
+
+    def listen(self, reader: transcripts.Reader, output: transcripts.Output) -> None:
+        """Read a stream, each line of which may be the use of a tool."""
+        transcript = Transcript()
+        for raw in _raw_lines(output):
+            line = raw.decode(errors="replace")
+            signals = reader(line)
+            told = transcript.take(signals)
+            used = next((i for i, each in enumerate(told) if each.startswith(USES)), None)
+            if used is not None and any(isinstance(signal, Calls) for signal in signals):
+                if any(text in line for text in self._texts):
+                    self.place, self.at = len(self.lines) + used, _moment(line)
+                elif self._path in line:
+                    self.near = len(self.lines) + used
+            self.lines += told
+
+    def read(self, lines: Sequence[str]) -> None:
+        """Read a transcript of which only the words are left."""
+        self.lines += lines
+        for number, line in enumerate(lines):
+            if any(text in line for text in self._texts):
+                self.place = number
+            elif self._path in line:
+                self.near = number
+
+    def passage(self, run: runs.Run) -> Passage | None:
+        """Return the place as it is shown."""
+        place = self.near if self.place is None else self.place
+        if place is None:
+            return None
+        shown = self.lines[max(place - AROUND, 0) : place + AROUND + 1]
+        return shapes_merges.Passage(
+            run=run.id,
+            session=run.session,
+            line=place + 1,
+            at=self.at if self.place is not None else None,
+            exact=self.place is not None,
+            lines=redact("\n".join(shown)).split("\n"),
+        )
+
+
+def _spellings(text: str) -> tuple[str, ...]:
+    """Return how a text can stand in JSON, or in plain lines; JSON within JSON is escaped twice."""
+    once = [json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]]
+    return tuple(dict.fromkeys([text, *once, *(json.dumps(each)[1:-1] for each in once)]))
+
+
+def _raw_lines(output: transcripts.Output) -> Iterator[bytes]:
+    """Yield the lines of a stream."""
+    rest, at = b"", 0
+    while True:
+        data, at = output(at)
+        *lines, rest = (rest + data).split(b"\n")
+        yield from (line for line in lines if line)
+        if not data:
+            if rest:
+                yield rest
+            return
+        if len(rest) > transcripts.LINE:
+            rest = b""
+
+
+_STAMP = re.compile(r'"timestamp"\s*:\s*"([0-9T:.+Z-]{19,35})"')
+
+
+def _moment(line: str) -> float | None:
+    """Return when a line of a stream was written, if it says that."""
+    found = _STAMP.search(line)
+    if found is None:
+        return None
+    try:
+        return datetime.fromisoformat(found[1]).timestamp()
+    except ValueError:
+        return None
