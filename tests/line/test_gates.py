@@ -259,9 +259,7 @@ def test_a_gate_that_deletes_its_worktree_fails_alone_and_the_next_finds_it_whol
 def test_what_a_gate_commits_or_checks_out_is_gone_for_the_next(yard: Yard) -> None:
     before = git_out(yard.root, "for-each-ref")
     commit = "git -c user.name=x -c user.email=x@y commit -qam changed"
-    outcome = yard.try_on(
-        f"echo two > a.txt && touch new built && {commit} && git checkout -q --detach HEAD~1"
-    )
+    outcome = yard.try_on(f"echo two > a.txt && touch new built && {commit} && git checkout -q --detach HEAD~1")
     assert outcome.passed is True, outcome.summary
     assert git_out(yard.root, "for-each-ref") == before
     assert git_out(yard.root, "status", "--porcelain") == ""
@@ -320,6 +318,20 @@ def test_a_held_gate_writes_its_worktree_and_the_caches_of_tools(made: Callable[
     assert (home / ".cache" / "x").exists() and (home / ".cargo" / "x").exists()
 
 
+@held_only
+def test_a_held_gate_has_the_temporary_folder_for_itself(
+    made: Callable[[str], Yard], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "foreign").touch()
+    monkeypatch.setattr(sandbox, "TEMPORARY", (str(shared),))
+    yard = made("on")
+    outcome = yard.try_on(f'test "$TMPDIR" = {shared} && test -z "$(ls $TMPDIR)" && mktemp && echo x > {shared}/mine')
+    assert outcome.passed is True, outcome.summary
+    assert os.listdir(shared) == ["foreign"]
+
+
 def test_where_no_room_can_be_made_a_gate_that_must_have_one_is_refused(
     made: Callable[[str], Yard], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,6 +381,19 @@ def test_a_gate_that_nobody_wants_any_more_is_ended_and_says_nothing(yard: Yard)
     assert (ended[0].passed, ended[0].fingerprint) == (None, "")
     assert "nobody wanted it" in ended[0].why
     assert alive("98764") == []
+
+
+def test_a_gate_stands_still_while_the_fleet_is_paused_and_that_time_does_not_count(yard: Yard, tmp_path: Path) -> None:
+    order = yard.order(f"echo $$; while [ ! -e {tmp_path}/go ]; do sleep 0.01; done", limit=30)
+    thread, ended = _beside(yard, order)
+    wait_until(lambda: yard.runs.look("gate-1").size > 0, "the gate")
+    yard.ask("fleet.pause")
+    wait_until(lambda: yard.runs.look("gate-1").held, "its standstill")
+    (tmp_path / "go").touch()
+    assert yard.runs.look("gate-1").alive
+    yard.ask("fleet.resume")
+    thread.join(PATIENCE)
+    assert ended[0].passed is True
 
 
 def test_a_gate_that_somebody_kills_is_lost(yard: Yard) -> None:

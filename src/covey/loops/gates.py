@@ -235,7 +235,7 @@ class Gates:
         session = self.desk.worktrees.session_env(f"{WORKTREE}{test.order.slot}", guard)
         guarded = {name: value for name, value in session.items() if name.startswith("GIT_CONFIG_")}
         own_temporary = test.room is not None and test.room.has_own_temporary()
-        temporary = "/tmp" if own_temporary else test.temporary
+        temporary = sandbox.TEMPORARY[0] if own_temporary else test.temporary
         env = gate_env() | guarded | dict.fromkeys(("TMPDIR", "TMP", "TEMP"), temporary)
         env |= {"PWD": str(test.path), "COVEY_GATE_SLOT": str(test.order.slot)}
         argv: tuple[str, ...] = ("/bin/sh", "-c", check.run)
