@@ -127,7 +127,7 @@ def _back(call: Call, merge: Merge, why: Why) -> Back:
     return Back(
         merge=merge.id,
         cause=why.cause,
-        main=config.project.main,
+        main=config.target,
         check=config.merge.check,
         rebases=config.merge.policy in REBASES,
         gates=tuple(failed),
