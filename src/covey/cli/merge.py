@@ -38,6 +38,12 @@ def _reject_arguments(parser: Parser) -> None:
     parser.either("reason", "REASON", "what its author has to mend")
 
 
+def _simulate_arguments(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a world as JSON, - for standard input")
+    help = "how to choose what is tested (default: what covey.toml says, else group)"
+    parser.add_argument("--strategy", choices=("serial", "prefix", "group"), help=help)
+
+
 def list_merges(args: Namespace, client: Client) -> None:
     """List the queue."""
     answer = client.ask("merge.list", fields=body_of(args, "limit") | ({"all": True} if args.all else {}))
@@ -124,6 +130,13 @@ def reject(args: Namespace, client: Client) -> None:
     reply(args, answer, f"Rejected {args.id}: {answer.value['task']} is first in line for {answer.value['session']}")
 
 
+def simulate(args: Namespace, client: Client) -> None:
+    """Print what a strategy makes of a world."""
+    from covey.cli import simulate
+
+    simulate.run(args, client)
+
+
 def whole_hash(folder: str, name: str) -> str:
     """Return the whole hash of a commit, in whatever way git names it."""
     if len(name) in (40, 64) and all(letter in "0123456789abcdef" for letter in name):
@@ -147,4 +160,6 @@ COMMANDS = {
                     example="covey merge land merge-12 HEAD"),
     "reject": Command("send work back to its author", _reject_arguments, reject, owner=True,
                       example='covey merge reject merge-12 "The test for the empty case is missing"'),
+    "simulate": Command("try a strategy of the queue in a world that is written down", _simulate_arguments, simulate,
+                        example="covey merge simulate world.json --strategy prefix", prints="JSON, as without it"),
 }  # fmt: skip

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+
+from covey.errors import Invalid
 
 MIXED = 0x9E3779B97F4A7C15
 WORD = 2**64 - 1
@@ -59,3 +62,139 @@ def chance(seed: int, number: int, use: int) -> float:
     word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & WORD
     word = (word ^ word >> 27) * 0x94D049BB133111EB & WORD
     return (word ^ word >> 31) / 2**64
+
+
+# A world as somebody wrote it down
+
+_FIELDS = {
+    "the world": ("slots", "gate", "flake", "seed", "changes", "conflicts"),
+    "gate": ("seconds", "jitter"),
+    "change": ("id", "at", "bad", "priority", "needs", "paths"),
+}
+_EXAMPLE = '{"slots": 4, "gate": {"seconds": 60}, "changes": [{"id": "c1", "bad": false}], "conflicts": []}'
+MOST = 1e12
+
+
+def read(value: object) -> World:
+    """Return the world that parsed JSON describes; what makes no sense in it is named."""
+    world = _fields("the world", value, "the world")
+    if "changes" not in world:
+        raise Invalid("The world has no changes.", hint=f"For example: {_EXAMPLE}")
+    gate = _fields("gate", world.get("gate", {}), "gate")
+    changes = tuple(_change(each, f"changes[{at}]") for at, each in enumerate(_list(world["changes"], "changes")))
+    ids = {change.id for change in changes}
+    if len(ids) < len(changes):
+        counts = Counter(change.id for change in changes)
+        raise Invalid(f"There are several changes {_shown(counts.most_common(1)[0][0])}.")
+    _check_needs(changes, ids)
+    conflicts = _list(world.get("conflicts", []), "conflicts")
+    return World(
+        changes=changes,
+        conflicts=tuple(_conflict(each, f"conflicts[{at}]", ids) for at, each in enumerate(conflicts)),
+        slots=_whole(world.get("slots", 1), "slots", 1, 1000),
+        seconds=_number(gate.get("seconds", 60.0), "gate.seconds", 0.0, MOST),
+        jitter=_number(gate.get("jitter", 0.0), "gate.jitter", 0.0, 1.0),
+        flake=_number(world.get("flake", 0.0), "flake", 0.0, 1.0),
+        seed=_whole(world.get("seed", 0), "seed", -(2**63), 2**64),
+    )
+
+
+def _change(value: object, where: str) -> Coming:
+    change = _fields("change", value, where)
+    id = change.get("id")
+    if not isinstance(id, str) or not id:
+        raise Invalid(f"{where} needs an id, which is a text.")
+    bad = change.get("bad", False)
+    if not isinstance(bad, bool):
+        raise Invalid(f"{where}.bad must be true or false, not {_shown(bad)}.")
+    return Coming(
+        id,
+        at=_number(change.get("at", 0.0), f"{where}.at", 0.0, MOST),
+        bad=bad,
+        priority=_whole(change.get("priority", 0), f"{where}.priority", -(2**53), 2**53),
+        needs=_texts(change.get("needs", []), f"{where}.needs"),
+        paths=_texts(change.get("paths", []), f"{where}.paths"),
+    )
+
+
+def _conflict(value: object, where: str, ids: set[str]) -> Conflict:
+    match value:
+        case [str(one), str(other), "text" | "semantic" as kind]:
+            for id in (one, other):
+                if id not in ids:
+                    raise Invalid(f"{where} names {_shown(id)}, and there is no such change.")
+            if one == other:
+                raise Invalid(f"{where}: {_shown(one)} cannot be in conflict with itself.")
+            return Conflict(one, other, semantic=kind == "semantic")
+        case _:
+            raise Invalid(
+                f'{where} must be two ids and "text" or "semantic", not {_shown(value)}.',
+                hint='["c1", "c7", "text"], for example.',
+            )
+
+
+def _check_needs(changes: tuple[Coming, ...], ids: set[str]) -> None:
+    for at, change in enumerate(changes):
+        for need in change.needs:
+            if need not in ids:
+                raise Invalid(f"changes[{at}].needs names {_shown(need)}, and there is no such change.")
+    needs = {change.id: set(change.needs) for change in changes}
+    asked: dict[str, list[str]] = {}
+    for change in changes:
+        for need in needs[change.id]:
+            asked.setdefault(need, []).append(change.id)
+    ready = [id for id, its in needs.items() if not its]
+    for id in ready:  # grows while it is read
+        for other in asked.get(id, ()):
+            needs[other].discard(id)
+            if not needs[other]:
+                ready.append(other)
+    if len(ready) < len(changes):
+        around = next(id for id, its in needs.items() if its)
+        raise Invalid(
+            f"{_shown(around)} needs itself, directly or through others.", hint="needs must not go in circles."
+        )
+
+
+def _fields(kind: str, value: object, where: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise Invalid(f"{_begun(where)} must be an object, not {_shown(value)}.", hint=f"For example: {_EXAMPLE}")
+    known = _FIELDS[kind]
+    strange = next((name for name in value if name not in known), None)
+    if strange is not None:
+        raise Invalid(f"{_begun(where)} has an unknown field {_shown(strange)}.", hint=f"Known are {', '.join(known)}.")
+    return value
+
+
+def _list(value: object, where: str) -> list[object]:
+    if not isinstance(value, list):
+        raise Invalid(f"{where} must be a list, not {_shown(value)}.")
+    return value
+
+
+def _texts(value: object, where: str) -> tuple[str, ...]:
+    found = _list(value, where)
+    texts = tuple(each for each in found if isinstance(each, str))
+    if len(texts) < len(found):
+        raise Invalid(f"{where} must be a list of texts, not {_shown(value)}.")
+    return tuple(dict.fromkeys(texts))
+
+
+def _number(value: object, where: str, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise Invalid(f"{where} must be a number from {low:g} to {high:g}, not {_shown(value)}.")
+    return float(value)
+
+
+def _whole(value: object, where: str, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise Invalid(f"{where} must be a whole number from {low} to {high}, not {_shown(value)}.")
+    return value
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:60]
+
+
+def _begun(where: str) -> str:
+    return where[:1].upper() + where[1:] if where == "the world" else where
