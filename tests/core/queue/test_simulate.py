@@ -107,7 +107,7 @@ WHOLE: dict[str, Any] = {
     "changes": [
         {"id": "c1", "at": 0, "bad": False, "priority": 0, "needs": ["c2"], "paths": ["src/a.py"]},
         {"id": "c2", "at": 2.5},
-        {"id": "c3"},
+        {"id": "c3", "at": 1000},
     ],
     "conflicts": [["c1", "c2", "text"], ["c2", "c3", "semantic"]],
 }
@@ -115,7 +115,7 @@ WHOLE: dict[str, Any] = {
 
 def test_a_world_is_read_as_it_is_written() -> None:
     assert world.read(WHOLE) == World(
-        changes=(Coming("c1", needs=("c2",), paths=("src/a.py",)), Coming("c2", at=2.5), Coming("c3")),
+        changes=(Coming("c1", needs=("c2",), paths=("src/a.py",)), Coming("c2", at=2.5), Coming("c3", at=1000.0)),
         conflicts=(Conflict("c1", "c2"), Conflict("c2", "c3", semantic=True)),
         slots=4,
         jitter=0.2,
@@ -191,8 +191,8 @@ def test_the_command_prints_what_comes_of_a_world_outside_any_repository(tmp_pat
     for words in (["world.json"], ["world.json", "--strategy", "prefix"], ["world.json", "--strategy", "serial"]):
         found = json.loads(_shell(tmp_path).ok("merge", "simulate", *words))
         assert found.keys() == {"makespan", "tests", "landed", "rejected"}
-        assert [(each["id"], each["reason"]) for each in found["rejected"]] == [("c2", "semantic"), ("c1", "needs")]
-        assert [each["id"] for each in found["landed"]] == ["c3"] and found["landed"][0].keys() == {"id", "at", "group"}
+        assert [(each["id"], each["reason"]) for each in found["rejected"]] == [("c1", "text"), ("c3", "semantic")]
+        assert [each["id"] for each in found["landed"]] == ["c2"] and found["landed"][0].keys() == {"id", "at", "group"}
     piped = json.loads(_shell(tmp_path).ok("merge", "simulate", "-", stdin='{"changes": []}'))
     assert piped == {"makespan": 0, "tests": 0, "landed": [], "rejected": []}
 

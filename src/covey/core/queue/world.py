@@ -150,9 +150,11 @@ def _check_needs(changes: tuple[Coming, ...], ids: set[str]) -> None:
             if not needs[other]:
                 ready.append(other)
     if len(ready) < len(changes):
-        around = next(id for id, its in needs.items() if its)
+        way = [next(id for id, its in needs.items() if its)]
+        while way[-1] not in way[:-1]:
+            way.append(min(needs[way[-1]]))
         raise Invalid(
-            f"{_shown(around)} needs itself, directly or through others.", hint="needs must not go in circles."
+            f"{_shown(way[-1])} needs itself, directly or through others.", hint="Break that circle of needs."
         )
 
 
