@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ LOOK_EVERY, LOOK_LATE = 0.05, 0.25
 CANNOT_RUN = (126, 127)
 """Exit codes by which a shell says that there is no such program, or that it may not be run."""
 CLEAR_EVERY = 3600.0
+STRAYED_LOOKS = (0.2, 0.5)
+"""Seconds after which we look again at what seems to have strayed."""
 SUMMARY = 12_000
 """Characters of a summary."""
 READ_ONLY = ("Read-only file system", "EROFS", "[Errno 30]", "os error 30")
@@ -125,19 +128,18 @@ class Gates:
             raise Invalid("A gate without a check tests nothing.", hint='[merge] check = "make test", for example.')
         test = _Test(order, self.desk.app.house.config)
         for other in [each for each in self._tests.values() if each.order.slot == order.slot]:
-            await self.stop(other.order.gate)  # Whoever ran it was called off.
+            await self._end(other)  # Whoever ran it was called off.
         self._tests[order.gate] = test
+        called_off = False
         try:
             await self.desk.beside(lambda: self._prepare(test))
             outcome = await self._steps(test)
         except asyncio.CancelledError:
-            raise  # It stays ours: whoever calls us off has to stop it.
-        except BaseException:
-            await self.desk.beside(lambda: self._clean(test))
-            self._tests.pop(order.gate, None)
+            called_off = True  # It stays ours: whoever calls us off has to stop it.
             raise
-        await self.desk.beside(lambda: self._clean(test))
-        self._tests.pop(order.gate, None)
+        finally:
+            if not called_off:
+                await self._end(test)
         if outcome.cpu is not None and outcome.seconds > 0 and outcome.passed is not None:
             self._loads.append(outcome.cpu / outcome.seconds)
         return outcome
@@ -154,13 +156,19 @@ class Gates:
     async def stop_all(self) -> None:
         """End every gate, also one whose caller was called off, and leave nothing of it but its worktree."""
         for test in list(self._tests.values()):
-            await self.stop(test.order.gate)
-            await self.desk.beside(lambda test=test: self._clean(test))  # type: ignore[misc]
-            self._tests.pop(test.order.gate, None)
+            await self._end(test)
+
+    async def _end(self, test: _Test) -> None:
+        """End a gate if it runs, and remove what it has no more use for."""
+        test.unwanted = True
+        await self.desk.beside(lambda: self._clean(test))
+        self._tests.pop(test.order.gate, None)
 
     async def recover(self) -> None:
         """End every gate that a daemon before us left alone, and remove what was only needed while it ran."""
-        await self.desk.near(self._stop_left)
+        folder, running = self.desk.project.state / "runs", {test.run for test in self._tests.values()}
+        left = [entry for entry in folder.glob("gate-*") if entry.name not in running] if folder.is_dir() else []
+        await asyncio.gather(*(self.desk.near(lambda run=run: self._forget(run)) for run in left))  # type: ignore[misc]
         await self.desk.beside(self._remove_left)
 
     async def put_away(self, keep: int = 0) -> None:
@@ -175,10 +183,16 @@ class Gates:
 
     def _prepare(self, test: _Test) -> None:
         """Bring the worktree to the commit, and make the room."""
-        order, config, project = test.order, test.config, self.desk.project
+        config, name = test.config, f"{WORKTREE}{test.order.slot}"
         held = self._is_held(config)
-        name = f"{WORKTREE}{order.slot}"
-        test.path = self.desk.worktrees.gate(name, order.commit, pristine=config.merge.pristine)
+        test.path = self.desk.worktrees.gate(name, test.order.commit, pristine=config.merge.pristine)
+        try:
+            self._furnish(test, name, held=held)
+        except (OSError, shutil.Error) as error:
+            raise Unavailable(f"The room of the gate cannot be made: {error}.", hint="Look at the disk.") from error
+
+    def _furnish(self, test: _Test, name: str, *, held: bool) -> None:
+        order, config, project = test.order, test.config, self.desk.project
         test.folder = project.state / gate_logs.FOLDER / f"{order.gate}{ROOM}"
         test.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         test.temporary = os.path.realpath(tempfile.mkdtemp(prefix="covey-gate-"))
@@ -335,9 +349,15 @@ class Gates:
         )
 
     def _astray(self, test: _Test) -> tuple[str, ...]:
-        if test.before is None:
-            return ()
-        return strays.strayed(test.before, strays.look(self.desk.project, test.config.target))
+        """Return what was changed outside meanwhile, and stays so: the checkout is in between while main moves."""
+        found: tuple[str, ...] = ()
+        for patience in (0.0, *STRAYED_LOOKS) if test.before is not None else ():
+            time.sleep(patience)
+            assert test.before is not None
+            found = strays.strayed(test.before, strays.look(self.desk.project, test.config.target))
+            if not found:
+                break
+        return found
 
     def _output(self, run: str) -> Iterator[bytes]:
         """Yield what a step printed, up to the limit."""
@@ -378,20 +398,19 @@ class Gates:
     def _clean(self, test: _Test) -> None:
         """Remove what a gate has no more use for: its runs, whose output is kept elsewhere, and its room."""
         for run, _ in test.ended:
-            with contextlib.suppress(Unavailable):  # Something of it hangs; the next start of covey tries again.
-                self.desk.runner.stop(run)
-                _remove(self.desk.project.state / "runs" / run)
+            self._forget(self.desk.project.state / "runs" / run)
         if test.temporary:
             _remove(Path(test.temporary))
         if test.folder != Path():
             _remove(test.folder)
 
-    def _stop_left(self) -> None:
-        folder = self.desk.project.state / "runs"
-        for entry in folder.glob("gate-*") if folder.is_dir() else ():
-            if not any(test.run == entry.name for test in self._tests.values()):
-                self.desk.runner.stop(entry.name)
-                _remove(entry)
+    def _forget(self, run: Path) -> None:
+        """End a step if it runs, and remove what the runner has of it."""
+        try:
+            self.desk.runner.stop(run.name)
+            _remove(run)
+        except Unavailable as error:  # Something of it hangs in the system; the next start of covey tries again.
+            log.warning("%s", error)
 
     def _remove_left(self) -> None:
         known = {test.folder for test in self._tests.values()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import shutil
 import subprocess
@@ -27,6 +26,8 @@ CACHE_VARIABLES = (
     "SCCACHE_DIR", "PRE_COMMIT_HOME", "HF_HOME", "NUGET_PACKAGES", "PLAYWRIGHT_BROWSERS_PATH",
 )  # fmt: skip
 """Variables that name such a place."""
+_works = False
+"""A room was made here before."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,15 @@ def caches(env: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for each in outside if each != "/" and not _is_in(os.path.realpath(home), each)))
 
 
-@functools.cache
 def trouble() -> str | None:
-    """Return why no room can be made on this machine, None if one can; found out once."""
+    """Return why no room can be made on this machine, None if one can; that is found out once."""
+    global _works
+    found = None if _works else _try()
+    _works = found is None
+    return found
+
+
+def _try() -> str | None:
     if shutil.which(PROGRAM) is None:
         return f"{PROGRAM} is not installed"
     words = [PROGRAM, "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc",
