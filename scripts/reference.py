@@ -174,7 +174,23 @@ def _named(name: str, hint: Any) -> tuple[str, type[Any]]:
 def _table_of_settings(name: str, cls: type[Any]) -> str:
     hints = typing.get_type_hints(cls)
     rows = [[f"`{f.name}`", type_name(hints[f.name]), default(f)] for f in fields(cls)]
-    return f"## [{name}]\n\n{sentence(cls)}\n\n{table(['setting', 'type', 'default'], rows)}"
+    whole = f"## [{name}]\n\n{sentence(cls)}\n\n{table(['setting', 'type', 'default'], rows)}"
+    return "\n\n".join(
+        [whole, *(_inner(f"{name}.{f.name}", hints[f.name]) for f in fields(cls) if _tables(hints[f.name]))]
+    )
+
+
+def _tables(hint: Any) -> type[Any] | None:
+    """Return what a setting holds that is a table of its own, or a list of such."""
+    inner = typing.get_args(hint)[0] if typing.get_origin(hint) is tuple else hint
+    return inner if is_dataclass(inner) and isinstance(inner, type) else None
+
+
+def _inner(name: str, hint: Any) -> str:
+    cls = _tables(hint)
+    assert cls is not None
+    head = f"[[{name}]]" if typing.get_origin(hint) is tuple else f"[{name}]"
+    return _table_of_settings(name, cls).replace(f"## [{name}]", f'### <a id="{anchor(cls)}"></a>{head}', 1)
 
 
 def _toml(name: str, cls: type[Any]) -> str:
