@@ -127,8 +127,9 @@ class Merge:
 
     `quick` runs before `check`, and each of `checks` after it if one of its paths changes. `slots` is how many gates
     run at once, 0: as many as the processors allow. `isolate` lets a gate write only in its worktree, the temporary
-    folder and the caches of tools, by bubblewrap: "auto" where that works, "on" always, "off" never. `branch` is where work lands if not on `project.main`, `push` the
-    remote that gets what landed, `review_role` who may approve besides a person.
+    folder and the caches of tools, by bubblewrap: "auto" where that works, "on" always, "off" never. `branch` is where
+    work lands if not on `project.main`, `push` the remote that gets what landed, `review_role` who may approve besides
+    a person.
     """
 
     check: str = ""
