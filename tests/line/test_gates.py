@@ -428,6 +428,21 @@ def test_a_new_daemon_ends_what_the_one_before_left_alone(yard: Yard) -> None:
     assert yard.try_on("true").passed is True
 
 
+def test_whenever_a_gate_is_called_off_nothing_of_it_begins_afterwards(yard: Yard) -> None:
+    async def called_off(steps: int) -> None:
+        task = asyncio.ensure_future(yard.gates.run(yard.order("sleep 98767")))
+        for _ in range(steps):
+            await asyncio.sleep(0.004)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await yard.gates.stop_all()
+
+    for steps in range(0, 40, 4):
+        yard.loop.run_until_complete(called_off(steps))
+        assert alive("98767") == []
+    yard.assert_nothing_left()
+
+
 # What it printed
 
 

@@ -10,9 +10,10 @@ import shutil
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from covey.app import gate_logs
 from covey.config import Config
@@ -30,6 +31,7 @@ from covey.loops.outfit import gate_env
 from covey.runners import sandbox
 from covey.runners.sandbox import Room
 
+T = TypeVar("T")
 WORKTREE = ".gate-"
 ROOM = ".room"
 LOOK_EVERY, LOOK_LATE = 0.05, 0.25
@@ -105,6 +107,8 @@ class _Test:
     cpu: float | None = None
     ended: list[tuple[str, Check]] = field(default_factory=list)
     before: strays.Picture | None = None
+    work: asyncio.Future[Any] | None = None
+    """What is done for it at the moment, or was last."""
 
 
 class Gates:
@@ -132,7 +136,7 @@ class Gates:
         self._tests[order.gate] = test
         called_off = False
         try:
-            await self.desk.beside(lambda: self._prepare(test))
+            await self._beside(test, lambda: self._prepare(test))
             outcome = await self._steps(test)
         except asyncio.CancelledError:
             called_off = True  # It stays ours: whoever calls us off has to stop it.
@@ -161,6 +165,9 @@ class Gates:
     async def _end(self, test: _Test) -> None:
         """End a gate if it runs, and remove what it has no more use for."""
         test.unwanted = True
+        if test.work is not None:
+            await asyncio.wait([test.work])  # What is half begun could begin after its end.
+            test.work.exception()
         await self.desk.beside(lambda: self._clean(test))
         self._tests.pop(test.order.gate, None)
 
@@ -178,6 +185,12 @@ class Gates:
             number = entry.name.removeprefix(WORKTREE)
             if number.isdigit() and int(number) > keep and int(number) not in used:
                 await self.desk.beside(lambda name=entry.name: self.desk.worktrees.remove(name))  # type: ignore[misc]
+
+    async def _beside(self, test: _Test, work: Callable[[], T]) -> T:
+        """Do something for a gate beside the loop; it goes on to its end if its caller is called off."""
+        doing = asyncio.ensure_future(self.desk.beside(work))
+        test.work = doing
+        return await asyncio.shield(doing)
 
     # What a gate is given
 
@@ -268,18 +281,18 @@ class Gates:
             failed = await self._step(test, number, check)
             if failed is not None:
                 return failed
-        return await self.desk.beside(lambda: self._passed(test))
+        return await self._beside(test, lambda: self._passed(test))
 
     async def _step(self, test: _Test, number: int, check: Check) -> Outcome | None:
         """Run one check, and return how it failed if it did."""
         test.run = test.order.gate if number == 1 else f"{test.order.gate}.{number}"
         test.ended.append((test.run, check))
-        await self.desk.beside(lambda: self._start(test, check))
+        await self._beside(test, lambda: self._start(test, check))
         seen, late = await self._await(test)
         test.cpu = seen.cpu if test.cpu is None else test.cpu + (seen.cpu or 0.0)
         if seen.code == 0 and not (late or test.unwanted or seen.size > MOST_OUTPUT):
             return None
-        return await self.desk.beside(lambda: self._failed(test, check, seen, late=late))
+        return await self._beside(test, lambda: self._failed(test, check, seen, late=late))
 
     async def _await(self, test: _Test) -> tuple[Observation, bool]:
         """Wait until a step has ended, or end it when its time is over; standing still does not count."""
