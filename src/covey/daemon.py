@@ -41,7 +41,7 @@ from covey.hooks.server import Hooks
 from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
 from covey.loops.janitor import LOOK_EVERY, Janitor
-from covey.loops.merger import Merger
+from covey.loops.queue import Queue
 from covey.loops.radar import Radar
 from covey.loops.terminals import Typist
 from covey.runners.tmux import TmuxRunner
@@ -150,11 +150,11 @@ class Daemon:
             typist=Typist(runner, time.sleep),
         )
         self._fleet = Fleet(self._desk, hold=hold)
-        self._merger = Merger(self._desk)
+        self._queue = Queue(self._desk)
         self._radar = Radar(self._desk)
         self._hooks = Hooks(self._desk, self._fleet, Outside(self._desk))
         self._web.hooks = self._hooks
-        self._web.listeners += [self._fleet.hear, self._merger.hear, self._radar.hear, self._hooks.hear]
+        self._web.listeners += [self._fleet.hear, self._queue.hear, self._radar.hear, self._hooks.hear]
 
     def _lock_up(self) -> None:
         """Become the only writer; a command that writes at this moment is done in a moment."""
@@ -201,7 +201,7 @@ class Daemon:
         ]
         loops = [
             asyncio.create_task(loop)
-            for loop in (self._look(), self._count(), self._fleet.run(), self._merger.run(), self._radar.run())
+            for loop in (self._look(), self._count(), self._fleet.run(), self._queue.run(), self._radar.run())
         ]
         while not all(server.started for server in self._servers):  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.005)
@@ -217,7 +217,7 @@ class Daemon:
             task.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
         await self._radar.stop()
-        await self._merger.stop()
+        await self._queue.stop()
         await self._fleet.stop()
         await self._last_words()
 

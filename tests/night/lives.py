@@ -21,7 +21,7 @@ from covey.git.worktrees import Worktrees, default_folder
 from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
 from covey.loops.janitor import Janitor
-from covey.loops.merger import Merger
+from covey.loops.queue import Queue
 from covey.store.rows import Change
 from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
@@ -75,7 +75,7 @@ class Life:
             chance=place.chance.random,
         )
         self.fleet = Fleet(self.desk)
-        self.merger = Merger(self.desk)
+        self.queue = Queue(self.desk)
 
     async def read(self, job: Callable[[Tx], T]) -> T:
         """Look at the store."""
@@ -93,7 +93,7 @@ class Life:
         if outcome.changes:
             self.place.listen(list(outcome.changes))
             self.fleet.hear(outcome.changes)
-            self.merger.hear(outcome.changes)
+            self.queue.hear(outcome.changes)
         if not first:
             await asyncio.sleep(takes)
         value: T = outcome.result()
@@ -111,7 +111,7 @@ class Life:
     async def begin(self) -> None:
         """Start the loops."""
         await self.write(lambda tx: tx.append(COVEY, "daemon", Started(__version__)))
-        loops = (self.fleet.run(), self.merger.run(), self._care())
+        loops = (self.fleet.run(), self.queue.run(), self._care())
         self._tasks = [self.place.loop.create_task(each) for each in loops]
 
     async def _care(self) -> None:
@@ -123,7 +123,8 @@ class Life:
     async def kill(self) -> None:
         """End it wherever it stands: nothing that it has not done yet is done any more."""
         self.place.loop.life += 1
-        tasks = [*self._tasks, *self.fleet._busy.values()]
+        gates = [each.task for each in self.queue.testing.running.values() if each.task is not None]
+        tasks = [*self._tasks, *self.fleet._busy.values(), *gates]
         for task in tasks:
             task.cancel()
         failed = [each for each in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(each, Exception)]

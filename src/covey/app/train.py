@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from covey.app.changes import change, step
 from covey.app.verbs import Call
-from covey.core import gates, landings
+from covey.core import gates, landings, merges, tasks
 from covey.core.gates import Gate
 from covey.core.landings import Landing
+from covey.core.merges import Merge
 from covey.core.queue import standing
 from covey.core.queue.standing import QUEUE, Standing
+from covey.core.queue.steps import MEMORY
+from covey.core.queue.train import Rate
 from covey.core.sessions import COVEY
+from covey.core.tasks import Status
 from covey.store import rows
+
+LAST = 200
+"""Merges and gates from which is learned."""
 
 
 def put(call: Call, event: standing.Event, actor: str = COVEY) -> Standing:
@@ -22,6 +33,23 @@ def put(call: Call, event: standing.Event, actor: str = COVEY) -> Standing:
         call.tx.update(rows.QUEUE, before, after)
     call.tx.append(actor, QUEUE, event, after)
     return after
+
+
+def learned(call: Call) -> Rate:
+    """Return what the last merges and gates teach about how many are good, as the train would have learned it."""
+    rate, keep = Rate(), 1 - 1 / MEMORY
+    for merge in reversed(call.tx.last_ended_merges(LAST)):
+        bad = 0.0 if merge.state is merges.State.LANDED else float(merge.cause == "fails")
+        good = float(merge.state is merges.State.LANDED)
+        rate = replace(rate, good=rate.good * keep + good, bad=rate.bad * keep + bad)
+    failed: set[str] = set()
+    for gate in reversed(call.tx.last_gates(LAST)):
+        if gate.state is gates.State.FAILED:
+            failed.add(gate.commit)
+        elif gate.state is gates.State.PASSED and gate.checks:
+            flaked = float(gate.commit in failed)
+            rate = replace(rate, steady=rate.steady * keep + 1, flaked=rate.flaked * keep + flaked)
+    return rate
 
 
 def start_gate(call: Call, event: gates.Started) -> Gate:
@@ -63,6 +91,45 @@ def journal(call: Call, event: landings.Made) -> Landing:
     call.tx.insert(rows.LANDINGS, landing)
     call.tx.append(COVEY, landing.id, event, landing)
     return landing
+
+
+def landed(call: Call, branch: str, arrived: Sequence[Merge], before: str | None) -> Landing | None:
+    """Write that merges that had passed are on a branch, in this order, and what follows for their tasks."""
+    now = [call.tx.get(rows.MERGES, merge.id) for merge in arrived]
+    there = [merge for merge in now if merge is not None and merge.state is merges.State.PASSED and merge.candidate]
+    if not there:
+        return None
+    last = there[-1].candidate or ""
+    found = call.tx.find(rows.GATES, "WHERE state = 'passed' AND \"commit\" = ? ORDER BY ordinal DESC LIMIT 1", (last,))
+    made = landings.Made(
+        branch=branch,
+        before=before or there[0].onto or "",
+        commit=last,
+        merges=tuple(merge.id for merge in there),
+        gate=found[0].id if found and found[0].checks else None,
+        untested=any(merge.untested for merge in there),
+    )
+    landing = journal(call, made)
+    for merge in there:
+        _landed(call, merge, landing)
+    return landing
+
+
+def _landed(call: Call, merge: Merge, landing: Landing) -> None:
+    commit = merge.candidate or landing.commit
+    step(call, merge, merges.Landed(commit, landing.id), COVEY)
+    task = call.tx.task(merge.task)
+    if task is not None and task.status is Status.MERGING:
+        change(call, task, tasks.land(task, commit), COVEY)
+    reverted = None if merge.reverts is None else call.tx.get(rows.MERGES, merge.reverts)
+    if reverted is not None and reverted.state is merges.State.LANDED:
+        step(call, reverted, merges.Reverted(commit), COVEY)
+
+
+def last_landed(call: Call, branch: str) -> str | None:
+    """Return the commit that a branch took last from the queue."""
+    found = call.tx.find(rows.LANDINGS, "WHERE branch = ? ORDER BY ordinal DESC LIMIT 1", (branch,))
+    return found[0].commit if found else call.tx.last_landed()
 
 
 def pushed(call: Call, landing: Landing, remote: str) -> Landing:

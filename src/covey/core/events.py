@@ -177,6 +177,7 @@ KINDS: dict[str, type[Payload]] = {
     "merge.withdrawn": merges.Withdrawn,
     "merge.reverted": merges.Reverted,
     "queue.began": standing.Began,
+    "queue.joined": standing.Joined,
     "queue.paused": standing.Paused,
     "queue.resumed": standing.Resumed,
     "queue.frozen": standing.Frozen,

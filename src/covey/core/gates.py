@@ -28,6 +28,8 @@ class Gate:
     merges: tuple[str, ...] = ()
     purpose: str = "group"
     slot: int = 1
+    checks: str = ""
+    """What stands for the checks that were run, to know whether they are the same now; empty if there were none."""
     state: State = State.RUNNING
     why: str | None = None
     code: int | None = None
@@ -54,7 +56,7 @@ class Flake:
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """The gate began on a tree; `test` is its number in the train."""
+    """The gate began on a tree; `test` is its number in the train, `checks` stands for what is run."""
 
     test: int
     base: str
@@ -62,6 +64,7 @@ class Started:
     merges: tuple[str, ...] = ()
     purpose: str = "group"
     slot: int = 1
+    checks: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +109,7 @@ def first(gate: str, seq: int, event: Started, at: float) -> Gate:
         merges=event.merges,
         purpose=event.purpose,
         slot=event.slot,
+        checks=event.checks,
         started=at,
     )
 

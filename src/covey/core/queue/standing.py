@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from covey.core.queue.train import Rate
+
 QUEUE = "queue"
 
 
@@ -16,6 +18,7 @@ class Standing:
     slots: int = 0
     base: str | None = None
     proven: bool = False
+    rate: Rate = Rate()
     began: float | None = None
     paused: bool = False
     frozen: bool = False
@@ -30,12 +33,23 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Began:
-    """A new train began on a commit of main; `proven`: that commit passed the gate. What is open enters anew."""
+    """A new train began on a commit of main, with the rate learned so far; what is open enters anew.
+
+    `proven`: that commit passed the gate as it is now.
+    """
 
     strategy: str
     slots: int
     base: str
     proven: bool = False
+    rate: Rate = Rate()
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What had entered since the last one joined the train together: after all of it is decided once."""
+
+    merges: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -70,13 +84,13 @@ class Halted:
     gates: tuple[str, ...] = ()
 
 
-Event = Began | Paused | Resumed | Frozen | Thawed | Halted
+Event = Began | Joined | Paused | Resumed | Frozen | Thawed | Halted
 
 
 def apply(standing: Standing, event: Event, at: float, by: str) -> Standing:
     """Return the queue as it stands after `event`. Never refuses."""
     match event:
-        case Began(strategy=strategy, slots=slots, base=base, proven=proven):
+        case Began(strategy=strategy, slots=slots, base=base, proven=proven, rate=rate):
             halted = standing.halted if base == standing.base else None
             return replace(
                 standing,
@@ -84,10 +98,13 @@ def apply(standing: Standing, event: Event, at: float, by: str) -> Standing:
                 slots=slots,
                 base=base,
                 proven=proven,
+                rate=rate,
                 began=at,
                 halted=halted,
                 gates=standing.gates if halted else (),
             )
+        case Joined():
+            return standing
         case Paused(why):
             return replace(standing, paused=True, why=why or None, by=by, since=at)
         case Resumed():

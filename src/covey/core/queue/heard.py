@@ -1,0 +1,112 @@
+"""What the log says to the train: the daemon steps through it as it is written, and anybody can do so again later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from covey.core import gates
+from covey.core.fleet import Fleet
+from covey.core.fold import Row
+from covey.core.gates import Gate
+from covey.core.merges import Merge
+from covey.core.queue.standing import Standing
+from covey.core.queue.steps import step
+from covey.core.queue.train import (
+    Action,
+    Arrived,
+    Change,
+    Clashed,
+    Ended,
+    Event,
+    Left,
+    Lost,
+    Paused,
+    State,
+    Together,
+)
+
+LEFT = ("merge.landed", "merge.rejected", "merge.withdrawn", "merge.held", "merge.requeued")
+"""After these a merge is in the train no more; one that is queued again enters again."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """The train as far as the log tells; there is none before the first `queue.began`."""
+
+    train: State = field(default_factory=State)
+    begun: bool = False
+    joining: tuple[Event, ...] = ()
+    """What has entered and joins the train together with what enters next."""
+    queue_paused: bool = False
+    fleet_paused: bool = False
+
+
+def heard(kind: str, row: Row | None) -> Event | None:
+    """Return what an event of the log, with the row as it is after it, is to the train; None if it is nothing."""
+    match row:
+        case Merge() if kind == "merge.entered":
+            change = Change(row.id, row.ordinal, row.priority, row.needs, row.paths)
+            return Arrived(change, row.against)
+        case Merge() if kind == "merge.clashed":
+            return Clashed(row.id, row.against)
+        case Merge() if kind in LEFT:
+            return Left(row.id)
+        case Gate() if kind == "gate.ended":
+            return Ended(row.test, row.state is gates.State.PASSED, row.failures)
+        case Gate() if kind == "gate.lost":
+            return Lost(row.test)
+        case _:
+            return None
+
+
+def take(before: Heard, kind: str, row: Row | None) -> tuple[Heard, tuple[Action, ...]]:
+    """Return the train after an event of the log, and what is to be done now."""
+    match row:
+        case Standing() if kind == "queue.began":
+            return _begin(before, row), ()
+        case Standing() if kind == "queue.joined":
+            return _step(replace(before, joining=()), Together(before.joining))
+        case Standing() if kind in ("queue.paused", "queue.resumed"):
+            return _pause(replace(before, queue_paused=row.paused))
+        case Fleet():
+            return _pause(replace(before, fleet_paused=row.paused))
+    event = heard(kind, row)
+    if event is None or not before.begun:
+        return before, ()
+    if isinstance(event, Left) and kind == "merge.landed" and event.id not in before.train.changes:
+        return before, ()  # the train itself let it land
+    if isinstance(event, Arrived):
+        return replace(before, joining=(*before.joining, event)), ()
+    if isinstance(event, Clashed) and event.against:
+        event = _with_lost(before.train, event)
+    return _step(before, event)
+
+
+def _begin(before: Heard, row: Standing) -> Heard:
+    train = State(
+        strategy=row.strategy,
+        slots=row.slots,
+        green=0 if row.proven else 1,
+        halted=row.halted is not None,
+        paused=row.paused or before.fleet_paused,
+        rate=row.rate,
+    )
+    return replace(before, train=train, begun=True, joining=(), queue_paused=row.paused)
+
+
+def _pause(after: Heard) -> tuple[Heard, tuple[Action, ...]]:
+    on = after.queue_paused or after.fleet_paused
+    return (after, ()) if not after.begun or on is after.train.paused else _step(after, Paused(on))
+
+
+def _with_lost(train: State, clash: Clashed) -> Event:
+    """Take out the tests that cannot be, since their trees would hold both sides of a clash."""
+    both = (n for n, test in train.running.items() if clash.id in test.changes and {*clash.against} & {*test.changes})
+    return Together((*(Lost(number) for number in both), clash))
+
+
+def _step(before: Heard, event: Event) -> tuple[Heard, tuple[Action, ...]]:
+    if not before.begun:
+        return before, ()
+    train, actions = step(before.train, event)
+    return replace(before, train=train), actions

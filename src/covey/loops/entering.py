@@ -1,0 +1,302 @@
+"""Entering: what wants to land is looked at in git and joins the train, waits for a person, or goes back at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from covey.app import sendback, train
+from covey.app.changes import change, step
+from covey.app.sessions import alert
+from covey.app.verbs import Call
+from covey.config import Config
+from covey.core import globs, merges, tasks
+from covey.core.merges import Merge, State
+from covey.core.needs import is_met
+from covey.core.queue import standing
+from covey.core.queue.train import Reason
+from covey.core.sent_back import Clash, Since
+from covey.core.sessions import COVEY
+from covey.core.tasks import Status, Task
+from covey.errors import CoveyError
+from covey.git import candidates, chains_read, clashes, meanwhile, reverts, signing
+from covey.git.candidates import Conflict
+from covey.git.project import Project
+from covey.git.run import git
+from covey.loops import tree
+from covey.loops.desk import Desk
+from covey.store import rows
+
+PATHS = 200
+"""Paths of a merge that the train is told of."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A merge that wants to join the train, with its task, and what git has to know of it."""
+
+    merge: Merge
+    task: Task
+    needs: tuple[str, ...] = ()
+    reverted: Merge | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A merge that may join: its commit, what it changes, and the open merges that git cannot merge it with."""
+
+    wish: Wish
+    commit: str
+    paths: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """A merge that goes back to its author at once: in words, or because of a conflict."""
+
+    wish: Wish
+    cause: str = ""
+    words: str = ""
+    advice: tuple[str, ...] = ()
+    clash: Clash | None = None
+    since: Since | None = None
+
+
+@dataclass(frozen=True)
+class Protected:
+    """A merge that only a person lets land, since it changes these paths."""
+
+    wish: Wish
+    paths: tuple[str, ...]
+
+
+Look = Fit | Unfit | Protected
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What wants to join now, and what is in the train already."""
+
+    fresh: tuple[Wish, ...]
+    inside: tuple[Merge, ...]
+    unwanted: tuple[str, ...]
+
+    def only(self, merge: str) -> Wishes:
+        """Return the wish of one merge alone."""
+        return replace(self, fresh=tuple(wish for wish in self.fresh if wish.merge.id == merge))
+
+
+@dataclass
+class Entering:
+    """Brings merges into the train."""
+
+    desk: Desk
+    _again: bool = False
+    """A priority may have changed."""
+
+    def look_again(self) -> None:
+        """Look whether a merge that is in the train has another priority now."""
+        self._again = True
+
+    async def wishes(self, inside: Collection[str], ended: Collection[str], again: Collection[str] = ()) -> Wishes:
+        """Return what wants to join.
+
+        `inside` is what the train has, `ended` what it is about to be done with, `again` what shall join once more.
+        """
+        config = self.desk.app.house.config
+        return await self.desk.read(lambda call: self._wishes(call, config, inside, ended, again))
+
+    async def enter(self, base: str, wishes: Wishes) -> None:
+        """Let all join together that may, on a value of main."""
+        config = self.desk.app.house.config
+        self._again = False
+        looks = await self.desk.beside(lambda: _look(self.desk.project, config, base, wishes))
+        await self.desk.write(lambda call: _write(call, looks))
+
+    def _wishes(
+        self, call: Call, config: Config, inside: Collection[str], ended: Collection[str], again: Collection[str]
+    ) -> Wishes:
+        found: list[Wish] = []
+        present: list[Merge] = []
+        open_merges = call.tx.open_merges()
+        for merge in open_merges:
+            if merge.state not in (State.QUEUED, State.TESTING) or not (config.merge.check or merge.approved):
+                continue
+            task = call.tx.task(merge.task)
+            if task is None:
+                continue
+            is_new = merge.id not in inside and merge.id not in ended
+            is_moved = self._again and merge.id in inside and merge.priority != task.priority
+            if not (is_new or is_moved or merge.id in again):
+                present.append(merge)
+                continue
+            needs = _needs(call, task, open_merges)
+            if needs is None:
+                continue
+            reverted = None if merge.reverts is None else call.tx.get(rows.MERGES, merge.reverts)
+            found.append(Wish(merge, task, needs, reverted))
+        known = [merge for merge in present if merge.id in inside]
+        return Wishes(tuple(found), tuple(known), tuple(call.tx.unwanted(tree.UNWANTED)))
+
+
+def _write(call: Call, looks: Sequence[Look]) -> None:
+    joined = [look.wish.merge.id for look in looks if _enter(call, look)]
+    if joined:
+        train.put(call, standing.Joined(tuple(joined)))
+
+
+def _enter(call: Call, look: Look) -> bool:
+    """Write what becomes of a merge, and say whether it joins the train."""
+    wish = look.wish
+    now, task = call.tx.get(rows.MERGES, wish.merge.id), call.tx.task(wish.merge.task)
+    if now is None or task is None or now.state not in (State.QUEUED, State.TESTING):
+        return False
+    match look:
+        case Fit(_, commit, paths, against):
+            made = None if commit == now.commit else commit
+            event = merges.Entered(priority=task.priority, needs=wish.needs, paths=paths, against=against, commit=made)
+            step(call, now, event, COVEY)
+            return True
+        case Unfit(_, cause, words, advice, clash, since):
+            sendback.rejected(call, now, cause, words=words, advice=advice, clash=clash, since=since)
+        case Protected(_, paths):
+            _hold(call, now, task, f"It changes {', '.join(paths[:5])}, which only a person lets land.")
+    return False
+
+
+def _hold(call: Call, merge: Merge, task: Task, why: str) -> None:
+    """Let a merge wait for a person after all."""
+    step(call, merge, merges.Held(why), COVEY)
+    if task.status is Status.MERGING:
+        change(call, task, tasks.Held(why), COVEY)
+    alert(call, "needs_review", f"{merge.task} waits for your review ({merge.id}): {why}", None, merge.task)
+
+
+def _needs(call: Call, task: Task, open_merges: Iterable[Merge]) -> tuple[str, ...] | None:
+    """Return the open merges that a task's work needs on main first; None if something is not even handed in."""
+    found: list[str] = []
+    for need in task.needs:
+        needed = call.tx.task(need.task)
+        if needed is None or is_met(needed.status, need.policy):
+            continue
+        merge = next((each for each in open_merges if each.task == need.task), None)
+        if merge is None or merge.state is State.REVIEW:
+            return None
+        if merge.state is not State.PASSED:
+            found.append(merge.id)
+    return tuple(found)
+
+
+# What git says
+
+
+def _look(project: Project, config: Config, base: str, wishes: Wishes) -> list[Look]:
+    """Look at merges in git, all at once where that can be; none keeps another from being looked at."""
+    resolved = _resolve(project, base, wishes.fresh)
+    looks: list[Look] = []
+    for wish in wishes.fresh:
+        found = resolved.get(wish.merge.id) or _tip(project, config, base, wish)
+        looks.append(Fit(wish, found) if isinstance(found, str) else found)
+    tips = list(dict.fromkeys(look.commit for look in looks if isinstance(look, Fit)))
+    works, _ = chains_read.works(project, base, tips) if tips else ({}, {})
+    changed = _changed(project, base, tips)
+    fits: list[Fit] = []
+    for number, look in enumerate(looks):
+        if isinstance(look, Fit):
+            look = _judge(config, base, look, works, changed[look.commit], wishes.unwanted)
+            if isinstance(look, Fit):
+                look = _meet(project, base, look, fits, wishes.inside)
+                fits.append(look)
+            looks[number] = look
+    return looks
+
+
+def _resolve(project: Project, base: str, wishes: Iterable[Wish]) -> dict[str, str]:
+    """Return the commits that merges name, if git has all of them."""
+    named = {wish.merge.id: wish.merge.commit for wish in wishes if wish.merge.commit is not None}
+    try:
+        return dict(zip(named, chains_read.resolve_all(project, base, list(named.values()))[1], strict=True))
+    except CoveyError:
+        return {}
+
+
+def _changed(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    try:
+        return clashes.changed(project, base, tips)
+    except CoveyError:  # one of them has a history of its own
+        return {tip: tuple(candidates.changed_paths(project, base, tip)) for tip in tips}
+
+
+def _judge(
+    config: Config,
+    base: str,
+    fit: Fit,
+    works: dict[str, chains_read.Work],
+    paths: tuple[str, ...],
+    unwanted: Collection[str],
+) -> Look:
+    own = works[fit.commit].names
+    taken_back = next((commit for commit in unwanted if commit in own), None)
+    if taken_back is not None:
+        return Unfit(
+            fit.wish,
+            words=f"It is built on {taken_back[:12]}, which was rejected or dropped after its author had begun.",
+            advice=(f"git rebase --onto {base[:12]} {taken_back[:12]}    (that leaves it out)",),
+        )
+    touched = tuple(path for path in paths if globs.covered(path, config.merge.protected, ()))
+    if touched and not fit.wish.merge.approved:
+        return Protected(fit.wish, touched)
+    return Fit(fit.wish, fit.commit, paths[:PATHS])
+
+
+def _meet(project: Project, base: str, fit: Fit, others: Iterable[Fit], inside: Iterable[Merge]) -> Fit:
+    """Find the open merges that one cannot be merged with, among those that change something it changes too."""
+    paths = set(fit.paths)
+    met = {each.wish.merge.id: each.commit for each in others if not paths.isdisjoint(each.paths)}
+    met |= {each.id: each.commit for each in inside if each.commit is not None and not paths.isdisjoint(each.paths)}
+    met.pop(fit.wish.merge.id, None)
+    if not met:
+        return fit
+    named = clashes.among(project, base, fit.commit, list(met.values()))
+    against = tuple(merge for merge, commit in met.items() if commit in named)
+    return Fit(fit.wish, fit.commit, fit.paths, against)
+
+
+def _tip(project: Project, config: Config, base: str, wish: Wish) -> str | Unfit:
+    """Return the commit that shall land."""
+    merge = wish.merge
+    if merge.reverts is not None and merge.commit is None:
+        return _revert(project, config, base, wish)
+    tip = candidates.resolve(project, merge.commit or f"refs/heads/{merge.branch}")
+    if tip is None:
+        what = f"commit {merge.commit}" if merge.commit else f"branch {merge.branch}"
+        return Unfit(wish, words=f"There is no {what} in this repository, so nothing could be merged.")
+    return tip
+
+
+def _revert(project: Project, config: Config, base: str, wish: Wish) -> str | Unfit:
+    """Make the commit that takes a merge out of main again, on the branch of its task."""
+    merge, gone = wish.merge, wish.reverted
+    if gone is None or gone.landed is None or gone.onto is None:
+        return Unfit(wish, words=f"It is not known what {merge.reverts} brought to {config.target}.")
+    trailers = (("Covey-Task", merge.task), ("Covey-Reverts", gone.id))
+    try:
+        made = reverts.revert(
+            project,
+            base,
+            reverts.Brought(gone.onto, gone.landed),
+            author=(merge.session, f"{merge.session}@agents.local"),
+            trailers=trailers,
+            sign=signing.key(project),
+        )
+    except CoveyError as error:
+        return Unfit(wish, words=error.message)
+    if isinstance(made, Conflict):
+        clash = Clash(made.files, made.message)
+        return Unfit(wish, Reason.TEXT.value, clash=clash, since=meanwhile.since(project, gone.landed, base))
+    if made.empty:
+        return made.base
+    git("update-ref", f"refs/heads/{merge.branch}", made.commit, at=project.common)
+    tree.keep(project, merge.task, made.commit)
+    return made.commit

@@ -1,0 +1,267 @@
+"""Testing: the gates that the train wants, each begun and ended in the log, and what is done when no gate can run."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+
+from covey.app import train
+from covey.app.changes import step
+from covey.app.sessions import alert
+from covey.app.verbs import Call
+from covey.config import Config
+from covey.core import checks, gates, merges
+from covey.core.checks import Check
+from covey.core.gates import Gate
+from covey.core.merges import State
+from covey.core.queue.train import Purpose, Test
+from covey.core.sessions import COVEY
+from covey.errors import CoveyError
+from covey.git import candidates
+from covey.loops.building import Tree
+from covey.loops.desk import Desk
+from covey.loops.gates import Gates, Order, Outcome
+from covey.store import rows
+
+BROKEN_FOR = 60.0
+"""Seconds after which a gate that could not be run is tried again."""
+LOST = 3
+"""Times that a gate may be killed, or not be started, before that counts."""
+
+log = logging.getLogger("covey.queue")
+
+
+def digest(config: Config) -> str:
+    """Return what stands for the checks in the settings; nothing if there are none."""
+    merge = config.merge
+    if not merge.check:
+        return ""
+    return hashlib.sha256(repr((merge.quick, merge.check, merge.checks)).encode()).hexdigest()[:16]
+
+
+@dataclass
+class Running:
+    """A gate under way, in its place of the pool."""
+
+    gate: Gate
+    tree: Tree
+    task: asyncio.Task[None] | None = None
+
+
+@dataclass
+class Testing:
+    """Runs the tests of the train."""
+
+    desk: Desk
+    pool: Gates
+    tell: Callable[[], None]
+    """Says that a gate has ended."""
+    running: dict[str, Running] = field(default_factory=dict)
+    broken: tuple[str, float] | None = None
+    """The checks that could not be run, and when to try them again."""
+    _unwanted: set[str] = field(default_factory=set)
+    _lost: dict[str, int] = field(default_factory=dict)
+    """How often a gate was killed, by the commit that it tested."""
+    _unstarted: int = 0
+
+    # Beginning and ending
+
+    def has_room(self, slots: int) -> bool:
+        """Say whether one more gate may begin."""
+        return len(self.running) < slots
+
+    async def start(self, test: Test, tree: Tree) -> None:
+        """Begin the gate on a tree, unless one of its merges is no longer there to be tested."""
+        config = self.desk.app.house.config
+        taken = {each.gate.slot for each in self.running.values()}
+        slot = next(number for number in range(1, len(taken) + 2) if number not in taken)
+        event = gates.Started(
+            test=test.id,
+            base=tree.base,
+            commit=tree.commit,
+            merges=tuple(link.id for link in tree.links),
+            purpose=test.purpose.value,
+            slot=slot,
+            checks=digest(config),
+        )
+        gate = await self.desk.write(lambda call: _begin(call, event, tree))
+        if gate is None or gate.state is not gates.State.RUNNING:
+            return
+        running = self.running[gate.id] = Running(gate, tree)
+        running.task = asyncio.ensure_future(self._run(gate, tree, config))
+
+    async def stop(self, unwanted: Collection[str]) -> None:
+        """End gates whose results are of no use any more."""
+        for gate in unwanted:
+            if gate not in self._unwanted:
+                self._unwanted.add(gate)
+                await self.pool.stop(gate)
+
+    async def stop_all(self) -> None:
+        """End every gate, and return when all of them have ended."""
+        await self.stop(list(self.running))
+        tasks = [each.task for each in self.running.values() if each.task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def close(self) -> None:
+        """End every gate at once, since the daemon ends; what it tested is tested again by the next."""
+        tasks = [each.task for each in self.running.values() if each.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.pool.stop_all()
+
+    # One gate
+
+    async def _run(self, gate: Gate, tree: Tree, config: Config) -> None:
+        """Run a gate to its end, and write how it ended."""
+        try:
+            await self._end(gate, tree, config)
+        except CoveyError as error:
+            log.warning("%s could not be written to its end: %s", gate.id, error)
+        except Exception:
+            log.exception("%s failed", gate.id)
+        finally:
+            self.running.pop(gate.id, None)
+            self._unwanted.discard(gate.id)
+            self.tell()
+
+    async def _end(self, gate: Gate, tree: Tree, config: Config) -> None:
+        try:
+            order = await self.desk.beside(lambda: self._order(gate, tree, config))
+            outcome = await self.pool.run(order)
+        except CoveyError as error:
+            await self._could_not_start(gate, error, config)
+            return
+        self._unstarted = 0
+        if outcome.cannot_run and gate.id not in self._unwanted and await self._is_broken(gate, tree, order):
+            await self._break(gate, outcome.why, config)
+            return
+        event = self._event(gate, outcome)
+        await self.desk.write(lambda call: _ended(call, gate, event))
+
+    def _order(self, gate: Gate, tree: Tree, config: Config) -> Order:
+        if gate.purpose == Purpose.PROBE.value:
+            wanted = _all_checks(config)
+        else:
+            changed = candidates.changed_paths(self.desk.project, tree.base, tree.commit) if config.merge.checks else ()
+            wanted = checks.checks_for(config.merge, changed)
+        return Order(gate.id, tree.commit, gate.slot, wanted, config.merge.check_minutes * 60)
+
+    def _event(self, gate: Gate, outcome: Outcome) -> gates.Ended | gates.Lost:
+        """Return what a gate came to; one that is killed again and again has failed."""
+        passed, why, summary = outcome.passed, outcome.why, outcome.summary
+        if passed is None:
+            if gate.id in self._unwanted:
+                return gates.Lost("nobody wanted it any more")
+            self._lost[gate.commit] = self._lost.get(gate.commit, 0) + 1
+            if self._lost[gate.commit] < LOST:
+                return gates.Lost(why or "it was ended by somebody else")
+            summary = f"It ended {LOST} times without a result. The last time: {why}\n{summary}".strip()
+        self._lost.pop(gate.commit, None)
+        return gates.Ended(
+            passed=bool(passed),
+            code=outcome.code,
+            step=outcome.step,
+            seconds=round(outcome.seconds, 3),
+            cpu=None if outcome.cpu is None else round(outcome.cpu, 3),
+            failures=outcome.failures,
+            fingerprint=outcome.fingerprint,
+            summary="" if passed else summary,
+        )
+
+    # Gates that cannot run
+
+    async def _could_not_start(self, gate: Gate, error: CoveyError, config: Config) -> None:
+        """Let a gate be tried again that could not be started; after some times the queue waits for a person."""
+        self._unstarted += 1
+        why = f"The gate could not be started: {error.message}"
+        if self._unstarted < LOST:
+            await self.desk.write(lambda call: train.end_gate(call, gate.id, gates.Lost(why[:500])))
+        else:
+            self._unstarted = 0
+            await self._break(gate, why, config)
+
+    async def _is_broken(self, gate: Gate, tree: Tree, order: Order) -> bool:
+        """Say whether the gate cannot be run on what landed before either; then no change is to blame."""
+        if not tree.links:
+            return True
+        try:
+            outcome = await self.pool.run(replace(order, gate=f"{gate.id}-main", commit=tree.base))
+        except CoveyError:
+            return True
+        return outcome.cannot_run
+
+    async def _break(self, gate: Gate, why: str, config: Config) -> None:
+        await self.desk.write(lambda call: train.end_gate(call, gate.id, gates.Lost(why[:500])))
+        await self.wait_for_mending(why, config)
+
+    async def wait_for_mending(self, why: str, config: Config) -> None:
+        """Let the whole queue wait until the settings name a gate that can be run, and tell the person once."""
+        told = self.broken is not None and self.broken[0] == digest(config)
+        self.broken = (digest(config), self.desk.awake() + BROKEN_FOR)
+        self.desk.app.house.broken_gate = True
+
+        def write(call: Call) -> None:
+            for merge in call.tx.open_merges():
+                if merge.state in (State.QUEUED, State.TESTING) and merge.reason is None:
+                    queued = step(call, merge, merges.Requeued("the gate cannot be run"), COVEY)
+                    step(call, queued, merges.Waits(why), COVEY)
+            if not told:
+                message = f"{why} That is no change's fault, so nothing lands until it is mended: see merge.check."
+                alert(call, "gate_broken", message, None, None)
+
+        await self.desk.write(write)
+
+    async def waits(self) -> bool:
+        """Say whether the gate is broken as far as we know; what was handed in meanwhile waits too."""
+        house, broken = self.desk.app.house, self.broken
+        if broken is None:
+            return False
+        if broken[0] != digest(house.config) or self.desk.awake() > broken[1] or not house.broken_gate:
+            house.broken_gate = False
+            # Whoever was told once is told again only of something else.
+            self.broken = (broken[0], 0.0)
+            return False
+        queued = [m for m in await self.desk.read(lambda call: call.tx.open_merges()) if m.state is State.QUEUED]
+        reason = next((merge.reason for merge in queued if merge.reason), None)
+        if reason is not None and any(not merge.reason for merge in queued):
+            await self.wait_for_mending(reason, house.config)
+        return True
+
+
+def _begin(call: Call, event: gates.Started, tree: Tree) -> Gate | None:
+    """Write that a gate begins, and, where nothing has to be run, that it has passed."""
+    found = [call.tx.get(rows.MERGES, each) for each in event.merges]
+    if any(merge is None or merge.state not in (State.QUEUED, State.TESTING) for merge in found):
+        return None
+    gate = train.start_gate(call, event)
+    for merge, link in zip(found, tree.links, strict=True):
+        if merge is not None and merge.state is State.QUEUED:
+            step(call, merge, merges.Tested(None if link.is_empty else link.commit, gate.id), COVEY)
+    if not event.checks:
+        return train.end_gate(call, gate.id, gates.Ended(passed=True, summary="There is no gate."))
+    if event.merges and call.tx.has_passed(event.commit, event.checks):
+        return train.end_gate(call, gate.id, gates.Ended(passed=True, code=0, summary="It has passed before."))
+    return gate
+
+
+def _ended(call: Call, gate: Gate, event: gates.Ended | gates.Lost) -> None:
+    """Write how a gate ended, and which tests flaked if the same tree had failed before."""
+    if train.end_gate(call, gate.id, event) is None or isinstance(event, gates.Lost) or not event.passed:
+        return
+    where = "WHERE state = 'failed' AND \"commit\" = ? AND checks = ? ORDER BY ordinal"
+    failed = call.tx.find(rows.GATES, where, (gate.commit, gate.checks))
+    tests = tuple(dict.fromkeys(test for each in failed for test in each.failures))
+    if tests:
+        train.note_flakes(call, gate, tests)
+
+
+def _all_checks(config: Config) -> tuple[Check, ...]:
+    """Return every check, as main alone has to pass them."""
+    further = tuple(Check(" ".join(each.paths), each.run) for each in config.merge.checks)
+    return (*checks.checks_for(replace(config.merge, checks=()), ()), *further)
