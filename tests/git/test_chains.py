@@ -12,7 +12,7 @@ from covey.git import chains, signing
 from covey.git import project as projects
 from covey.git.chains import Chain, Link, Policy
 from covey.git.project import Project
-from tests.git.repositories import commit_files, git_out, make_repository
+from tests.git.repositories import commit_files, git_out, make_repository, user_env
 
 SESSION = ("ada", "ada@agents.local")
 LINES = "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
@@ -242,6 +242,62 @@ def test_histories_without_a_common_beginning_do_not_merge(path: Path, project: 
     for policy in POLICIES:
         chain = chained(project, policy, "alien")
         assert chain.stopped is not None and "unrelated" in chain.stopped.conflict.message
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_branch_that_takes_back_what_the_one_below_it_made_does_so(
+    path: Path, project: Project, policy: Policy
+) -> None:
+    branch(path, "below", {"c": "c\n"})
+    git_out(path, "switch", "-q", "-c", "above", "below")
+    git_out(path, "rm", "-q", "c")
+    commit_files(path, {"d": "d\n"}, "Rather this")
+    git_out(path, "switch", "-q", "main")
+    commit_files(path, {"b": "main\n"}, "On main")
+    chain = chained(project, policy, "below", "above")
+    assert git_out(path, "ls-tree", "--name-only", chain.head).split() == ["a", "b", "d"]
+
+
+@pytest.mark.parametrize("mode", ["conflict", "true", "false"])
+@pytest.mark.parametrize("order", [("moves", "adds"), ("adds", "moves")])
+@pytest.mark.parametrize("is_on_main", [False, True])
+def test_a_folder_that_got_another_name_takes_new_files_along_as_git_merge_has_it(
+    path: Path, project: Project, mode: str, order: tuple[str, str], is_on_main: bool
+) -> None:
+    commit_files(path, {f"old/{number}": LINES + f"{number}\n" for number in range(3)}, "A folder")
+    git_out(path, "config", "merge.directoryRenames", mode)
+    branch(path, "adds", {"old/new": "n\n"})
+    git_out(path, "switch", "-q", "-c", "moves")
+    git_out(path, "mv", "old", "young")
+    git_out(path, "commit", "-q", "-m", "Move")
+    git_out(path, "switch", "-q", "main")
+    if is_on_main:
+        git_out(path, "merge", "-q", "--ff-only", order[0])
+    names = order[1:] if is_on_main else order
+    chain = chained(project, "merge", *names)
+    words = ["git", "merge", "-q", "--no-ff", "-m", "Merge"]
+    ended = [
+        subprocess.run([*words, name], cwd=path, env=user_env(), capture_output=True, check=False).returncode
+        for name in names
+    ]
+    assert (chain.stopped is None) == (ended[-1] == 0)
+    if chain.stopped is None:
+        assert git_out(path, "rev-parse", f"{chain.head}^{{tree}}") == git_out(path, "rev-parse", "HEAD^{tree}")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_branch_on_work_that_has_landed_squashed_brings_only_its_own_part(
+    path: Path, project: Project, policy: Policy
+) -> None:
+    below = branch(path, "below", {"a": LINES.replace("5", "five")}, {"a": LINES.replace("5", "FIVE")})
+    branch(path, "above", {"a": LINES.replace("5", "six")}, start="below", by="Bob")
+    landed = chained(project, "squash", "below").head
+    alone = chains.extend(project, landed, [link("above")], policy="squash")
+    assert alone.stopped is not None
+    chain = chains.extend(project, landed, [link("above")], policy=policy, held=[below, "0" * 40])
+    assert git_out(path, "show", f"{chain.head}:a") == LINES.replace("5", "six").strip()
+    assert len(chain.links[0].commits) == 1
+    assert shown(path, chain.head, "%an") == ("ada" if policy == "merge" else "Bob")
 
 
 # Signing

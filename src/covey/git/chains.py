@@ -104,13 +104,15 @@ def extend(
     policy: Policy,
     sign: str | None = None,
     group: str = "",
+    held: Sequence[str] = (),
     at: float | None = None,
 ) -> Chain:
     """Put links one after another on `base`, up to the first that does not merge; no branch or checkout is touched.
 
-    `sign` is the key from `signing.key`. With `at`, twice gives the same commits twice.
+    `sign` is the key from `signing.key`. `held` are tips whose work is in `base` under other names, as squashed ones
+    are: a branch that stands on one of them brings only what it adds to it. With `at`, twice gives the same commits.
     """
-    builder = _begin(project, base, links, policy, sign, group, at)
+    builder = _begin(project, base, links, policy, sign, group, held, at)
     try:
         return builder.build()
     except ToolFailed:
@@ -126,10 +128,11 @@ def one_by_one(
     policy: Policy,
     sign: str | None = None,
     group: str = "",
+    held: Sequence[str] = (),
     at: float | None = None,
 ) -> Chain:
     """Do what `extend` does by letting git merge every link: slower, and the measure of what `extend` gives."""
-    return replace(_begin(project, base, links, policy, sign, group, at), together=False).build()
+    return replace(_begin(project, base, links, policy, sign, group, held, at), together=False).build()
 
 
 def _begin(
@@ -139,12 +142,13 @@ def _begin(
     policy: Policy,
     sign: str | None,
     group: str,
+    held: Sequence[str],
     at: float | None,
 ) -> _Builder:
-    began, tips = reading.resolve_all(project, base, [link.tip for link in links])
+    began, tips, known = reading.resolve_all(project, base, [link.tip for link in links], held)
     marks: tuple[Trailer, ...] = (("Covey-Group", group),) if group else ()
     marked = [replace(link, tip=tip, trailers=link.trailers + marks) for link, tip in zip(links, tips, strict=True)]
-    return _Builder(project, began, marked, policy, sign, time.time() if at is None else at)
+    return _Builder(project, began, marked, known, policy, sign, time.time() if at is None else at)
 
 
 @dataclass(frozen=True)
@@ -164,6 +168,7 @@ class _Builder:
     project: Project
     base: reading.Base
     links: Sequence[Link]
+    held: Sequence[str]
     policy: Policy
     key: str | None
     at: float
@@ -175,12 +180,14 @@ class _Builder:
     touched: Touched = field(default_factory=Touched, init=False)
     """What the links so far have changed."""
     taken: set[str] = field(default_factory=set, init=False)
-    """The commits of the links so far, whatever became of them in the chain."""
+    """The commits of the links so far, and of what is held, whatever became of them in the chain."""
 
     def build(self) -> Chain:
         self.head = self.base.commit
-        tips = list(dict.fromkeys(link.tip for link in self.links))
-        self.works, self.graph = reading.works(self.project, self.base.commit, tips) if tips else ({}, {})
+        tips = list(dict.fromkeys((*(link.tip for link in self.links), *self.held)))
+        self.works, self.graph = reading.works(self.project, self.base.commit, tips) if self.links else ({}, {})
+        self.renamed = {name for tip in self.held if self.links for name in self.works[tip].names}
+        self.taken |= self.renamed
         self.diffs = reading.changes(self.project, self._pairs())
         self.mains: dict[str, Touched] = {}
         for number, link in enumerate(self.links):
@@ -195,7 +202,7 @@ class _Builder:
 
     def _pairs(self) -> Iterable[reading.Trees]:
         """Return the trees of which the chain wants to know the difference, as far as that is known now."""
-        for work in self.works.values():
+        for work in (self.works[link.tip] for link in self.links):
             if work.fork is not None:
                 yield work.fork.tree, self.base.tree
                 yield work.fork.tree, self.graph[work.tip].tree
@@ -329,8 +336,8 @@ class _Builder:
 
     def _sharing(self, sides: Sides, work: Work) -> Sides:
         """Let git know of the commits that are in the chain already under other names."""
-        shared = {commit.name for commit in work.own} & self.taken
-        if self.policy == "merge" or not shared:
+        shared = work.names & (self.renamed if self.policy == "merge" else self.taken)
+        if not shared:
             return sides
         below = {parent for name in shared for parent in self.graph[name].parents}
         return replace(sides, base=self._scratch(sides.tree, (sides.base, *sorted(shared - below))))

@@ -59,18 +59,26 @@ class Base:
     tree: str
 
 
-def resolve_all(project: Project, base: str, tips: Sequence[str]) -> tuple[Base, list[str]]:
-    """Return what the names of a base and of tips stand for, in one process."""
-    names = (f"{base}^{{commit}}", f"{base}^{{tree}}", *(f"{tip}^{{commit}}" for tip in tips))
+def resolve_all(
+    project: Project, base: str, tips: Sequence[str], held: Sequence[str] = ()
+) -> tuple[Base, list[str], list[str]]:
+    """Return what the names of a base, of tips and of others stand for, in one process; the others may be gone."""
+    wanted = (base, *tips)
+    names = (f"{base}^{{tree}}", *(f"{name}^{{commit}}" for name in (*wanted, *held)))
     if any(not name.isprintable() for name in names):
         raise NotFound("The name of a commit holds no line ends and the like.")
     asked = git("cat-file", "--batch-check=%(objectname) found", at=project.common, stdin="\n".join(names).encode())
-    found = []
-    for name, line in zip((base, base, *tips), asked.decode(errors="replace").splitlines(), strict=True):
-        if not line.endswith(" found"):
-            raise NotFound(f"There is no commit {name}.")
-        found.append(line.removesuffix(" found"))
-    return Base(found[0], found[1]), found[2:]
+    lines = asked.decode(errors="replace").splitlines()
+    tree, *found = [line.removesuffix(" found") if line.endswith(" found") else None for line in lines]
+    must = [_there(name, commit) for name, commit in zip(wanted, found, strict=False)]
+    others = [commit for commit in found[len(wanted) :] if commit is not None]
+    return Base(must[0], _there(base, tree)), must[1:], others
+
+
+def _there(name: str, commit: str | None) -> str:
+    if commit is None:
+        raise NotFound(f"There is no commit {name}.")
+    return commit
 
 
 def works(project: Project, base: str, tips: Sequence[str]) -> tuple[dict[str, Work], dict[str, Commit]]:
