@@ -258,6 +258,7 @@ class Run:
         self._lost = False
         self._heard = HEARD if terminal is None else HEARD_IN_A_TERMINAL
         self._deadline: float | None = None
+        self._told: set[int] = set()
         self._kills = 0
 
     def hold(self) -> None:
@@ -317,7 +318,7 @@ class Run:
 
     def _end(self, grace: float) -> None:
         self._deadline = time.monotonic() + grace
-        tell_all(signal.SIGTERM)
+        self._told = set(tell_all(signal.SIGTERM))
         go_on()  # What stands still could not hear it.
 
     def _listen(self) -> int:
@@ -325,13 +326,22 @@ class Run:
         if self._deadline is None:
             return self._listen_for_long() if self._most else signal.sigwaitinfo(self._heard).si_signo
         patience = self._deadline - time.monotonic()
-        if patience <= 0:
+        if patience > 0:
+            self._tell_orphans()
+        else:
             tell_all(signal.SIGKILL)
             kill_children()
             self._kills += 1
             patience = min(0.005 * self._kills, 1.0)
         heard = signal.sigtimedwait(self._heard, patience)
         return 0 if heard is None else heard.si_signo
+
+    def _tell_orphans(self) -> None:
+        """Tell those to end too that were about to begin when all were told, and whose parents have ended since."""
+        family = descendants()
+        for pid in [pid for pid, parent in family.items() if parent == os.getpid() and pid not in self._told]:
+            tell(pid, signal.SIGTERM, family)
+            self._told.add(pid)
 
     def _listen_for_long(self) -> int:
         """Wait for a signal, and end the run at once if it prints more than it may."""
@@ -488,11 +498,12 @@ def go_on() -> None:
     remove("held")
 
 
-def tell_all(number: int) -> None:
-    """Send a signal to every process of the run."""
+def tell_all(number: int) -> dict[int, int]:
+    """Send a signal to every process of the run, and return them."""
     family = descendants()
     for pid in family:
         tell(pid, number, family)
+    return family
 
 
 def kill_children() -> None:
