@@ -142,7 +142,7 @@ class Night:
     def _settings(self) -> str:
         return (
             '[project]\nmain = "main"\nremote = ""\n[agents.plain]\ncommand = ["/bin/true"]\n'
-            f'[merge]\ncheck = "{CHECK}"\nprotected = ["guarded/**", "covey.toml"]\n'
+            f'[merge]\ncheck = "{CHECK}"\nisolate = "off"\nprotected = ["guarded/**", "covey.toml"]\n'
             + BUDGETS[self.seed % len(BUDGETS)]
         )
 

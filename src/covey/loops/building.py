@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from covey.app.costs import spent_by
@@ -71,6 +71,8 @@ class Builder:
     """Builds trees, in whatever thread; nested ones share their first commits, so that one can land after the other."""
 
     project: Project
+    wall: Callable[[], float]
+    """Returns the time that commits bear."""
     _known: dict[tuple[str, str, str, str], Placed] = field(default_factory=dict)
     """Each link by the commit before it, its merge and tip, and the policy."""
 
@@ -95,7 +97,8 @@ class Builder:
         return Tree(base, tuple(placed))
 
     def _extend(self, head: str, wanted: Sequence[Link], policy: Policy, group: str) -> chains.Chain:
-        return chains.extend(self.project, head, wanted, policy=policy, sign=signing.key(self.project), group=group)
+        key = signing.key(self.project)
+        return chains.extend(self.project, head, wanted, policy=policy, sign=key, group=group, at=self.wall())
 
     def _remember(self, links: Sequence[Placed], policy: str) -> None:
         if len(self._known) > MOST:

@@ -111,7 +111,8 @@ class Entering:
         """Let all join together that may, on a value of main."""
         config = self.desk.app.house.config
         self._again = False
-        looks = await self.desk.beside(lambda: _look(self.desk.project, config, base, wishes))
+        at = self.desk.wall()
+        looks = await self.desk.beside(lambda: _look(self.desk.project, config, base, wishes, at))
         await self.desk.write(lambda call: _write(call, looks))
 
     def _wishes(
@@ -191,12 +192,12 @@ def _needs(call: Call, task: Task, open_merges: Iterable[Merge]) -> tuple[str, .
 # What git says
 
 
-def _look(project: Project, config: Config, base: str, wishes: Wishes) -> list[Look]:
+def _look(project: Project, config: Config, base: str, wishes: Wishes, at: float) -> list[Look]:
     """Look at merges in git, all at once where that can be; none keeps another from being looked at."""
     resolved = _resolve(project, base, wishes.fresh)
     looks: list[Look] = []
     for wish in wishes.fresh:
-        found = resolved.get(wish.merge.id) or _tip(project, config, base, wish)
+        found = resolved.get(wish.merge.id) or _tip(project, config, base, wish, at)
         looks.append(Fit(wish, found) if isinstance(found, str) else found)
     tips = list(dict.fromkeys(look.commit for look in looks if isinstance(look, Fit)))
     works, _ = chains_read.works(project, base, tips) if tips else ({}, {})
@@ -263,11 +264,11 @@ def _meet(project: Project, base: str, fit: Fit, others: Iterable[Fit], inside: 
     return Fit(fit.wish, fit.commit, fit.paths, against)
 
 
-def _tip(project: Project, config: Config, base: str, wish: Wish) -> str | Unfit:
+def _tip(project: Project, config: Config, base: str, wish: Wish, at: float) -> str | Unfit:
     """Return the commit that shall land."""
     merge = wish.merge
     if merge.reverts is not None and merge.commit is None:
-        return _revert(project, config, base, wish)
+        return _revert(project, config, base, wish, at)
     tip = candidates.resolve(project, merge.commit or f"refs/heads/{merge.branch}")
     if tip is None:
         what = f"commit {merge.commit}" if merge.commit else f"branch {merge.branch}"
@@ -275,7 +276,7 @@ def _tip(project: Project, config: Config, base: str, wish: Wish) -> str | Unfit
     return tip
 
 
-def _revert(project: Project, config: Config, base: str, wish: Wish) -> str | Unfit:
+def _revert(project: Project, config: Config, base: str, wish: Wish, at: float) -> str | Unfit:
     """Make the commit that takes a merge out of main again, on the branch of its task."""
     merge, gone = wish.merge, wish.reverted
     if gone is None or gone.landed is None or gone.onto is None:
@@ -289,6 +290,7 @@ def _revert(project: Project, config: Config, base: str, wish: Wish) -> str | Un
             author=(merge.session, f"{merge.session}@agents.local"),
             trailers=trailers,
             sign=signing.key(project),
+            at=at,
         )
     except CoveyError as error:
         return Unfit(wish, words=error.message)

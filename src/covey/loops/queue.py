@@ -113,7 +113,7 @@ class Queue:
         self.testing = Testing(self.desk, self.gates, self.news.set)
         self.line = MainLine(self.desk)
         self.entering = Entering(self.desk)
-        self.builder = Builder(self.desk.project)
+        self.builder = Builder(self.desk.project, self.desk.wall)
 
     # Hearing
 
