@@ -161,7 +161,8 @@ def _either(names: Sequence[str]) -> str:
 
 
 def _said(settings: object) -> str:
-    return (settings.__doc__ or "").strip()
+    """Return what settings say of themselves, as a comment whose first mark stands before it already."""
+    return "\n# ".join(line.strip() for line in (settings.__doc__ or "").splitlines() if line.strip())
 
 
 _AGENTS = [
