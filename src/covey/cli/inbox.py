@@ -30,7 +30,7 @@ def inbox(args: Namespace, client: Client) -> None:
         found = {
             "questions": client.ask("question.list", fields={"state": "open", "limit": MOST}).value,
             "tasks": client.ask("task.list", fields={"status": "blocked", "limit": MOST}).value,
-            "merges": [each for each in client.ask("merge.list", fields={"limit": MOST}).value if _waits(each)],
+            "merges": [each for each in client.ask("merge.list", fields={"limit": MOST}).value if each["person"]],
             "sessions": client.ask("session.list").value,
         }
     asking = {question["session"] for question in found["questions"]}
@@ -39,11 +39,6 @@ def inbox(args: Namespace, client: Client) -> None:
         print(json.dumps(found, ensure_ascii=False))
     else:
         print("\n".join(_lines(found)) or "Nothing waits for you.")
-
-
-def _waits(merge: dict[str, Any]) -> bool:
-    """Say whether a merge goes on only when a person has done something."""
-    return merge["state"] == "review" or (merge["state"] == "passed" and merge["reason"] is not None)
 
 
 def _is_stuck(session: dict[str, Any], asking: set[str]) -> bool:

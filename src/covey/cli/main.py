@@ -38,6 +38,7 @@ SINGLE = {
     "status": "the project at a glance",
     "overlap": "where open branches come close, and files where they do so all the time",
     "cost": "what the agents cost",
+    "why": "from a line to its commit, task, run and transcript",
     "log": "what happened, and the care of the log",
     "completion": "a script that completes commands in your shell",
 }
@@ -75,6 +76,7 @@ Look:
   status      {status}
   overlap     {overlap}
   cost        {cost}
+  why         {why}
   log         {log}
   completion  {completion}
 
@@ -209,7 +211,7 @@ def run(word: str, argv: list[str]) -> int:
     if word in SINGLE and argv[:1] == ["help"]:
         argv = [*argv[1:], "--help"]
     if word in ("up", "down", "init"):
-        _only_owner(word)
+        only_owner(word)
     if word == "log":
         care = _care(argv)
         if care is not None:
@@ -239,7 +241,7 @@ def _run_one(word: str, argv: list[str]) -> int:
         name, command = word, _single(word)
     args = command.parser(name).parse_args(argv)
     if command.owner:
-        _only_owner(name)
+        only_owner(name)
     return command.run(args, Client(args.folder)) or 0
 
 
@@ -260,7 +262,8 @@ def _single(word: str) -> Command:
     return command
 
 
-def _only_owner(name: str) -> None:
+def only_owner(name: str) -> None:
+    """Refuse a session what only the person in charge may do."""
     if os.environ.get("COVEY_TOKEN"):
         raise Denied(
             f"covey {name} is for the owner, and COVEY_TOKEN makes you a session.",
@@ -276,7 +279,7 @@ def _care(argv: list[str]) -> int | None:
         _must_be_option(word)
         return None
     rest.remove(word)
-    _only_owner(f"log {word}")
+    only_owner(f"log {word}")
     from pathlib import Path
 
     from covey.cli import log_care

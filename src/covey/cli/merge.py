@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from argparse import Namespace
 
+from covey.cli import train
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, whole_number
-from covey.cli.show import age, reply, table
-from covey.errors import Invalid, Refused
+from covey.cli.show import paint, plain, prose, reply
+from covey.errors import CoveyError, Invalid, Refused
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
     from typing import Any
 
-ABOUT = "The merge queue: what was handed in and wants to land on main."
+ABOUT = "The merge queue: what was handed in and wants to land on main, how it is tested, and what landed."
+rows = train.rows
+TAIL = 4000
+"""Bytes of the end of a gate's output that are shown unless all of it is asked for."""
+
+
+def _nothing(parser: Parser) -> None:
+    pass
 
 
 def _list_arguments(parser: Parser) -> None:
@@ -38,6 +47,37 @@ def _reject_arguments(parser: Parser) -> None:
     parser.either("reason", "REASON", "what its author has to mend")
 
 
+def _perhaps_arguments(parser: Parser) -> None:
+    _one_arguments(parser)
+    _why_arguments(parser)
+
+
+def _why_arguments(parser: Parser) -> None:
+    parser.add_argument("reason", nargs="*", metavar="REASON", help="why, for those who look later")
+
+
+def _revert_arguments(parser: Parser) -> None:
+    _perhaps_arguments(parser)
+    parser.add_argument("--reopen", action="store_true", help="open its task again once the work is out of main")
+
+
+def _queue_arguments(parser: Parser) -> None:
+    parser.add_argument("branch", nargs="?", metavar="BRANCH", help="a branch from outside covey that shall land")
+    parser.add_argument("--title", metavar="TEXT", help="of its task (default: the subject of its newest commit)")
+    parser.add_argument("--priority", type=whole_number(-1_000_000, 1_000_000), metavar="N", help="larger goes first")
+    parser.add_argument("--wait", action="store_true", help="until it has landed, or cannot without a person")
+
+
+def _log_arguments(parser: Parser) -> None:
+    parser.add_argument("id", metavar="MERGE", help="for example merge-12, or a gate such as gate-31")
+    parser.add_argument("--gate", metavar="GATE", help="which gate (default: the last that failed, else the last)")
+    parser.add_argument("--full", action="store_true", help="all that it printed, not only what says why it failed")
+
+
+def _limit_arguments(parser: Parser) -> None:
+    parser.add_argument("--limit", type=whole_number(1, 1000), metavar="N", help="how many")
+
+
 def _simulate_arguments(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="a world as JSON, - for standard input")
     help = "how to choose what is tested (default: what covey.toml says, else group)"
@@ -50,31 +90,116 @@ def list_merges(args: Namespace, client: Client) -> None:
     reply(args, answer, rows(answer.value) or ("No merges." if args.all else "Nothing wants to land."))
 
 
-def rows(merges: list[dict[str, Any]]) -> str:
-    """Return merges in aligned columns."""
-    return table(
-        (
-            (merge["id"], merge["state"], merge["task"], merge["session"], _work(merge), age(merge["queued"]))
-            for merge in merges
-        ),
-        words=1,
-    )
+def queue(args: Namespace, client: Client) -> int | None:
+    """Show the train, or queue a branch from outside."""
+    if args.branch is None:
+        if args.title is not None or args.priority is not None or args.wait:
+            raise Invalid(
+                "--title, --priority and --wait are for a branch.", hint="covey merge queue BRANCH queues one."
+            )
+        answer = client.ask("queue.show")
+        reply(args, answer, train.glance(answer.value))
+        return None
+    return _queue_branch(args, client)
 
 
-def _work(merge: dict[str, Any]) -> str:
-    commit = merge["landed"] or merge["commit"]
-    why = f": {merge['reason']}" if merge["reason"] else ", untested" if merge["untested"] else ""
-    return (f"{merge['branch']} {commit[:12]}" if commit else str(merge["branch"])) + why
+def _queue_branch(args: Namespace, client: Client) -> int:
+    from covey.cli.branches import wish
+    from covey.cli.main import only_owner
+
+    only_owner("merge queue BRANCH")
+    asked = wish(client.project(), args.branch, args.title, args.priority)
+    if not args.wait:
+        answer = client.ask("merge.queue", fields=asked)
+        reply(args, answer, _queued(answer.value, asked, client))
+        return 0
+    from covey.cli.daemon import errand
+
+    with errand(client):
+        answer = client.ask("merge.queue", fields=asked)
+        if not args.json:
+            print(_queued(answer.value, asked, client), flush=True)
+        now = _until_ended(client, answer.value["id"])
+    reply(args, answer, _came_to(now, f"{now['id']}: {now['task']}"))
+    return 1 if now["state"] == "rejected" else 0
+
+
+def _queued(merge: dict[str, Any], asked: dict[str, Any], client: Client) -> str:
+    said = f"Queued {merge['id']}: {merge['task']} {plain(asked['title'])} ({merge['commit'][:12]})"
+    if merge["state"] == "review":
+        return f"{said}; it waits for a review: covey merge approve {merge['id']}"
+    return said if client.url is not None else f"{said}; covey up lets it land"
+
+
+def show(args: Namespace, client: Client) -> None:
+    """Show one merge whole."""
+    answer = client.ask("merge.show", {"id": args.id})
+    reply(args, answer, train.card(answer.value))
+
+
+def why(args: Namespace, client: Client) -> None:
+    """Say why a merge is where it is."""
+    answer = client.ask("merge.why", {"id": args.id})
+    reply(args, answer, train.reasons(answer.value))
+
+
+def log(args: Namespace, client: Client) -> None:
+    """Print what a gate said of a merge."""
+    gate = args.gate or (args.id if args.id.startswith("gate-") else _gate_of(client, args.id))
+    answer = client.ask("gate.show", {"id": gate})
+    if args.full:
+        _print_all(args, client, gate)
+        return
+    shown = train.gate_card(answer.value)
+    if not answer.value["summary"] and not args.json:
+        shown += _tail(client, gate)
+    reply(args, answer, f"{shown}\n\ncovey merge log {args.id} --gate {gate} --full prints all of it")
+
+
+def _gate_of(client: Client, merge: str) -> str:
+    """Return the gate of a merge that says most: the last that failed, else the last."""
+    gates = client.ask("merge.show", {"id": merge}).value["gates"]
+    if not gates:
+        raise Refused(f"{merge} was in no gate yet.", hint=f"covey merge why {merge} tells what it waits for.")
+    return str(next((gate for gate in gates if gate["state"] == "failed"), gates[0])["id"])
+
+
+def _tail(client: Client, gate: str) -> str:
+    """Return the end of what a gate printed, if that is there."""
+    try:
+        text = client.ask("gate.log", {"id": gate}, {"since": -TAIL}).value["text"]
+    except CoveyError as error:
+        return f"\n\n({error.message})"
+    return f"\n\n{prose(text.rstrip())}" if text.strip() else "\n\n(it printed nothing)"
+
+
+def _print_all(args: Namespace, client: Client, gate: str) -> None:
+    parts, at = [], 0
+    while True:
+        part = client.ask("gate.log", {"id": gate}, {"since": at}).value
+        if args.json:
+            parts.append(part["text"])
+        else:
+            print(prose(part["text"]), end="")
+        if part["next"] == at:
+            break
+        at = part["next"]
+    if args.json:
+        print(json.dumps(part | {"text": "".join(parts)}, ensure_ascii=False))
 
 
 def approve(args: Namespace, client: Client) -> int:
     """Let work land; without a daemon, have one for as long as that takes."""
+    if client.token is not None:
+        answer = client.ask("merge.approve", {"id": args.id}, {})
+        reply(args, answer, _came_to(answer.value, f"Approved {args.id}: {answer.value['task']}"))
+        return 0
     from covey.cli.daemon import errand
 
     with errand(client) as own:
         answer = client.ask("merge.approve", {"id": args.id}, {})
         now = _until_ended(client, args.id) if own else answer.value
-    reply(args, answer, _approved(now))
+    reply(args, answer, _came_to(now, f"Approved {args.id}: {now['task']}"))
     return 1 if now["state"] == "rejected" else 0
 
 
@@ -85,24 +210,27 @@ def _until_ended(client: Client, merge: str) -> dict[str, Any]:
         if not told and time.monotonic() - begun > 1:
             print(f"{merge} is tested as it would land ...", file=sys.stderr, flush=True)
             told = True
-        merges = client.ask("merge.list", fields={"all": True, "limit": 1000}).value
-        now: dict[str, Any] = next(each for each in merges if each["id"] == merge)
-        on_its_way = now["state"] == "testing" or (now["state"] in ("queued", "passed") and not now["reason"])
-        if not on_its_way or client.ask("status").value["paused"]:
+        now: dict[str, Any] = client.ask("merge.show", {"id": merge}).value
+        stuck = now["person"] or (now["state"] in ("queued", "passed") and now["reason"])
+        if now["state"] not in ("queued", "testing", "passed") or stuck or _stands_still(client):
             return now
         time.sleep(0.05)
 
 
-def _approved(merge: dict[str, Any]) -> str:
-    said = f"Approved {merge['id']}: {merge['task']}"
+def _stands_still(client: Client) -> bool:
+    queue = client.ask("queue.show").value
+    return bool(queue["paused"] or queue["halted"] or queue["frozen"] or queue["fleet_paused"])
+
+
+def _came_to(merge: dict[str, Any], said: str) -> str:
     match merge["state"]:
         case "landed":
             return f"{said} landed in {merge['landed'][:12]}"
         case "rejected":
             return f"{said} was rejected: {merge['reason']}"
-        case "passed":
+        case "passed" if merge["reason"]:
             return f"{said} passed, and waits: {merge['reason']}"
-        case "queued" if merge["reason"]:
+        case "review" | "queued" if merge["reason"]:
             return f"{said} waits: {merge['reason']}"
         case _:
             return f"{said} may land"
@@ -115,7 +243,7 @@ def land(args: Namespace, client: Client) -> None:
 
     project = client.project()
     commit = whole_hash(client.folder, args.commit)
-    main = config.load(project.root).project.main
+    main = config.load(project.root).target
     if not has_commit_on(project, commit, main):
         raise Refused(
             f"{args.commit} is not on {main}.", hint=f"Merge it into {main} first; covey.toml names the branch."
@@ -127,7 +255,90 @@ def land(args: Namespace, client: Client) -> None:
 def reject(args: Namespace, client: Client) -> None:
     """Send work back to its author."""
     answer = client.ask("merge.reject", {"id": args.id}, {"reason": args.reason})
-    reply(args, answer, f"Rejected {args.id}: {answer.value['task']} is first in line for {answer.value['session']}")
+    task = client.ask("task.show", {"id": answer.value["task"]}).value
+    if task["status"] == "blocked":
+        what = f"{task['id']} is blocked: {plain(task['reason'] or '')}"
+    elif task["front"]:
+        what = f"{task['id']} is first in line for {task['front']}"
+    else:
+        what = f"{task['id']} is open for everyone"
+    reply(args, answer, f"Rejected {args.id}: {what}")
+
+
+def hold(args: Namespace, client: Client) -> None:
+    """Let a merge wait for a person."""
+    answer = client.ask("merge.hold", {"id": args.id}, _reason(args))
+    reply(args, answer, f"Held {args.id}: it waits until you approve it (covey merge approve {args.id})")
+
+
+def drop(args: Namespace, client: Client) -> None:
+    """Take a merge out of the queue."""
+    answer = client.ask("merge.drop", {"id": args.id}, _reason(args))
+    task = answer.value["task"]
+    reply(
+        args,
+        answer,
+        f"Dropped {args.id}: {task} is blocked, its work stays on {plain(answer.value['branch'])}\n"
+        f"  covey merge retry {args.id} brings it back as it is, covey task edit {task} --status todo lets it be\n"
+        f'  worked on again, covey task drop {task} "REASON" ends it'
+        if answer.value["reverts"] is None
+        else f"Dropped {args.id}: {answer.value['reverts']} stays on main",
+    )
+
+
+def retry(args: Namespace, client: Client) -> None:
+    """Try work again as it is."""
+    answer = client.ask("merge.retry", {"id": args.id}, {})
+    new = "" if answer.value["id"] == args.id else f" as {answer.value['id']}"
+    where = "waits for a review" if answer.value["state"] == "review" else "is in the queue again"
+    reply(args, answer, f"{args.id} {where}{new}: {answer.value['task']}")
+
+
+def revert(args: Namespace, client: Client) -> None:
+    """Take landed work out of main again."""
+    answer = client.ask("merge.revert", {"id": args.id}, _reason(args) | ({"reopen": True} if args.reopen else {}))
+    waits = f"; covey merge approve {answer.value['id']} lets it land" if answer.value["state"] == "review" else ""
+    reply(args, answer, f"Queued {answer.value['id']}: {answer.value['task']} takes {args.id} out of main{waits}")
+
+
+def pause(args: Namespace, client: Client) -> None:
+    """Let the queue stand still."""
+    answer = client.ask("queue.pause", fields=_reason(args))
+    reply(args, answer, f"The queue is {paint('paused')}: what is tested ends, nothing more lands (covey merge resume)")
+
+
+def resume(args: Namespace, client: Client) -> None:
+    """Let the queue go on."""
+    reply(args, client.ask("queue.resume", fields={}), "The queue goes on")
+
+
+def freeze(args: Namespace, client: Client) -> None:
+    """Keep main where it is."""
+    answer = client.ask("queue.freeze", fields=_reason(args))
+    said = f"{answer.value['branch']} is {paint('frozen')}: tests go on, what passes waits for it (covey merge thaw)"
+    reply(args, answer, said)
+
+
+def thaw(args: Namespace, client: Client) -> None:
+    """Let main move again."""
+    answer = client.ask("queue.thaw", fields={})
+    reply(args, answer, f"{answer.value['branch']} moves again")
+
+
+def _reason(args: Namespace) -> dict[str, str]:
+    return {"reason": " ".join(args.reason)} if args.reason else {}
+
+
+def journal(args: Namespace, client: Client) -> None:
+    """List what main was and is."""
+    answer = client.ask("landing.list", fields=body_of(args, "limit"))
+    reply(args, answer, train.journal(answer.value) or "Nothing has landed yet.")
+
+
+def flakes(args: Namespace, client: Client) -> None:
+    """List the tests that cannot be relied on."""
+    answer = client.ask("flake.list", fields=body_of(args, "limit"))
+    reply(args, answer, train.flakes(answer.value) or "No test has flaked.")
 
 
 def simulate(args: Namespace, client: Client) -> None:
@@ -152,14 +363,44 @@ def whole_hash(folder: str, name: str) -> str:
 
 
 COMMANDS = {
-    "list": Command("list what wants to land, the oldest first", _list_arguments, list_merges,
-                    example="covey merge list --all"),
-    "approve": Command("let reviewed work into the queue", _one_arguments, approve, owner=True,
+    "list": Command("list what wants to land: state, place in the train, and what it waits for", _list_arguments,
+                    list_merges, example="covey merge list --all"),
+    "queue": Command("show the train at a glance, or queue a branch from outside covey", _queue_arguments, queue,
+                     example="covey merge queue\ncovey merge queue feature/login --title \"Let people log in\" --wait"),
+    "show": Command("show one merge whole: author, gates, clashes, landing, cost", _one_arguments, show,
+                    example="covey merge show merge-12"),
+    "why": Command("say in plain words why a merge is where it is, and what you can do", _one_arguments, why,
+                   example="covey merge why merge-12"),
+    "log": Command("print what the gate said: failing tests, error lines, the end; or all of it", _log_arguments, log,
+                   example="covey merge log merge-12\ncovey merge log merge-12 --gate gate-31 --full",
+                   prints="the gate as REST answers it, with --full what it printed"),
+    "approve": Command("let reviewed work into the queue", _one_arguments, approve,
                        example="covey merge approve merge-12"),
+    "reject": Command("send work back to its author", _reject_arguments, reject,
+                      example='covey merge reject merge-12 "The test for the empty case is missing"'),
+    "hold": Command("let a merge wait until a person approves it", _perhaps_arguments, hold, owner=True,
+                    example='covey merge hold merge-12 "I want to see the migration first"'),
+    "retry": Command("bring rejected or dropped work into the queue again, as it is", _one_arguments, retry,
+                     owner=True, example="covey merge retry merge-12"),
+    "drop": Command("take a merge out of the queue; its task is blocked until you decide", _perhaps_arguments, drop,
+                    owner=True, example='covey merge drop merge-12 "Not this week"'),
+    "revert": Command("take landed work out of main again: built, tested and landed like any other merge",
+                      _revert_arguments, revert, owner=True,
+                      example='covey merge revert merge-12 --reopen "It breaks the import of old files"'),
     "land": Command("say that work is on main, in a commit that main has", _land_arguments, land, owner=True,
                     example="covey merge land merge-12 HEAD"),
-    "reject": Command("send work back to its author", _reject_arguments, reject, owner=True,
-                      example='covey merge reject merge-12 "The test for the empty case is missing"'),
+    "pause": Command("let the queue test and land nothing more", _why_arguments, pause, owner=True,
+                     example='covey merge pause "The release is being cut"'),
+    "resume": Command("let the queue go on, also after main was found red", _nothing, resume, owner=True,
+                      example="covey merge resume"),
+    "freeze": Command("keep main where it is while testing goes on", _why_arguments, freeze, owner=True,
+                      example='covey merge freeze "Demo until noon"'),
+    "thaw": Command("let main move again, to all that passed meanwhile", _nothing, thaw, owner=True,
+                    example="covey merge thaw"),
+    "journal": Command("list the landings: what main was and is, after which gate, and where it was pushed",
+                       _limit_arguments, journal, example="covey merge journal --limit 20"),
+    "flakes": Command("list the tests that failed and then passed on the same tree", _limit_arguments, flakes,
+                      example="covey merge flakes"),
     "simulate": Command("try a strategy of the queue in a world that is written down", _simulate_arguments, simulate,
                         example="covey merge simulate world.json --strategy prefix", prints="JSON, as without it"),
 }  # fmt: skip

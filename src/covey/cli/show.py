@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 _COLOURS = {
     "doing": "36", "working": "36", "testing": "36", "merging": "36", "starting": "36", "compacting": "36",
+    "running": "36",
     "review": "33", "needs-you": "33", "limited": "33", "paused": "33", "stalled": "33",
-    "crossed": "33", "overlap": "33", "waiting": "33",
-    "done": "32", "landed": "32", "live": "32",
-    "blocked": "31", "dead": "31", "rejected": "31",
-    "dropped": "90", "backlog": "90", "withdrawn": "90", "reverted": "90", "given": "90", "expired": "90",
+    "crossed": "33", "overlap": "33", "waiting": "33", "frozen": "33", "flaky": "33",
+    "done": "32", "landed": "32", "live": "32", "passed": "32",
+    "blocked": "31", "dead": "31", "rejected": "31", "failed": "31", "halted": "31",
+    "lost": "90", "dropped": "90", "backlog": "90", "withdrawn": "90", "reverted": "90", "given": "90", "expired": "90",
 }  # fmt: skip
 
 

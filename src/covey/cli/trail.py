@@ -184,6 +184,7 @@ _TELL: dict[str, Any] = {
     "queue.began": lambda data: (
         f"the train began on {_safe(data['base'])[:12]}, {data['slots']} at a time ({_safe(data['strategy'])})"
     ),
+    "queue.joined": lambda data: f"{_list(data['merges'])} joined the train",
     "queue.paused": lambda data: f"{{who}} paused the merge queue{_because(data, 'why')}",
     "queue.resumed": "{who} resumed the merge queue",
     "queue.frozen": lambda data: f"{{who}} froze main{_because(data, 'why')}",

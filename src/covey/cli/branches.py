@@ -1,0 +1,71 @@
+"""A branch from outside covey on its way into the queue: what it brings, and whether it can land."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from covey import config
+from covey.errors import Invalid, NotFound, Refused
+from covey.git.candidates import is_ancestor, resolve
+from covey.git.project import Project
+from covey.git.run import git
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from typing import Any
+
+TITLE, BODY = 500, 60_000
+MOST_COMMITS = 200
+
+
+def wish(project: Project, branch: str, title: str | None, priority: int | None) -> dict[str, Any]:
+    """Return what is asked to queue a branch: its last commit, and a task made of its commits."""
+    name = branch.removeprefix("refs/heads/").removeprefix("refs/remotes/")
+    commit = resolve(project, f"refs/heads/{name}") or resolve(project, f"refs/remotes/{name}")
+    if commit is None:
+        raise NotFound(f"There is no branch {name[:80]!r}.", hint="git branch --all lists the branches.")
+    target = _target(project)
+    if is_ancestor(project, commit, f"refs/heads/{target}"):
+        raise Refused(f"{target} has all commits of {name} already.", hint="There is nothing to land.")
+    subjects = _log(project, f"refs/heads/{target}..{commit}")
+    asked: dict[str, Any] = {"branch": name, "commit": commit, "title": _line(title) or subjects[0][0] or name}
+    asked["body"] = _body(subjects)
+    return asked if priority is None else asked | {"priority": priority}
+
+
+def _target(project: Project) -> str:
+    """Return the branch that work lands on; an integration branch may be there only after the first landing."""
+    settings = config.load(Path(project.root))
+    names = [name for name in (settings.target, settings.project.main) if resolve(project, f"refs/heads/{name}")]
+    if not names:
+        raise Refused(f"There is no branch {settings.target} to land on.", hint="covey.toml names the branch.")
+    return names[0]
+
+
+def _line(title: str | None) -> str | None:
+    if title is not None and not title.strip():
+        raise Invalid("The title is empty.")
+    return None if title is None else " ".join(title.split())[:TITLE]
+
+
+def _log(project: Project, span: str) -> list[tuple[str, str]]:
+    """Return subject and body of the commits that a branch brings, the newest first."""
+    words = (
+        "log",
+        f"--max-count={MOST_COMMITS}",
+        "--no-show-signature",
+        "--encoding=UTF-8",
+        "--format=%s%x00%b%x01",
+        span,
+    )
+    printed = git(*words, at=project.common).decode(errors="replace")
+    parts = (part.strip("\n").partition("\0") for part in printed.split("\x01"))
+    found = [("".join(c if c.isprintable() else " " for c in head).strip()[:TITLE], body) for head, _, body in parts]
+    return [(head, body.strip()) for head, body in found if head or body.strip()] or [("", "")]
+
+
+def _body(commits: list[tuple[str, str]]) -> str:
+    """Return what the commits say: of one its text, of several a list of their subjects."""
+    if len(commits) == 1:
+        return commits[0][1][:BODY]
+    return "\n".join(f"* {subject}" for subject, _ in commits)[:BODY]

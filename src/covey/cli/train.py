@@ -1,0 +1,235 @@
+"""The train as people see it: what is tested, what waits and why, what landed, and what a gate printed."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from covey.cli.command import width
+from covey.cli.show import age, clock, first_line, one, paint, plain, prose, span, spent, table
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+FEW = 6
+"""Merges of a gate that are named in a line."""
+MOST = 30
+"""Merges that are shown of a long queue."""
+ENDED = ("landed", "rejected", "withdrawn", "reverted")
+
+
+def rows(merges: list[dict[str, Any]]) -> str:
+    """Return merges in aligned columns: state, place in the train, whose, since when, and what it waits for."""
+    return table(
+        (
+            (
+                merge["id"],
+                merge["state"],
+                f"#{merge['place']}" if merge["place"] else "",
+                merge["task"],
+                merge["session"],
+                age(merge["ended"] or merge["queued"]),
+                _note(merge),
+            )
+            for merge in merges
+        ),
+        words=1,
+    )
+
+
+def _note(merge: dict[str, Any]) -> str:
+    """Return where the work is, and what becomes of it."""
+    if merge["state"] == "landed":
+        return f"in {merge['landed'][:12]}" + (", untested" if merge["untested"] else "")
+    own = "" if merge["branch"] == f"covey/{merge['task']}" else f"{merge['branch']} "
+    commit = (merge["commit"] or "")[:12]
+    why = f"in {merge['gate']}" if merge["gate"] else merge["waits"] or merge["reason"] or ""
+    return f"{own}{commit}" + (f": {why}" if why and (own or commit) else why)
+
+
+# The whole queue
+
+
+def glance(queue: dict[str, Any]) -> str:
+    """Return the train at a glance."""
+    waiting = [merge for merge in queue["merges"] if not merge["person"] and not merge["gate"]]
+    asking = [merge for merge in queue["merges"] if merge["person"]]
+    lines = [_head(queue), *(f"  {line}" for line in _stops(queue))]
+    lines += _part("Testing", [_gate_line(gate) for gate in queue["running"]])
+    lines += _part("Waiting", [_waiting_line(merge) for merge in waiting])
+    lines += _part("Waiting for you (covey merge approve ID, covey merge reject ID)", [_asking_line(m) for m in asking])
+    if not queue["merges"]:
+        lines.append("Nothing wants to land.")
+    return "\n".join([*lines, _landed(queue)])
+
+
+def _head(queue: dict[str, Any]) -> str:
+    slots = f", {one(queue['slots'], 'gate')} at a time" if queue["slots"] else ""
+    gate = "" if queue["checked"] else "; merge.check is not set, so nothing is tested"
+    return f"The queue lands on {queue['branch']}: strategy {queue['strategy']}{slots}{gate}"
+
+
+def _stops(queue: dict[str, Any]) -> Iterator[str]:
+    """Yield what keeps the queue from testing or from moving main."""
+    by = f" by {queue['by']}" if queue["by"] else ""
+    since = f" since {clock(queue['since'])}" if queue["since"] else ""
+    why = f": {plain(queue['why'])}" if queue["why"] else ""
+    if queue["halted"]:
+        yield f"{paint('halted')}: {plain(queue['halted'])} (covey merge resume tries main again)"
+    if queue["paused"]:
+        yield f"{paint('paused')}{by}{since}{why} (covey merge resume)"
+    if queue["frozen"]:
+        yield f"{paint('frozen')}{by}{since}{why} (covey merge thaw)"
+    if queue["fleet_paused"]:
+        yield f"the whole fleet is {paint('paused')} (covey resume)"
+
+
+def _gate_line(gate: dict[str, Any]) -> str:
+    names = gate["merges"] or ["main alone"]
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    took = span(time.time() - gate["started"])
+    return f"{gate['id']:<9} {gate['slot']:>2}  {gate['purpose']:<6} {took:>7}  {', '.join(names[:FEW])}{more}"
+
+
+def _waiting_line(merge: dict[str, Any]) -> str:
+    place = f"#{merge['place']}" if merge["place"] else ""
+    why = plain(merge["waits"] or merge["title"])
+    return f"{place:<4} {merge['id']:<10} {paint(merge['state'], 7)} {merge['task']:<6} {why}"
+
+
+def _asking_line(merge: dict[str, Any]) -> str:
+    why = plain(merge["waits"] or merge["reason"] or "")
+    return f"{merge['id']:<10} {paint(merge['state'], 7)} {merge['task']:<6} {plain(merge['title'])}: {why}"
+
+
+def _part(title: str, lines: list[str]) -> list[str]:
+    if not lines:
+        return []
+    shown = [f"  {_cut(line)}" for line in lines[:MOST]]
+    more = [f"  ... and {len(lines) - MOST:,} more"] if len(lines) > MOST else []
+    return [f"{title}:", *shown, *more]
+
+
+def _cut(line: str) -> str:
+    """Return a line that a terminal need not wrap; one with colours in it is left whole."""
+    room = width() - 2
+    return line if not os.isatty(1) or "\x1b" in line or len(line) <= room else line[: room - 1] + "…"
+
+
+def _landed(queue: dict[str, Any]) -> str:
+    last = queue["last"]
+    when = f", the last {age(last['made'])} ({last['id']})" if last else ""
+    failed = f"; {queue['rejected']} of the last {queue['ended']} were rejected" if queue["ended"] else ""
+    took = f"; a gate takes about {span(queue['gate_seconds'])}" if queue["gate_seconds"] else ""
+    return f"Landed in the last hour: {queue['landed_hour']}{when}{failed}{took}"
+
+
+# One merge
+
+
+def card(merge: dict[str, Any]) -> str:
+    """Return a merge whole."""
+    author = f"{merge['session']} ({merge['agent']})" if merge["agent"] else merge["session"]
+    landing = merge["landed_by"]
+    facts = [
+        ("state", paint(merge["state"]) + (f", number {merge['place']} in line" if merge["place"] else "")),
+        ("task", f"{merge['task']} ({merge['task_status']})"),
+        ("author", author),
+        ("branch", merge["branch"]),
+        ("commit", merge["commit"]),
+        ("candidate", merge["candidate"] if merge["state"] not in ENDED else None),
+        ("priority", str(merge["priority"]) if merge["priority"] else None),
+        ("needs", ", ".join(merge["needs"])),
+        ("clashes with", ", ".join(merge["against"])),
+        ("paths", _some([plain(path) for path in merge["paths"]])),
+        ("takes out", merge["reverts"]),
+        ("approved by", merge["approved_by"]),
+        ("now in", merge["gate"]),
+        ("waits", merge["waits"] and plain(merge["waits"])),
+        ("landed", f"{merge['landed']}{', untested' if merge['untested'] else ''}" if merge["landed"] else None),
+        ("landing", landing and _landing_line(landing)),
+        ("together with", ", ".join(merge["group"])),
+        ("reverted by", merge["reverted_by"]),
+        ("reason", merge["reason"] and first_line(merge["reason"], 500)),
+        ("cost", spent(merge)),
+        ("queued", clock(merge["queued"])),
+        ("ended", merge["ended"] and clock(merge["ended"])),
+    ]
+    lines = [f"{merge['id']}  {plain(merge['title'])}", *(f"  {name:<14}{value}" for name, value in facts if value)]
+    lines += _part("Gates, the newest first", [_ended_gate(gate, merge["id"]) for gate in merge["gates"]])
+    return "\n".join(lines)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
+
+
+def _ended_gate(gate: dict[str, Any], merge: str) -> str:
+    others = [name for name in gate["merges"] if name != merge]
+    company = f"with {_some(others)}" if others else "alone"
+    took = span(gate["seconds"] if gate["seconds"] is not None else time.time() - gate["started"])
+    what = f": {_some([plain(test) for test in gate['failures']])}" if gate["failures"] else ""
+    return f"{gate['id']:<9} {paint(gate['state'], 7)} {gate['purpose']:<6} {took:>7}  {company}{what}"
+
+
+def _landing_line(landing: dict[str, Any]) -> str:
+    pushed = f", pushed to {landing['remote']} {age(landing['pushed'])}" if landing["remote"] else ""
+    tested = f"after {landing['gate']}" if landing["gate"] else "untested"
+    return f"{landing['id']}, {clock(landing['made'])}, {tested}{pushed}"
+
+
+def reasons(why: dict[str, Any]) -> str:
+    """Return why a merge is where it is."""
+    lines = [
+        f"{why['merge']} ({why['task']}) is {paint(why['state'])}.",
+        *(f"  {plain(each)}" for each in why["because"]),
+    ]
+    if why["next"]:
+        lines += ["What you can do:", *(f"  {each}" for each in why["next"])]
+    return "\n".join(lines)
+
+
+# Gates and landings
+
+
+def gate_card(gate: dict[str, Any]) -> str:
+    """Return what a gate came to: the tests that failed, and the lines that say why."""
+    took = f" after {span(gate['seconds'])}" if gate["seconds"] is not None else ""
+    tested = _some(gate["merges"]) or "main alone"
+    lines = [f"{gate['id']} {paint(gate['state'])}{took}: {gate['commit'][:12]} with {tested}"]
+    if gate["why"]:
+        lines.append(f"  {plain(gate['why'])}")
+    if gate["step"]:
+        lines.append(f"  the check that failed: {plain(gate['step'])}" + _code(gate["code"]))
+    lines += [f"  failed: {plain(test)}" for test in gate["failures"][:MOST]]
+    if len(gate["failures"]) > MOST:
+        lines.append(f"  ... and {len(gate['failures']) - MOST:,} more")
+    return "\n".join([*lines, *(["", prose(gate["summary"].rstrip())] if gate["summary"] else [])])
+
+
+def _code(code: int | None) -> str:
+    if code is None:
+        return ""
+    return f" (exit code {code})" if code >= 0 else f" (signal {-code})"
+
+
+def journal(landings: list[dict[str, Any]]) -> str:
+    """Return the landing journal in aligned columns."""
+    return table(
+        (
+            landing["id"],
+            clock(landing["made"]),
+            f"{landing['before'][:10]}..{landing['commit'][:10]}",
+            landing["gate"] or "untested",
+            f"pushed to {landing['remote']}" if landing["remote"] else "",
+            _some(landing["merges"]),
+        )
+        for landing in landings
+    )
+
+
+def flakes(found: list[dict[str, Any]]) -> str:
+    """Return tests that flaked in aligned columns."""
+    return table((flake["test"], f"{flake['times']}x", f"last {age(flake['last'])}", flake["gate"]) for flake in found)

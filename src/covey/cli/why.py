@@ -1,0 +1,197 @@
+"""covey why: from a line to its commit, merge, task, run, and the place in the transcript where it was written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+
+from covey.cli.client import Client
+from covey.cli.command import Command, Parser
+from covey.cli.show import clock, plain, span, spent
+from covey.errors import Invalid, NotFound
+from covey.git import blame
+from covey.git.candidates import is_ancestor
+from covey.git.project import Project
+from covey.git.run import try_git
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from covey.git.blame import Origin
+
+BODY = 6
+"""Lines of a task's body that are shown."""
+TEXT = 4000
+"""Characters of a line that are looked for in a transcript."""
+_PLACE = re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,9})(?::[0-9]+)?", re.DOTALL)
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add_argument("place", metavar="FILE:LINE", help="for example src/cart.py:42")
+    parser.add_argument(
+        "--at", metavar="COMMIT", help="the file as it is in this commit or branch (default: as it lies)"
+    )
+
+
+def why(args: Namespace, client: Client) -> None:
+    """Say where a line comes from."""
+    found = _PLACE.fullmatch(args.place)
+    if found is None:
+        raise Invalid(
+            f"{args.place[:80]!r} names no line of a file.", hint="Write it as FILE:LINE: covey why src/a.py:42"
+        )
+    project = _here(client)
+    file = _from_the_top(project, client.folder, found["file"])
+    number = int(found["line"])
+    origin = blame.who(project, file, number, args.at)
+    text = _line(project, file, number, args.at)
+    task, merge = _named(project, client, origin)
+    fields = {"path": origin.path, "commit": origin.commit, "text": text[:TEXT], "task": task, "merge": merge}
+    answer = client.ask("line.why", fields=fields).value
+    told = _told(origin, file, number, text, task) | answer
+    print(json.dumps(told, ensure_ascii=False) if args.json else "\n".join(_lines(told)))
+
+
+def _here(client: Client) -> Project:
+    """Return the project with the checkout that we stand in, which may be another than its first."""
+    project = client.project()
+    top = try_git("rev-parse", "--show-toplevel", at=Path(client.folder))
+    return project if top.returncode != 0 else replace(project, root=Path(top.stdout.decode().strip()))
+
+
+def _from_the_top(project: Project, folder: str, file: str) -> str:
+    """Return a file as it is named from the top of the checkout."""
+    if project.bare:
+        return file
+    path = os.path.relpath(os.path.join(os.path.realpath(folder), file), os.path.realpath(project.root))
+    if path.startswith(".."):
+        raise NotFound(f"{file} is not in this repository.", hint="Name a file of the checkout that you stand in.")
+    return path
+
+
+def _line(project: Project, file: str, number: int, rev: str | None) -> str:
+    """Return the text of a line, "" if it cannot be read."""
+    if rev is not None or project.bare:
+        shown = try_git("cat-file", "blob", f"{rev or 'HEAD'}:{file}", at=project.common)
+        data = shown.stdout
+    else:
+        try:
+            data = (project.root / file).read_bytes()
+        except OSError:
+            return ""
+    lines = data.split(b"\n")
+    return lines[number - 1].decode(errors="replace").rstrip("\r") if number <= len(lines) else ""
+
+
+def _named(project: Project, client: Client, origin: Origin) -> tuple[str | None, str | None]:
+    """Return the task and the merge of a commit: as it says itself, else as the landings tell."""
+    task, merge = origin.trailer("Covey-Task"), origin.trailer("Covey-Merge")
+    if task or merge:
+        return task, merge
+    merges = client.ask("merge.list", fields={"all": True, "limit": 1000}).value
+    landed = {each["landed"]: each for each in merges if each["state"] in ("landed", "reverted") and each["landed"]}
+    found = landed.get(origin.commit) or _brought(project, origin.commit, landed)
+    return (None, None) if found is None else (found["task"], found["id"])
+
+
+def _brought(project: Project, commit: str, landed: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the merge that brought a commit to main with others: the first landed commit after it."""
+    asked = try_git("rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD", at=project.root)
+    later = asked.stdout.decode().split() if asked.returncode == 0 else []
+    merge = next((landed[each] for each in later if each in landed), None)
+    if merge is None or (merge["onto"] and is_ancestor(project, commit, merge["onto"])):
+        return None
+    return merge
+
+
+def _told(origin: Origin, file: str, number: int, text: str, task: str | None) -> dict[str, Any]:
+    return {
+        "file": file,
+        "line": number,
+        "text": text,
+        "author": origin.author,
+        "committed": origin.time,
+        "subject": origin.summary,
+        "names_task": task,
+    }
+
+
+# For people
+
+
+def _lines(told: dict[str, Any]) -> Iterator[str]:
+    yield f"{told['file']}:{told['line']}  {plain(told['text'].strip())}"
+    yield _fact("commit", f"{told['commit'][:12]}  {clock(told['committed'])}  {told['author']}: {told['subject']}")
+    task = told["task"]
+    if task is None:
+        names = told["names_task"]
+        yield (
+            f"  The commit names {plain(names)}, which this board does not know."
+            if names
+            else ("  It came past covey: no task or landing of this board brought it.")
+        )
+        return
+    yield from _merge(told)
+    yield _fact("task", f"{task['id']}  {task['title']} ({task['status']})")
+    body = [line for line in task["body"].splitlines() if line.strip()]
+    yield from (_fact("", line) for line in body[:BODY])
+    if len(body) > BODY:
+        yield _fact("", f"... covey task show {task['id']} shows all of it")
+    yield from (_fact("done when", check) for check in task["done_when"])
+    yield from _run(told)
+
+
+def _merge(told: dict[str, Any]) -> Iterator[str]:
+    merge, landing, gate = told["merge"], told["landing"], told["gate"]
+    if merge is None:
+        return
+    when = f", {clock(landing['made'])}, {landing['id']}" if landing else ""
+    yield _fact("merge", f"{merge['id']} {merge['state']}{when}")
+    if gate is not None:
+        took = f" in {span(gate['seconds'])}" if gate["seconds"] is not None else ""
+        yield _fact(
+            "gate", f"{gate['id']} {gate['state']}{took}, with {', '.join(gate['merges'][:6]) or 'nothing else'}"
+        )
+    elif merge["untested"] or (landing and landing["untested"]):
+        yield _fact("gate", "none: it landed untested")
+    if told["approved_by"]:
+        yield _fact("approved by", told["approved_by"])
+
+
+def _run(told: dict[str, Any]) -> Iterator[str]:
+    run, passage = told["run"], told["passage"]
+    if run is None:
+        yield _fact(
+            "run", f"none of covey's: {told['merge']['session'] if told['merge'] else 'somebody'} worked by hand"
+        )
+        return
+    model = f", {told['model']}" if told["model"] else ""
+    cost = f", {spent(run)}" if spent(run) else ""
+    yield _fact("run", f"{run['id']} of {run['session']}: {run['agent']}{model}{cost}, {clock(run['begun'])}")
+    if passage is None:
+        yield _fact("written", f"its transcript does not tell (covey session logs {run['session']} --run {run['id']})")
+        return
+    at = f", {clock(passage['at'])}" if passage["at"] else ""
+    how = "" if passage["exact"] else ", the last time that it used the file"
+    yield _fact("written", f"{passage['run']}, line {passage['line']} of its transcript{at}{how}:")
+    yield from (_fact("", f"  {line}") for line in passage["lines"])
+    yield _fact("", f"covey session logs {passage['session']} --run {passage['run']} prints all of it")
+
+
+def _fact(name: str, value: str) -> str:
+    return f"  {name:<12}{plain(value)}".rstrip()
+
+
+COMMAND = Command(
+    "say where a line comes from: its commit, merge, task, run, and the place in the transcript",
+    _arguments,
+    why,
+    example="covey why src/cart.py:42\ncovey why src/cart.py:42 --at main",
+    prints="one object: the line and its commit, and what REST answers of it",
+)
