@@ -383,6 +383,16 @@ def test_a_gate_that_nobody_wants_any_more_is_ended_and_says_nothing(yard: Yard)
     assert alive("98764") == []
 
 
+def test_a_gate_that_was_stopped_before_it_began_never_begins(yard: Yard, home: Path) -> None:
+    (home / ".cache").mkdir()
+    yard.loop.run_until_complete(yard.gates.stop("gate-1"))
+    outcome = yard.try_on("touch ~/.cache/begun")
+    assert outcome.passed is None
+    assert "nobody wanted it" in outcome.why
+    assert not (home / ".cache" / "begun").exists()
+    assert yard.try_on("touch ~/.cache/begun").passed is True
+
+
 def test_a_gate_stands_still_while_the_fleet_is_paused_and_that_time_does_not_count(yard: Yard, tmp_path: Path) -> None:
     order = yard.order(f"echo $$; while [ ! -e {tmp_path}/go ]; do sleep 0.01; done", limit=30)
     thread, ended = _beside(yard, order)

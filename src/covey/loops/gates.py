@@ -44,6 +44,7 @@ STRAYED_LOOKS = (0.2, 0.5)
 SUMMARY = 12_000
 """Characters of a summary."""
 READ_ONLY = ("Read-only file system", "EROFS", "[Errno 30]", "os error 30")
+UNWANTED = "It was ended, since nobody wanted it any more."
 LIMIT = f"{MOST_OUTPUT // 1024**2} MiB"
 
 log = logging.getLogger("covey.gates")
@@ -120,6 +121,8 @@ class Gates:
         self._loads: deque[float] = deque(maxlen=RECENT)
         self._cleared: float | None = None
         self._told = False
+        self._early: deque[str] = deque(maxlen=64)
+        """Gates that were stopped before they had begun."""
 
     def slots(self) -> int:
         """Return how many gates should run at once, by the settings or by what the last ones used."""
@@ -130,6 +133,8 @@ class Gates:
         """Test a commit and say how it ended; raises if the gate cannot be begun, and then nothing of it is left."""
         if not order.checks:
             raise Invalid("A gate without a check tests nothing.", hint='[merge] check = "make test", for example.')
+        if order.gate in self._early:
+            return Outcome(passed=None, why=UNWANTED)
         test = _Test(order, self.desk.app.house.config)
         for other in [each for each in self._tests.values() if each.order.slot == order.slot]:
             await self._end(other)  # Whoever ran it was called off.
@@ -149,9 +154,10 @@ class Gates:
         return outcome
 
     async def stop(self, gate: str) -> None:
-        """End a gate that nobody wants any more; whoever waits for it learns that. One that is not there is fine."""
+        """End a gate that nobody wants any more, or never begin it; whoever waits for it learns that."""
         test = self._tests.get(gate)
         if test is None:
+            self._early.append(gate)
             return
         test.unwanted = True
         if test.run:
@@ -317,7 +323,7 @@ class Gates:
     def _passed(self, test: _Test) -> Outcome:
         """Return that all checks passed, unless nobody asked for that any more or it strayed."""
         kept, astray = self._keep(test), self._astray(test)
-        why = "It was ended, since nobody wanted it any more." if test.unwanted else _strayed(astray)
+        why = UNWANTED if test.unwanted else _strayed(astray)
         return Outcome(
             passed=None if why else True,
             why=why,
@@ -456,7 +462,7 @@ def _why(test: _Test, check: Check, seen: Observation, *, late: bool, flooded: b
     """Return in one sentence what went wrong."""
     what = "The check" if check.name == "check" else f"The check {check.name}"
     if test.unwanted:
-        return "It was ended, since nobody wanted it any more."
+        return UNWANTED
     if flooded:
         return f"{what} printed more than {LIMIT} and was ended: {check.run}"
     if late:
