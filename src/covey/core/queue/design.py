@@ -17,7 +17,7 @@ from covey.core.queue.train import FAILURES, Change, Choice, Plan, Purpose, Stat
 
 WINDOW = 64
 """Changes of the line that are looked at in any case."""
-LANDING = 0.4
+LANDING = 1.2
 """What landing everything is worth, in tests; less than a test, as much else may land it later."""
 SURE = 0.03
 """A change that passed before and is less likely than this to fail rides along in every tree."""
@@ -25,8 +25,8 @@ SUSPECT = 0.12
 """A change at least as likely as this to fail may be tested alone."""
 WORTH = 0.02
 """A tree that takes less than this off what is left to do is not tested."""
-FAILING = 1.0
-"""What a failure alone of a change that fails is worth, in tests: it has to be shown twice."""
+FAILING = 1.2
+"""What a failure alone of a change that fails is worth, in tests: two of them have to be shown."""
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
@@ -136,9 +136,17 @@ class _Design:
             if size > most:
                 landed += (count - fails) * (size - most)
         value = told + LANDING * landed / len(self.window)
-        if size == 1 and self.alone.get(tree.bit_length() - 1, 0) < FAILURES:
-            value += FAILING * red.bit_count()
+        if size == 1:
+            value += self._failing(tree.bit_length() - 1) * red.bit_count()
         return value / WORLDS
+
+    def _failing(self, index: int) -> float:
+        """Return what one more failure alone of a change is worth."""
+        failures = self.alone.get(index, 0)
+        if failures >= FAILURES:
+            return 0.0
+        # Whoever is looked for among others ends up alone in a tree anyway: only of the known is it progress.
+        return FAILING if failures else FAILING * self.chance[index]
 
     def best(self) -> int | None:
         """Return the tree worth most, and take into account that it runs."""

@@ -22,7 +22,7 @@ RATES = ((0.002, 0.25), (0.015, 0.15), (0.04, 0.2), (0.08, 0.2), (0.16, 0.12), (
 """How many of the changes may fail, and how likely that is before anything is known."""
 TRUST = 0.6
 """How much a change that landed or failed earlier counts for the rate of those that wait: rates change."""
-JOINING = 0.008
+JOINING = 0.004
 """The chance that a change which passed without the others fails with them: it was tested beside other changes."""
 FLAKES, TESTS = 0.2, 20.0
 """What is believed of flakes at first: as if so many of so many passed trees had failed before."""
