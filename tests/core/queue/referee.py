@@ -44,6 +44,10 @@ class Weather:
     loses: float = 0.0
     pauses: float = 0.0
     reorders: float = 0.0
+    late: float = 0.0
+    """How often a clash is seen only when git is to merge both."""
+    heals: float = 0.0
+    """How often git merges a change after all with what it clashed with, once that has landed."""
     crashes: float = 0.0
     crash_at: int = -1
     """The number of the one action after which the daemon dies, if it does so once."""
@@ -99,6 +103,8 @@ class Match:
         self.state = State(strategy=self.strategy, slots=self.world.slots, green=0 if self.proven else 1)
         self.running, self.trees, self.ended = {}, {}, {}
         self.paused = False
+        self.seen: set[frozenset[str]] = set()
+        self.unseen: set[frozenset[str]] = set()
 
     def crash(self) -> None:
         self.crashes += 1
@@ -114,11 +120,21 @@ class Match:
             return [Left(change.id)]
         change = replace(change, needs=needs)
         self.open[change.id] = change
-        partners = self.text.get(change.id, ())
-        events: list[Event] = [Arrived(change, tuple(other for other in partners if other in self.open))]
-        if self.landed.intersection(partners):
+        events: list[Event] = [Arrived(change, self.seen_clashes(change.id))]
+        if self.landed.intersection(self.text.get(change.id, ())):
             events.append(Clashed(change.id))
         return events
+
+    def seen_clashes(self, id: str) -> Tree:
+        """Return with which open changes one is seen to clash, when it enters."""
+        seen = []
+        for other in self.text.get(id, ()):
+            if other in self.open and other != id:
+                pair = frozenset((id, other))
+                late = pair not in self.seen and self.random.random() < self.weather.late
+                self.unseen |= {pair} if late else set()
+                seen += [] if late else [other]
+        return tuple(seen)
 
     # Time goes by
 
@@ -150,7 +166,9 @@ class Match:
         if self.open and random.random() < weather.reorders:
             id = random.choice(sorted(self.open))
             self.open[id] = replace(self.open[id], priority=random.randint(0, 5))
-            return [Arrived(self.open[id], tuple(o for o in self.text.get(id, ()) if o in self.open))]
+            return [
+                Arrived(self.open[id], tuple(o for o in self.text.get(id, ()) if frozenset((id, o)) not in self.unseen))
+            ]
         if self.coming and (not self.running or self.coming[0].at == 0 or random.random() < 0.3):
             first = self.coming[0].at
             now = [change for change in self.coming if change.at == first]
@@ -185,6 +203,11 @@ class Match:
     def tell(self, events: Sequence[Event]) -> None:
         """Tell the train, and do what it wants; what happens by that, it is told too."""
         while events:
+            for event in events:
+                match event:
+                    case Clashed(id, others) | Arrived(Change(id=id), others):
+                        self.seen |= {frozenset((id, other)) for other in others}
+                        self.unseen -= self.seen
             event = events[0] if len(events) == 1 else Together(tuple(events))
             self.state, actions = steps.step(self.state, event)
             told: list[Event] = []
@@ -196,7 +219,8 @@ class Match:
                     return
             if len(self.running) > self.world.slots:
                 raise Foul(f"{len(self.running)} tests run in {self.world.slots} slots")
-            events = told
+            told = [event for event in told if not isinstance(event, Arrived) or event.change.id in self.open]
+            events = sorted(told, key=lambda event: not isinstance(event, Lost))
 
     # What the train wants, and whether it may
 
@@ -204,7 +228,7 @@ class Match:
         """Do what the train wants, if it may, and return what happens by that."""
         match action:
             case Start(test):
-                self.start(test)
+                return self.start(test)
             case Cancel(number):
                 if self.running.pop(number, None) is None:
                     raise Foul(f"test {number} is cancelled, and does not run")
@@ -216,7 +240,7 @@ class Match:
                 self.halt(tests)
         return []
 
-    def start(self, test: Test) -> None:
+    def start(self, test: Test) -> list[Event]:
         if self.paused or self.halted:
             raise Foul("a test is started while the queue stands still")
         if any(id not in self.open for id in test.changes) or len(set(test.changes)) != len(test.changes):
@@ -224,6 +248,9 @@ class Match:
         if len(self.running) >= self.world.slots:
             raise Foul("a test is started without a free slot")
         tree = (*self.main, *test.changes)
+        late = self.see_late(test)
+        if late:
+            return late
         self.look_at_needs_and_texts(tree)
         self.look_at_the_order(test)
         if len(test.changes) > 1 and any(
@@ -235,6 +262,15 @@ class Match:
             raise Foul(f"{self.tests} tests of {len(self.truth)} changes: this comes to no end")
         self.trees[test.id] = tree
         self.running[test.id] = test
+        return []
+
+    def see_late(self, test: Test) -> list[Event]:
+        """Find that git cannot merge what is to be tested, which nobody has seen before."""
+        for at, id in enumerate(test.changes):
+            for other in self.text.get(id, ()):
+                if frozenset((id, other)) in self.unseen and other in (*self.main, *test.changes[:at]):
+                    return [Lost(test.id), Clashed(id) if other in self.landed else Clashed(id, (other,))]
+        return []
 
     def most_tests(self) -> int:
         return (len(self.truth) * 8 + 20) * (2 + self.crashes) + 10 * self.lost + 400 * bool(self.world.flake)
@@ -253,7 +289,8 @@ class Match:
             return  # whoever is needed goes first, with the priority of those who need it
         for id in test.changes:
             for other in self.text.get(id, ()):
-                if other in self.open and self.place(other) < self.place(id):
+                seen = other in self.open and frozenset((id, other)) not in self.unseen
+                if seen and self.place(other) < self.place(id):
                     raise Foul(f"{id} is tested before {other}, which goes first and clashes with it")
 
     def place(self, id: str) -> tuple[int, int]:
@@ -275,8 +312,19 @@ class Match:
         self.landed.update(changes)
         for id in changes:
             del self.open[id]
-        clashing = (other for id in changes for other in self.text.get(id, ()) if other in self.open)
-        return [Clashed(id) for id in dict.fromkeys(clashing)]
+        return [event for id in sorted(self.open) for event in self.look_at_doubtful(id, set(changes))]
+
+    def look_at_doubtful(self, id: str, landed: set[str]) -> list[Event]:
+        """Return whether git merges with main what was seen to clash with something that has landed."""
+        against = [each for each in self.text.get(id, ()) if each in landed and {id, each} not in self.unseen]
+        if not against:
+            return []
+        if self.random.random() >= self.weather.heals:
+            return [Clashed(id)]
+        for other in against:
+            self.text[id] = tuple(each for each in self.text[id] if each != other)
+            self.text[other] = tuple(each for each in self.text[other] if each != id)
+        return [Arrived(self.open[id], self.seen_clashes(id))]
 
     def reject(self, id: str, reason: Reason, tests: Sequence[int]) -> None:
         if id not in self.open:

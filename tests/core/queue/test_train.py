@@ -54,6 +54,8 @@ storms = st.builds(
     loses=st.sampled_from([0.0, 0.0, 0.1]),
     pauses=st.sampled_from([0.0, 0.0, 0.1]),
     reorders=st.sampled_from([0.0, 0.0, 0.2]),
+    late=st.sampled_from([0.0, 0.0, 0.5]),
+    heals=st.sampled_from([0.0, 0.0, 0.5]),
     crashes=st.sampled_from([0.0, 0.0, 0.05, 0.3]),
     proven=st.booleans(),
 )
