@@ -97,6 +97,12 @@ def _check_branch(call: Call, asked: QueueBranch) -> None:
             f"{asked.branch} is the branch of {task.id}, which is {task.status}.",
             hint=f"Whoever holds {task.id} hands it in: covey task handin {task.id}.",
         )
+    landed = next(iter(call.tx.find(rows.MERGES, "WHERE \"commit\" = ? AND state = 'landed'", (asked.commit,))), None)
+    if landed is not None:
+        raise Refused(
+            f"{asked.branch} has landed already, as {landed.id} ({landed.task}) in {(landed.landed or '')[:12]}.",
+            hint=f"covey merge revert {landed.id} takes it out again.",
+        )
     for merge in call.tx.open_merges():
         if merge.commit == asked.commit or (merge.branch == asked.branch and merge.session == OWNER):
             raise Refused(

@@ -126,8 +126,11 @@ def _queue_branch(args: Namespace, client: Client) -> int:
 
 def _queued(merge: dict[str, Any], asked: dict[str, Any], client: Client) -> str:
     said = f"Queued {merge['id']}: {merge['task']} {plain(asked['title'])} ({merge['commit'][:12]})"
-    if merge["state"] == "review":
-        return f"{said}; it waits for a review: covey merge approve {merge['id']}"
+    now = client.ask("merge.show", {"id": merge["id"]}).value
+    if now["person"]:
+        return (
+            f"{said}\n  It waits {plain(now['waits'] or 'for you')}\n  covey merge approve {merge['id']} lets it land"
+        )
     return said if client.url is not None else f"{said}; covey up lets it land"
 
 

@@ -23,6 +23,8 @@ class Story:
         self._quiet = quiet
         self._after = 0
         self._merges: dict[str, str] = {}
+        self._gates: dict[str, list[str]] = {}
+        """The gates that run, and which merges are in each."""
         self._runs: dict[str, str] = {}
         self._titles: dict[str, str] = {}
         self._limited: dict[str, str] = {}
@@ -62,6 +64,8 @@ class Story:
             self._titles[subject] = data["title"]
         if kind == "merge.queued":
             self._merges[subject] = data["task"]
+        if kind == "gate.started":
+            self._gates[subject] = data.get("merges") or []
         if kind == "run.begun":
             self._runs[subject] = data["task"]
             if data["task"] in self.ids:
@@ -70,6 +74,13 @@ class Story:
             return self._waits(subject, data)
         if kind == "alert.raised" and data["type"] != "task_blocked":
             return f"{paint('limited' if data['type'] in PASSING else 'needs-you', 9)} {plain(data['message'])}"
+        if kind in ("queue.paused", "queue.resumed", "queue.frozen", "queue.thawed"):
+            return f"{paint(kind.removeprefix('queue.'), 9)} the merge queue{_why(data)}"
+        if kind == "gate.ended":
+            ours = {self._merges.get(name) for name in self._gates.pop(subject, ())} & self.ids
+            return f"{paint('failed', 9)} {subject}: {_failures(data)}" if ours and not data["passed"] else None
+        if kind == "gate.flaked":
+            return f"{paint('flaky', 9)} {subject}: {', '.join(plain(test) for test in data['tests'][:3])}"
         if kind in ("overlap.found", "overlap.changed") and data["level"] != "file":
             return self._meets(subject, data)
         if kind == "lease.crossed" and data["task"] in self.ids:
@@ -114,7 +125,14 @@ class Story:
                 where = {"review": "waits for your review", "done": "is done"}.get(data["to"], "is handed in")
                 return {"merging": "merging"}.get(data["to"], data["to"]), f"{where}{_at(data)}"
             case "merge.tested":
-                return "testing", f"as it would land{_at(data)}"
+                gate = f" in {data['run']}" if data.get("run") else ""
+                return "testing", f"as it would land{gate}{_at(data)}"
+            case "merge.clashed" if data.get("against"):
+                return "waiting", f"git cannot merge it with {', '.join(data['against'][:3])}, which goes first"
+            case "merge.held":
+                return "review", f"waits for you: {first_line(data['why'], 160)}"
+            case "merge.waits":
+                return "waiting", first_line(data["why"], 160)
             case "merge.requeued":
                 return "testing", f"again: {first_line(data['why'])}"
             case "merge.rejected":
@@ -131,3 +149,16 @@ class Story:
 
 def _at(data: dict[str, Any]) -> str:
     return f" in {data['commit'][:12]}" if data.get("commit") else ""
+
+
+def _why(data: dict[str, Any]) -> str:
+    return f": {first_line(data['why'], 160)}" if data.get("why") else ""
+
+
+def _failures(data: dict[str, Any]) -> str:
+    """Return what failed in a gate, in a few words."""
+    failed = data.get("failures") or []
+    more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+    return ", ".join(first_line(test, 80) for test in failed[:3]) + more or first_line(
+        data.get("step") or "failed", 160
+    )

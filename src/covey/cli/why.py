@@ -55,6 +55,7 @@ def why(args: Namespace, client: Client) -> None:
     fields = {"path": origin.path, "commit": origin.commit, "text": text[:TEXT], "task": task, "merge": merge}
     answer = client.ask("line.why", fields=fields).value
     told = _told(origin, file, number, text, task) | answer
+    told["before_covey"] = answer["task"] is None and origin.time < _beginning(client)
     print(json.dumps(told, ensure_ascii=False) if args.json else "\n".join(_lines(told)))
 
 
@@ -110,6 +111,12 @@ def _brought(project: Project, commit: str, landed: dict[str, dict[str, Any]]) -
     return merge
 
 
+def _beginning(client: Client) -> float:
+    """Return when covey began to look after the repository."""
+    first = client.ask("log.list", fields={"limit": 1}).value
+    return float(first[0]["time"]) if first else 0.0
+
+
 def _told(origin: Origin, file: str, number: int, text: str, task: str | None) -> dict[str, Any]:
     return {
         "file": file,
@@ -147,6 +154,14 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     yield from _run(told)
 
 
+def _unknown(told: dict[str, Any]) -> str:
+    if told["names_task"]:
+        return f"The commit names {plain(told['names_task'])}, which this board does not know."
+    if told["before_covey"]:
+        return "It is from before covey looked after this repository."
+    return "It came past covey: no task or landing of this board brought it."
+
+
 def _merge(told: dict[str, Any]) -> Iterator[str]:
     merge, landing, gate = told["merge"], told["landing"], told["gate"]
     if merge is None:
@@ -175,7 +190,9 @@ def _run(told: dict[str, Any]) -> Iterator[str]:
     cost = f", {spent(run)}" if spent(run) else ""
     yield _fact("run", f"{run['id']} of {run['session']}: {run['agent']}{model}{cost}, {clock(run['begun'])}")
     if passage is None:
-        yield _fact("written", f"its transcript does not tell (covey session logs {run['session']} --run {run['id']})")
+        yield _fact(
+            "written", f"its transcript does not tell where (covey session logs {run['session']} --run {run['id']})"
+        )
         return
     at = f", {clock(passage['at'])}" if passage["at"] else ""
     how = "" if passage["exact"] else ", the last time that it used the file"
