@@ -103,6 +103,27 @@ def test_a_chain_stops_at_the_first_link_that_does_not_merge(path: Path, project
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+def test_links_in_files_that_main_has_changed_too_are_merged_line_by_line(
+    path: Path, project: Project, policy: Policy
+) -> None:
+    files = dict.fromkeys(("c", "d", "e", "log.u"), LINES)
+    commit_files(path, {**files, ".gitattributes": "*.u merge=union\n"}, "Files")
+    for name in ("c", "d"):
+        branch(path, name, {name: LINES.replace("1", "one"), f"{name}.new": "n\n"})
+    branch(path, "log", {"log.u": LINES + "branch\n"})
+    branch(path, "bad", {"e": LINES.replace("9", "neuf")})
+    commit_files(
+        path, {**{name: LINES.replace("9", "nine") for name in ("c", "d", "e")}, "log.u": LINES + "main\n"}, "On main"
+    )
+    chain = chained(project, policy, "c", "log", "d", "bad")
+    assert [placed.id for placed in chain.links] == ["c", "log", "d"]
+    assert chain.stopped is not None and chain.stopped.conflict.files == ("e",)
+    for name in ("c", "d"):
+        assert git_out(path, "show", f"{chain.head}:{name}") == LINES.replace("1", "one").replace("9", "nine").strip()
+    assert git_out(path, "show", f"{chain.head}:log.u") == LINES + "main\nbranch"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_a_link_that_adds_nothing_keeps_the_commit_before_it(path: Path, project: Project, policy: Policy) -> None:
     branch(path, "one", {"c": "c\n"})
     branch(path, "same", {"c": "c\n"})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -161,17 +163,48 @@ def find_sides(project: Project, base: str, tip: str) -> Sides:
 
 def merge(project: Project, sides: Sides) -> str | Conflict:
     """Return the tree of a merge; how files are merged is said by base, never by what lies in somebody's checkout."""
-    if sides.attributes is None:
-        return _merge_at(project, sides, project.common / "objects")
-    # Outside a checkout git reads no .gitattributes (merge=union and the like), so it gets one that holds only that.
+    with _place(project, sides.attributes) as folder:
+        return _merge_at(project, sides, folder)
+
+
+def merge_each(project: Project, base: str, tips: Sequence[str]) -> dict[str, str]:
+    """Return the tree of `base` with each tip alone in it, in one process; those that do not merge are left out."""
+    sides = find_sides(project, base, base)
+    words = ("merge-tree", "--write-tree", "--stdin", "-z", "--name-only", "--no-messages")
+    asked = "".join(f"{base} {tip}\n" for tip in tips).encode()
+    with _place(project, sides.attributes) as folder:
+        done = try_git(*words, at=folder, stdin=asked, env=_at(project, folder), patience=PATIENCE)
+    if done.returncode != 0:
+        return {}
+    fields = iter(done.stdout.split(b"\0"))
+    found = {}
+    for tip in tips:
+        is_clean, tree = next(fields), next(fields)
+        while next(fields):
+            pass  # the names of files in conflict, up to an empty one
+        if is_clean == b"1":
+            found[tip] = tree.decode()
+    return found
+
+
+@contextlib.contextmanager
+def _place(project: Project, attributes: str | None) -> Iterator[Path]:
+    """Give git a folder to merge in: outside a checkout it reads no .gitattributes (merge=union), so it gets them."""
+    if attributes is None:
+        yield project.common / "objects"
+        return
     with tempfile.TemporaryDirectory(prefix="covey-merge-") as folder:
-        text = git("cat-file", "blob", sides.attributes, at=project.common)
+        text = git("cat-file", "blob", attributes, at=project.common)
         (Path(folder) / ".gitattributes").write_bytes(text)
-        return _merge_at(project, sides, Path(folder))
+        yield Path(folder)
+
+
+def _at(project: Project, folder: Path) -> dict[str, str]:
+    return {"GIT_DIR": str(project.common), "GIT_WORK_TREE": str(folder), "GIT_TERMINAL_PROMPT": "0"}
 
 
 def _merge_at(project: Project, sides: Sides, folder: Path) -> str | Conflict:
-    env = {"GIT_DIR": str(project.common), "GIT_WORK_TREE": str(folder), "GIT_TERMINAL_PROMPT": "0"}
+    env = _at(project, folder)
     words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages")
     asked = try_git(*words, sides.base, sides.tip, at=folder, env=env, patience=PATIENCE)
     if asked.returncode == 0:

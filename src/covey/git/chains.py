@@ -27,6 +27,7 @@ from covey.git.candidates import (
     commit_tree,
     find_sides,
     merge,
+    merge_each,
     settings,
 )
 from covey.git.carry import Change
@@ -39,6 +40,7 @@ Policy = Literal["merge", "squash", "rebase", "ff"]
 
 LOOSE = "5000"
 """Objects up to which a run of links leaves no pack behind: gc looks after loose ones."""
+ATTRIBUTES = b".gitattributes"
 _COUNT = itertools.count()
 
 
@@ -189,7 +191,12 @@ class _Builder:
         self.renamed = {name for tip in self.held if self.links for name in self.works[tip].names}
         self.taken |= self.renamed
         self.diffs = reading.changes(self.project, self._pairs())
-        self.mains: dict[str, Touched] = {}
+        self.mains = {
+            fork.name: Touched().add(self.diffs[fork.tree, self.base.tree])
+            for fork in (self.works[link.tip].fork for link in self.links)
+            if fork is not None
+        }
+        self.alone = self._merge_alone()
         for number, link in enumerate(self.links):
             work = self.works[link.tip]
             conflict = self._place(link, work, is_last=number == len(self.links) - 1)
@@ -257,14 +264,32 @@ class _Builder:
         own = Touched()
         for step in steps:
             own.add(step.changes)
-        main = self.mains.get(work.fork.name)
-        if main is None:
-            main = self.mains[work.fork.name] = Touched().add(self.diffs[work.fork.tree, self.base.tree])
-        if not (own.is_apart_from(main) and own.is_apart_from(self.touched)):
+        if not own.is_apart_from(self.mains[work.fork.name]):
+            if link.tip not in self.alone or ATTRIBUTES in self.touched.paths:
+                return None
+            changes = self.diffs[self.base.tree, self.alone[link.tip]]
+            own.add(changes)
+            steps = [replace(step, changes=changes) for step in steps if changes]
+        if not own.is_apart_from(self.touched):
             return None
         for step in steps:
             self.touched.add(step.changes)
         return steps, note
+
+    def _merge_alone(self) -> dict[str, str]:
+        """Return the tree of main with each link alone in it that changed the same files as main did, and no more."""
+        if not self.together or self.key is not None or self.policy not in ("merge", "squash"):
+            return {}
+        near = []
+        for tip in dict.fromkeys(link.tip for link in self.links):
+            fork = self.works[tip].fork
+            if fork is not None:
+                own, main = Touched().add(self.diffs[fork.tree, self.graph[tip].tree]), self.mains[fork.name]
+                if own.meets_only_in_files(main) and not own.is_apart_from(main):
+                    near.append(tip)
+        alone = merge_each(self.project, self.base.commit, near) if len(near) > 1 else {}
+        self.diffs |= reading.changes(self.project, [(self.base.tree, tree) for tree in alone.values()])
+        return alone
 
     def _steps(self, link: Link, work: Work) -> tuple[list[_Step], str]:
         assert work.fork is not None

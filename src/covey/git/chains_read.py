@@ -150,6 +150,8 @@ class Touched:
     """The paths that one side of a merge has changed, in a form that tells quickly whether another comes near them."""
 
     paths: set[bytes] = field(default_factory=set)
+    changed: set[bytes] = field(default_factory=set)
+    """Those that were there before and are there still."""
     above: set[bytes] = field(default_factory=set)
     """The folders that the paths lie in."""
     gone_from: set[bytes] = field(default_factory=set)
@@ -162,6 +164,8 @@ class Touched:
             folders = list(_folders(change.path))
             self.paths.add(change.path)
             self.above.update(folders)
+            if change.old is not None and change.new is not None:
+                self.changed.add(change.path)
             if change.new is None:
                 self.gone_from.update(folders)
                 if not folders:
@@ -176,8 +180,12 @@ class Touched:
         It compares contents only where both changed a path, or one took it away that the other changed. What it does
         with folders that got another name needs files that went from a folder into which the other side put some.
         """
+        return self.paths.isdisjoint(other.paths) and self.meets_only_in_files(other)
+
+    def meets_only_in_files(self, other: Touched) -> bool:
+        """Say whether git merges the two path by path: then what a third one does elsewhere changes nothing of it."""
         return (
-            self.paths.isdisjoint(other.paths)
+            (self.paths & other.paths) <= (self.changed & other.changed)
             and self.paths.isdisjoint(other.above)
             and self.above.isdisjoint(other.paths)
             and self.gone_from.isdisjoint(other.new_in)
