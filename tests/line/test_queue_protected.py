@@ -34,5 +34,7 @@ def test_a_branch_that_rewrites_the_gate_is_in_no_tree_before_a_person_lets_it(
     (waiting,) = [merge for merge in merges(line) if merge["state"] == "review"]
     assert path in waiting["reason"] and any(waiting["id"] in said and path in said for said in line.alerts())
     line.ok("merge", "approve", waiting["id"])
-    wait_until(lambda: _held(line)["work/1"] == "landed", "the landing of what a person let pass")
-    assert line.git("show", f"main:{path}") == "# true"
+    wait_until(lambda: _held(line)["work/1"] in ("passed", "landed"), "the gate after a person's word")
+    if path == "gate.sh":  # the other one has to wait: the user's own covey.toml lies where it would land
+        wait_until(lambda: _held(line)["work/1"] == "landed", "the landing of what a person let pass")
+        assert line.git("show", "main:gate.sh") == "# true"
