@@ -124,6 +124,10 @@ KINDS: dict[str, Kind] = {
     "jitter and flakes over time": lambda seed: make(seed, changes=100, jitter=0.3, flake=0.02, every=10),
     "needs": lambda seed: make(seed, needs=0.3),
     "priorities": lambda seed: make(seed, urgent=0.3, every=5),
+    "200 changes": lambda seed: make(seed, changes=200),
+    "200 changes, one slot": lambda seed: make(seed, changes=200, slots=1),
+    "many bad over time": lambda seed: make(seed, changes=100, bad=0.2, every=15),
+    "bad in a row": lambda seed: make(seed, changes=100, bad=(0.0, 0.9, 0.0, 0.0, 0.0, 0.9, 0.0, 0.0, 0.0, 0.0)),
     "few": lambda seed: make(seed, changes=8),
 }
 

@@ -31,7 +31,10 @@ def choose(state: State) -> Choice:
         rest = _behind(max(running, key=len, default=()), _without(state, line, known))
         sizes = [len(test) for test in running if tuple(rest[: len(test)]) == test]
         cuts = _cuts(state, rest, [each for each in failed if each.issubset(rest)])
-        start += [Plan(tuple(rest[:cut])) for cut in _still_to_start(cuts, sizes)[:free]]
+        start += [
+            Plan(tuple(rest[:cut]), Purpose.SOLO if cut == 1 else Purpose.GROUP)
+            for cut in _still_to_start(cuts, sizes)[:free]
+        ]
     return Choice(tuple(start), cancel)
 
 
