@@ -323,9 +323,13 @@ def _(owner: Client, session: str) -> Wish:
     return Wish("POST", f"{one}/ack", {"session": session}, (f"{two}/ack", {"session": session}))
 
 
+AUTHOR = "carl"
+"""Who wrote what others review: nobody approves work of their own."""
+
+
 @recipe("merge.approve")
 def _(owner: Client, session: str) -> Wish:
-    one, two = merge(owner, session), merge(owner, session)
+    one, two = merge(owner, AUTHOR), merge(owner, AUTHOR)
     return Wish("POST", f"{one}/approve", {}, (f"{two}/approve", {}))
 
 
@@ -337,7 +341,63 @@ def _(owner: Client, session: str) -> Wish:
 
 @recipe("merge.reject")
 def _(owner: Client, session: str) -> Wish:
-    return Wish("POST", f"{merge(owner, session)}/reject", {"reason": "red"})
+    return Wish("POST", f"{merge(owner, AUTHOR)}/reject", {"reason": "red"})
+
+
+@recipe("merge.hold")
+def _(owner: Client, session: str) -> Wish:
+    path = merge(owner, session)
+    owner.post(f"{path}/approve")
+    return Wish("POST", f"{path}/hold", {})
+
+
+@recipe("merge.drop")
+def _(owner: Client, session: str) -> Wish:
+    return Wish("POST", f"{merge(owner, session)}/drop", {})
+
+
+@recipe("merge.retry")
+def _(owner: Client, session: str) -> Wish:
+    one, two = merge(owner, session), merge(owner, session)
+    for path in (one, two):
+        owner.post(f"{path}/reject", {"reason": "red"})
+    return Wish("POST", f"{one}/retry", {}, (f"{two}/retry", {}))
+
+
+@recipe("merge.revert")
+def _(owner: Client, session: str) -> Wish:
+    path = merge(owner, session)
+    owner.post(f"{path}/approve")
+    owner.post(f"{path}/land", {"commit": COMMIT})
+    return Wish("POST", f"{path}/revert", {})
+
+
+@recipe("merge.queue")
+def _(owner: Client, session: str) -> Wish:
+    one = {"branch": fresh("feature"), "commit": uuid.uuid4().hex + "00000000", "title": "Add it"}
+    return Wish("POST", "/api/merges", one, ("/api/merges", one | {"title": "Another"}))
+
+
+@recipe("queue.pause")
+def _(owner: Client, session: str) -> Wish:
+    return Wish("POST", "/api/queue/pause", {})
+
+
+@recipe("queue.resume")
+def _(owner: Client, session: str) -> Wish:
+    owner.post("/api/queue/pause")
+    return Wish("POST", "/api/queue/resume", {}, ("/api/queue/resume", b"{ }"))
+
+
+@recipe("queue.freeze")
+def _(owner: Client, session: str) -> Wish:
+    return Wish("POST", "/api/queue/freeze", {})
+
+
+@recipe("queue.thaw")
+def _(owner: Client, session: str) -> Wish:
+    owner.post("/api/queue/freeze")
+    return Wish("POST", "/api/queue/thaw", {}, ("/api/queue/thaw", b"{ }"))
 
 
 @recipe("log.prune")
@@ -376,6 +436,7 @@ TYPIST = "typist"
 SETTINGS = f"""
 [merge]
 review = true
+review_role = "review"
 [log]
 keep_megabytes = 0
 [agents.{TYPIST}]
@@ -390,7 +451,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
         begin_main(served.project.root)
         with served.client() as client:
             for name in ("ada", "bob"):
-                client.post("/api/sessions", {"name": name})
+                client.post("/api/sessions", {"name": name, "role": "review"})
             begin_to_type(client)
             client.post("/api/pause")
         try:

@@ -36,7 +36,7 @@ include-path-regex = "^/api/board/"
 parameters = { "path.id" = { dictionary = "tasks", probability = 0.8 } }
 
 [[operations]]
-include-path-regex = "^/api/(leases|mail|merges)/"
+include-path-regex = "^/api/(leases|mail|merges|gates)/"
 parameters = { "path.id" = { dictionary = "others", probability = 0.8 } }
 
 [[operations]]
