@@ -26,7 +26,9 @@ from bench import (
     leases,
     log,
     memory,
+    merging,
     panes,
+    queue,
     radar,
     startup,
 )
@@ -50,16 +52,24 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "fleet": fleet.at_work,
     "panes": panes.polling,
     "merges": fanout.merges,
+    "chain": merging.chained,
+    "queue": queue.simulated,
+    "side": queue.side_by_side,
+    "hour": queue.landed_per_hour,
     "radar": radar.overlaps,
     "startup": startup.commands,
     "memory": memory.resident,
 }
+LONG = ("hour",)
+"""What takes minutes, and is measured only when it is named, or at a quick look."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measure; exit 1 only if something is wrong, never for a stopwatch."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure covey.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(BENCHMARKS)}")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"some of: {', '.join(BENCHMARKS)} (not by itself: {', '.join(LONG)})"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: a look, not a measurement")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the JSON goes")
     words = parser.parse_args(argv)
@@ -67,7 +77,8 @@ def main(argv: list[str] | None = None) -> int:
     if unknown:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
     load = os.getloadavg()[0]
-    reports = [_run(name, quick=words.quick) for name in words.names or BENCHMARKS]
+    usual = [name for name in BENCHMARKS if words.quick or name not in LONG]
+    reports = [_run(name, quick=words.quick) for name in words.names or usual]
     about = _about(quick=words.quick)
     print(f"covey {__version__}, {about['processors']} processors, load {load:.1f} at the start\n")
     print(figures.table(reports))

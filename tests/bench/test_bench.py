@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bench.__main__ import BENCHMARKS, main
+from bench.__main__ import BENCHMARKS, LONG, main
 from bench.figures import Report, number, percentile, table
+from bench.queue import KINDS
 
 
 def test_a_percentile_is_a_value_that_was_measured() -> None:
@@ -68,6 +70,40 @@ def test_agents_at_work_are_measured(name: str, tmp_path: Path, monkeypatch: pyt
     (report,) = json.loads(path.read_text())["reports"]
     assert report["figures"]
     assert all(figure["value"] >= 0 for figure in report["figures"])
+
+
+def test_a_real_queue_is_measured_beside_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.queue.SIDE", ((4, {2}, 0.01),))
+    path = tmp_path / "latest.json"
+    assert main(["side", "--quick", "--out", str(path)]) == 0
+    (report,) = json.loads(path.read_text())["reports"]
+    figures = {figure["label"]: figure["value"] for figure in report["figures"]}
+    assert figures["covey against one at a time, k=2"] > 0
+    assert figures["queues that ended with another tree on main"] == 0
+
+
+def test_the_simulated_queue_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.queue.KINDS", KINDS[:1])
+    path = tmp_path / "latest.json"
+    assert main(["queue", "--quick", "--out", str(path)]) == 0
+    (report,) = json.loads(path.read_text())["reports"]
+    assert all(figure["value"] > 1 for figure in report["figures"])
+
+
+def test_what_takes_minutes_is_measured_only_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[str] = []
+
+    def note(name: str, *, quick: bool) -> Report:
+        began.append(name)
+        return Report(name, name)
+
+    for name in BENCHMARKS:
+        monkeypatch.setitem(BENCHMARKS, name, partial(note, name))
+    assert main(["--out", str(tmp_path / "latest.json")]) == 0
+    assert began == [name for name in BENCHMARKS if name not in LONG]
+    began.clear()
+    assert main([*LONG, "--out", str(tmp_path / "latest.json")]) == 0
+    assert began == list(LONG)
 
 
 @pytest.mark.soak
