@@ -14,9 +14,11 @@ from covey.core.queue.train import FAILURES, Choice, Plan, Purpose, State, faile
 
 CONFIRM = 0.7
 """What a failure alone of a change that is surely bad is worth, in bits: it is needed, but can wait."""
+WAITING = 0.05
+"""By how many bits a second failure alone is worth more with each round that its author waits for it."""
 SUSPECT = 0.05
 """By how many bits a test among suspects is preferred to one of untested changes, so that few stay suspects."""
-LEAST = 0.02
+LEAST = 0.2
 """A test that tells less than this, in bits, is not worth a slot."""
 ALL_IN = 0.4
 """All untested changes are tested at once if this is how likely they pass; else in groups that pass half the time."""
@@ -29,6 +31,7 @@ class Option:
 
     changes: int
     worth: float
+    passes: float
     alone: bool = False
 
 
@@ -44,7 +47,7 @@ def choose(state: State) -> Choice:
             break
         chosen.append(best)
         table.take(best)
-    return Choice(tuple(_plans(table, state, chosen)))
+    return Choice(tuple(_plans(table, chosen, state.free)))
 
 
 @dataclass
@@ -62,6 +65,8 @@ class Table:
     """What runs or was chosen, without riders."""
     alone: dict[int, int]
     """How often changes failed alone or are tested alone now."""
+    waiting: dict[int, float]
+    """For how many rounds of tests changes wait that failed alone."""
     weighed: dict[tuple[object, ...], list[Option]] = field(default_factory=dict)
 
     def take(self, option: Option) -> None:
@@ -91,8 +96,8 @@ def _table(state: State) -> Table:
         for change in state.changes.values()
         if change.needs
     }
-    table = Table(belief, blamed, 0, needs, [], _alone(state, bit))
-    table.riders = table.whole(belief.passed & belief.may & ~blamed)
+    table = Table(belief, blamed, 0, needs, [], _alone(state, bit), _waiting(state, bit))
+    table.riders = table.whole(belief.passed & belief.may & ~blamed & ~belief.apart)
     table.tests = [test & ~table.riders for test in belief.running if test & ~table.riders]
     return table
 
@@ -108,6 +113,14 @@ def _alone(state: State, bit: dict[str, int]) -> dict[int, int]:
             change = bit[test.changes[0]]
             found[change] = found.get(change, 0) + 1
     return found
+
+
+def _waiting(state: State, bit: dict[str, int]) -> dict[int, float]:
+    return {
+        bit[result.test.changes[0]]: (state.tests - result.test.id) / state.slots
+        for result in reversed(state.results)
+        if result.test.alone and not result.passed
+    }
 
 
 # What might be tested
@@ -132,7 +145,8 @@ def _untested(table: Table, slots: int) -> Iterator[Option]:
     group = table.whole(first(pool, size))
     if group:
         passes = belief.fresh(group.bit_count())
-        yield Option(group, entropy(passes), alone=_is_one(group) and passes < EVEN)
+        alone = _is_one(group) and table.counts(group)
+        yield Option(group, entropy(passes) + CONFIRM * alone * (1 - passes), passes, alone)
 
 
 def _even(belief: Belief, most: int) -> int:
@@ -164,9 +178,10 @@ def _weigh(table: Table, failed: Sequence[int], tests: Sequence[int]) -> Iterato
         passes, bits = joint.weigh(changes)
         alone = _is_one(changes) and table.counts(changes)
         if alone:
-            yield Option(changes, bits + SUSPECT + CONFIRM * (1 - passes), alone)
+            needed = (CONFIRM + WAITING * table.waiting.get(changes, 0.0)) * (1 - passes)
+            yield Option(changes, bits + SUSPECT + needed, passes, alone)
         elif bits > LEAST:
-            yield Option(changes, bits + SUSPECT)
+            yield Option(changes, bits + SUSPECT, passes)
 
 
 def _candidates(table: Table, failed: Sequence[int], tests: Sequence[int]) -> set[int]:
@@ -195,23 +210,34 @@ def _is_one(changes: int) -> bool:
 # What is tested
 
 
-def _plans(table: Table, state: State, chosen: Sequence[Option]) -> Iterator[Plan]:
+def _plans(table: Table, chosen: Sequence[Option], free: int) -> Iterator[Plan]:
     ids = table.belief.ids
 
     def order(changes: int) -> tuple[str, ...]:
         return tuple(ids[each.bit_length() - 1] for each in elements(changes))
 
     below = order(table.riders)
+    carrier = _carrier(table, chosen) if below else None
     for option in chosen:
-        if option.alone:
+        if option.alone and option is not carrier:
             again = table.alone[option.changes] > 1
             yield Plan(order(option.changes), Purpose.RETRY if again else Purpose.SOLO)
         else:
             yield Plan(below + order(option.changes))
-    ridden = any(not option.alone for option in chosen) or any(
-        not table.riders & ~test for test in table.belief.running
+    ridden = (
+        carrier
+        or any(not option.alone for option in chosen)
+        or any(not table.riders & ~test for test in table.belief.running)
     )
-    if below and len(chosen) < state.free and not ridden:
+    if below and len(chosen) < free and not ridden:
         yield Plan(below)
-    elif not chosen and not state.running and table.belief.may:
+    elif not chosen and not table.belief.running and table.belief.may:
         yield Plan(ids[:1], Purpose.SOLO)
+
+
+def _carrier(table: Table, chosen: Sequence[Option]) -> Option | None:
+    """Return the change alone that shall have the riders below it, if nothing else carries them."""
+    if any(not option.alone for option in chosen) or any(not table.riders & ~test for test in table.belief.running):
+        return None
+    best = max(chosen, key=lambda option: option.passes, default=None)
+    return best if best and best.passes >= EVEN else None

@@ -12,10 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log2
 
-from covey.core.queue.train import Rate, Result, State, eligible
+from covey.core.queue.train import Result, State, eligible
 
-BAD, GOOD = 1.0, 12.0
-"""What is thought of the failure rate before anything is known: one of thirteen is bad, and that is not sure at all."""
+BAD, GOOD, GOOD_OF_ONE = 1.0, 12.0, 4.0
+"""What is thought of the failure rate before anything is known, as if so many had been seen.
+
+With one slot fewer good ones are expected at first, since there a group that fails costs all the time.
+"""
 FLAKED, STEADY = 0.1, 20.0
 """The same for trees that fail without a reason: one of two hundred."""
 STALE = 0.004
@@ -38,6 +41,8 @@ class Belief:
     """Those that passed on some tree, but are not in main yet."""
     failed: tuple[int, ...]
     """The smallest sets of which each is known to hold a bad one."""
+    apart: int
+    """Those that better wait for others to land, since they failed together but passed apart."""
     running: tuple[int, ...]
     rate: float
     weight: float
@@ -71,13 +76,15 @@ def believe(state: State) -> Belief:
     bit = {id: 1 << number for number, id in enumerate(ids)}
     passed = union(_set(bit, result.test.changes) for result in state.results if result.passed)
     trees = _failed(state.results, bit, passed)
-    rate, weight = _rate(state.rate, passed.bit_count(), [each.bit_count() for each in trees if not each & passed])
+    good = state.rate.good + passed.bit_count() + (GOOD if state.slots > 1 else GOOD_OF_ONE)
+    rate, weight = _rate(state.rate.bad + BAD, good, [each.bit_count() for each in trees if not each & passed])
     belief = Belief(
         ids=tuple(ids),
         may=may,
         passed=passed,
         failed=tuple(trees),
-        running=tuple(_set(bit, test.changes) for test in state.running.values() if test.changes),
+        apart=_apart(state.results, bit),
+        running=tuple(_set(bit, test.changes) for test in state.running.values()),
         rate=rate,
         weight=weight,
         flake=(state.rate.flaked + FLAKED) / (state.rate.steady + STEADY),
@@ -109,15 +116,27 @@ def _failed(results: Sequence[Result], bit: dict[str, int], passed: int) -> dict
         later = [other for number, other in green if number > result.test.id]
         flaked = any(not changes & ~other for other in later)
         if not result.passed and changes and not flaked:
-            found.setdefault(changes & ~passed or changes & ~union(later) or 1 << changes.bit_length() - 1, changes)
+            found.setdefault(changes & ~passed or changes & ~union(later), changes)
+    found.pop(0, None)
     sizes = sorted(found, key=int.bit_count)
     least = [each for number, each in enumerate(sizes) if not any(not less & ~each for less in sizes[:number])]
     return {each: found[each] for each in least}
 
 
-def _rate(learned: Rate, passed: int, failed: Sequence[int]) -> tuple[float, float]:
-    """Return the failure rate and from how many changes it is known, with what waits counted as far as it is known."""
-    bad, good = learned.bad + BAD, learned.good + GOOD + passed
+def _apart(results: Sequence[Result], bit: dict[str, int]) -> int:
+    """Return the later half of what failed together, although each of it has passed since: one half at a time lands."""
+    green = [(result.test.id, _set(bit, result.test.changes)) for result in results if result.passed]
+    found = 0
+    for result in results:
+        changes = _set(bit, result.test.changes)
+        later = [other for number, other in green if number > result.test.id]
+        if not result.passed and not changes & ~union(later) and all(changes & ~other for other in later):
+            found |= changes & ~first(changes, -(-changes.bit_count() // 2))
+    return found
+
+
+def _rate(bad: float, good: float, failed: Sequence[int]) -> tuple[float, float]:
+    """Return the failure rate and from how many changes it is known, with sets that failed counted as is likely."""
     rate, weight = bad / (bad + good), bad + good
     for _ in range(4):
         expected = sum(size * rate / (1 - (1 - rate) ** size) for size in failed)
