@@ -43,6 +43,8 @@ class Parser(argparse.ArgumentParser):
 
     behind: str | None = None
     """The name under which the words after -- are kept, if they are another command's."""
+    mixed = False
+    """Options may stand between the words of one text."""
 
     def parse_args(self, argv: Sequence[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
         """Return what some words say; a word too many is an error."""
@@ -51,7 +53,7 @@ class Parser(argparse.ArgumentParser):
             argv, others = argv[:at], list(argv[at + 1 :])
             self.set_defaults(**{self.behind: others})
         self._let_options_speak(argv)
-        args, rest = self.parse_known_args(argv)
+        args, rest = self.parse_known_intermixed_args(argv) if self.mixed else self.parse_known_args(argv)
         if rest:
             known = [option for action in self._actions for option in action.option_strings]
             wrong = next((word.partition("=")[0] for word in rest if word.startswith("-")), "")

@@ -57,6 +57,7 @@ def _why_arguments(parser: Parser) -> None:
 
 
 def _revert_arguments(parser: Parser) -> None:
+    parser.mixed = True
     _perhaps_arguments(parser)
     parser.add_argument("--reopen", action="store_true", help="open its task again once the work is out of main")
 

@@ -114,7 +114,7 @@ def _brought(project: Project, commit: str, landed: dict[str, dict[str, Any]]) -
 def _beginning(client: Client) -> float:
     """Return when covey began to look after the repository."""
     first = client.ask("log.list", fields={"limit": 1}).value
-    return float(first[0]["time"]) if first else 0.0
+    return float(first[0]["time"]) if first else float("inf")
 
 
 def _told(origin: Origin, file: str, number: int, text: str, task: str | None) -> dict[str, Any]:
@@ -137,12 +137,7 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     yield _fact("commit", f"{told['commit'][:12]}  {clock(told['committed'])}  {told['author']}: {told['subject']}")
     task = told["task"]
     if task is None:
-        names = told["names_task"]
-        yield (
-            f"  The commit names {plain(names)}, which this board does not know."
-            if names
-            else ("  It came past covey: no task or landing of this board brought it.")
-        )
+        yield f"  {_unknown(told)}"
         return
     yield from _merge(told)
     yield _fact("task", f"{task['id']}  {task['title']} ({task['status']})")

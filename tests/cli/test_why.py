@@ -1,0 +1,140 @@
+"""From a line of a file to its commit, its task, its run, and where it was written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from covey.app.app import App
+from covey.app.runs import put_run
+from covey.app.verbs import Call, Principal
+from covey.config import Config
+from covey.core import runs
+from covey.core.launches import Launch
+from covey.git.project import find
+from covey.runners.process import ProcessRunner
+from covey.store import rows
+from covey.store.sqlite import SqliteStore
+from covey.store.tx import Tx
+from tests.app.world import ManualClock
+from tests.cli.shell import Shell
+from tests.serving import wait_until
+
+LINE = "    return total * (1 + rate)"
+
+
+def commit(shell: Shell, name: str, text: str, *message: str) -> str:
+    """Write a file, commit it on the branch that is checked out, and return the commit."""
+    path = shell.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    shell.git("add", name)
+    shell.git("commit", "-q", *(word for part in message for word in ("-m", part)))
+    return shell.git("rev-parse", "HEAD")
+
+
+def ran(shell: Shell, task: str, stream: str) -> str:
+    """Let a run of ada for a task have printed this, and return the run."""
+    project = find(Path(shell.folder))
+    store = SqliteStore(project.database)
+    app = App(store, Config(), ManualClock(), "shop", daemon=True)
+
+    def write(tx: Tx) -> str:
+        call = Call(tx, Principal(), app.house)
+        event = runs.Begun(session="ada", task=task, fence=1, agent="claude", model="opus")
+        run = runs.first(f"run-{tx.next_seq}", tx.next_seq, event, 1.0)
+        tx.insert(rows.RUNS, run)
+        tx.append("ada", run.id, event, run)
+        put_run(call, run, runs.Ended(outcome=runs.Outcome.HANDED_IN, code=0), "covey")
+        return run.id
+
+    try:
+        run = str(store.write(write))
+    finally:
+        store.close()
+    source = shell.folder.parent / f"{run}.txt"
+    source.write_text(stream)
+    runner = ProcessRunner(project.state / "runs")
+    runner.start(run, Launch(argv=("/bin/cat", str(source)), cwd="/", env={"PATH": "/bin:/usr/bin"}))
+    wait_until(lambda: not runner.look(run).alive, "the end of the run")
+    return run
+
+
+def stream(text: str) -> str:
+    """Return what Claude Code prints when it writes a file."""
+    given = {"file_path": "/w/src/cart.py", "content": text}
+    block = {"type": "tool_use", "id": "toolu_1", "name": "Write", "input": given}
+    messages = [{"type": "text", "text": "I add the rate"}, block]
+    return "".join(json.dumps({"type": "assistant", "message": {"content": [each]}}) + "\n" for each in messages)
+
+
+def landed(shell: Shell, *trailers: str) -> tuple[str, str]:
+    """Return a task and its merge, whose work is on main in a commit that says so if asked to."""
+    task = shell.json("task", "add", "Charge the rate", "--body", "Prices lack the rate.", "--done-when", "make test")[
+        "id"
+    ]
+    run = ran(shell, task, stream(f"def price(total, rate):\n{LINE}\n"))
+    shell.ok("task", "claim", task, "--as", "ada")
+    shell.ok("task", "handin", task, "--as", "ada", "--branch", "side")
+    (merge,) = shell.json("merge", "list")
+    text = [trailer.format(task=task, merge=merge["id"]) for trailer in trailers]
+    made = commit(
+        shell, "src/cart.py", f"def price(total, rate):\n{LINE}\n", "Charge the rate", *["\n".join(text)] * bool(text)
+    )
+    shell.ok("merge", "land", merge["id"], made)
+    assert run
+    return task, str(merge["id"])
+
+
+@pytest.mark.parametrize("trailers", [("Covey-Task: {task}", "Covey-Merge: {merge}"), ()])
+def test_a_line_leads_to_its_task_run_and_the_place_in_the_transcript(shell: Shell, trailers: tuple[str, ...]) -> None:
+    task, merge = landed(shell, *trailers)
+    shown = shell.ok("why", "src/cart.py:2")
+    assert f"src/cart.py:2  {LINE.strip()}" in shown
+    for words in (
+        f"{task}  Charge the rate (done)",
+        "Prices lack the rate.",
+        "make test",
+        f"{merge} landed",
+        "ada: claude",
+    ):
+        assert words in shown
+    assert "> Write: /w/src/cart.py" in shown and "- I add the rate" in shown
+    told = shell.json("why", "src/cart.py:2")
+    assert (told["task"]["id"], told["merge"]["id"], told["passage"]["exact"]) == (task, merge, True)
+    inside = shell.at(shell.folder / "src")
+    assert inside.json("why", "cart.py:2")["task"]["id"] == task
+    assert shell.json("why", "src/cart.py:2", "--at", "trunk")["task"]["id"] == task
+
+
+def test_the_same_is_answered_by_a_daemon(shell: Shell) -> None:
+    landed(shell, "Covey-Task: {task}")
+    alone = shell.json("why", "src/cart.py:2")
+    shell.ok("up")
+    try:
+        assert shell.json("why", "src/cart.py:2") == alone
+    finally:
+        shell.run("down")
+
+
+def test_a_line_from_before_covey_and_one_that_came_past_it_say_so(bare_shell: Shell) -> None:
+    commit(bare_shell, "old.txt", "old\n", "Before")
+    bare_shell.git("commit", "-q", "--amend", "--no-edit", "--date", "2020-01-01T00:00:00Z")
+    bare_shell.ok("init")
+    assert "from before covey looked after this repository" in bare_shell.ok("why", "old.txt:1")
+    commit(bare_shell, "new.txt", "new\n", "Past it")
+    assert "It came past covey" in bare_shell.ok("why", "new.txt:1")
+    commit(bare_shell, "far.txt", "far\n", "From afar", "Covey-Task: T-77")
+    assert "names T-77, which this board does not know" in bare_shell.ok("why", "far.txt:1")
+
+
+def test_a_place_that_is_none_is_refused_in_one_sentence(shell: Shell) -> None:
+    commit(shell, "a.txt", "one\n", "One")
+    assert "names no line of a file" in shell.fails(2, "why", "a.txt")
+    assert "has no line 5" in shell.fails(4, "why", "a.txt:5")
+    assert "There is no file b.txt" in shell.fails(4, "why", "b.txt:1")
+    assert "not in this repository" in shell.fails(4, "why", "../x.txt:1")
+    (shell.folder / "a.txt").write_text("one\ntwo\n")
+    assert "not committed yet" in shell.fails(5, "why", "a.txt:2")
