@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from covey.app.app import App
-from covey.app.runs import put_run
+from covey.app.fleet import put_run
 from covey.app.verbs import Call, Principal
 from covey.config import Config
 from covey.core import runs

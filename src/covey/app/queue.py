@@ -49,13 +49,13 @@ def show(call: Call, asked: shapes.Nothing) -> QueueFull:
     sight = look(call)
     ended = call.tx.last_ended_merges(LAST)
     took = [gate.seconds for gate in call.tx.last_gates(LAST) if gate.state is gates.State.PASSED and gate.seconds]
-    rest = [name for name in sight.open if name not in sight.order]
+    rest = [name for name in sight.open if name not in sight.places]
     return QueueFull(
         **_standing(call, sight.standing),
         checked=sight.checked,
         fleet_paused=sight.fleet_paused,
         running=[GateRow.of(gate) for gate in sight.running],
-        merges=[line_of(sight, sight.open[name]) for name in (*sight.order, *rest)],
+        merges=[line_of(sight, sight.open[name]) for name in (*sight.places, *rest)],
         landed_hour=call.tx.count_landed_since(call.tx.now - HOUR),
         ended=len(ended),
         rejected=sum(merge.state is State.REJECTED for merge in ended),

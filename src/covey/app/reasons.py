@@ -25,7 +25,8 @@ FEW = 5
 class Sight:
     """The queue at one moment: all that is open, in its order, the gates that run, and how it stands."""
 
-    order: tuple[str, ...]
+    places: dict[str, int]
+    """Where in line each merge is that is in line, the first one first."""
     open: dict[str, Merge]
     tasks: dict[str, Task]
     running: list[Gate]
@@ -37,7 +38,7 @@ class Sight:
 
     def place(self, merge: Merge) -> int | None:
         """Return where in line a merge is, 1 for the first; None if it is not in line."""
-        return self.order.index(merge.id) + 1 if merge.id in self.order else None
+        return self.places.get(merge.id)
 
     def gate_of(self, merge: Merge) -> Gate | None:
         """Return the gate in which a merge is tested now."""
@@ -53,7 +54,7 @@ def look(call: Call, also: Iterable[Merge] = ()) -> Sight:
     line = {merge.id: _change(merge, tasks) for merge in found if merge.state is not State.REVIEW}
     named = {name for merge in (*found, *also) for name in (*merge.needs, *merge.against)}
     return Sight(
-        order=tuple(change.id for change in train.in_line(train.State(changes=line))),
+        places={each.id: place for place, each in enumerate(train.in_line(train.State(changes=line)), 1)},
         open={merge.id: merge for merge in found},
         tasks=tasks,
         running=tx.running_gates(),
@@ -120,8 +121,8 @@ def _has_not_landed(sight: Sight, name: str) -> bool:
 
 def before(sight: Sight, merge: Merge) -> list[str]:
     """Return the merges with which git cannot merge one and that are before it in line."""
-    place = sight.place(merge)
-    return [name for name in merge.against if name in sight.order and sight.order.index(name) + 1 < (place or 0)]
+    place = sight.place(merge) or 0
+    return [name for name in merge.against if sight.places.get(name, place) < place]
 
 
 def _stands_still(sight: Sight) -> str | None:
@@ -189,7 +190,7 @@ def _queued(call: Call, sight: Sight, merge: Merge) -> list[str]:
         )
     place = sight.place(merge)
     if not said and place is not None:
-        said.append(f"It is number {place} of {len(sight.order)} in the queue; {_busy(sight)}.")
+        said.append(f"It is number {place} of {len(sight.places)} in the queue; {_busy(sight)}.")
     return said
 
 
