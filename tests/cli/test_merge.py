@@ -20,6 +20,7 @@ from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
 from tests.app.world import ManualClock
 from tests.cli.shell import Shell
+from tests.serving import wait_until
 
 GATED = '[project]\nmain = "trunk"\n[merge]\ncheck = "true"\n'
 
@@ -139,6 +140,27 @@ def test_a_branch_is_queued_and_waited_for_without_a_daemon(shell: Shell) -> Non
     log = shell.ok("merge", "log", merge["id"])
     assert f"{shown['gates'][0]['id']} passed" in log
     assert "$ true" in shell.ok("merge", "log", shown["gates"][0]["id"], "--full")
+
+
+def test_a_revert_is_built_tested_and_landed_and_its_task_is_open_again(shell: Shell) -> None:
+    (shell.folder / "covey.toml").write_text(GATED)
+    shell.git("add", "covey.toml")
+    shell.git("commit", "-q", "-m", "settings")
+    branch(shell, "x", "Add x")
+    assert shell.run("merge", "queue", "x", "--wait").returncode == 0
+    (merge,) = shell.json("merge", "list", "--all")
+    shell.ok("up")
+    try:
+        shell.ok("merge", "revert", merge["id"], "--reopen", "It", "broke", "the", "shop")
+        wait_until(lambda: shell.json("task", "show", "T-2")["status"] == "done", "the revert on main")
+        assert not (shell.folder / "Add-x.txt").exists()
+        task = shell.json("task", "show", "T-1")
+        assert (task["status"], task["notes"][-1]["text"].endswith("Why: It broke the shop")) == ("todo", True)
+        shown = shell.json("merge", "show", merge["id"])
+        assert (shown["state"], shown["reverted_by"]) == ("reverted", shell.json("merge", "list", "--all")[-1]["id"])
+        assert "was taken out of main again" in shell.ok("merge", "why", merge["id"])
+    finally:
+        shell.run("down")
 
 
 def handed_in(shell: Shell, title: str = "Mend it") -> str:

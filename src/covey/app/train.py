@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from covey.app.changes import change, step
+from covey.app.reverts import settle
 from covey.app.verbs import Call
 from covey.core import gates, landings, merges, tasks
 from covey.core.gates import Gate
@@ -117,13 +118,11 @@ def landed(call: Call, branch: str, arrived: Sequence[Merge], before: str | None
 
 def _landed(call: Call, merge: Merge, landing: Landing) -> None:
     commit = merge.candidate or landing.commit
-    step(call, merge, merges.Landed(commit, landing.id), COVEY)
+    after = step(call, merge, merges.Landed(commit, landing.id), COVEY)
     task = call.tx.task(merge.task)
     if task is not None and task.status is Status.MERGING:
         change(call, task, tasks.land(task, commit), COVEY)
-    reverted = None if merge.reverts is None else call.tx.get(rows.MERGES, merge.reverts)
-    if reverted is not None and reverted.state is merges.State.LANDED:
-        step(call, reverted, merges.Reverted(commit), COVEY)
+    settle(call, after)
 
 
 def last_landed(call: Call, branch: str) -> str | None:
