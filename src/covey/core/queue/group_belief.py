@@ -116,7 +116,8 @@ def _failed(results: Sequence[Result], bit: dict[str, int], passed: int) -> dict
         later = [other for number, other in green if number > result.test.id]
         flaked = any(not changes & ~other for other in later)
         if not result.passed and changes and not flaked:
-            found.setdefault(changes & ~passed or changes & ~union(later), changes)
+            blamed = changes & ~passed or changes & ~union(later)
+            found[blamed] = min(found.get(blamed, changes), changes, key=int.bit_count)
     found.pop(0, None)
     sizes = sorted(found, key=int.bit_count)
     least = [each for number, each in enumerate(sizes) if not any(not less & ~each for less in sizes[:number])]

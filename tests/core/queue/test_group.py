@@ -1,0 +1,201 @@
+"""Group testing: what it tests next, and that it is as fast as it shall be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from statistics import fmean
+
+import pytest
+
+from covey.core.queue import group, steps
+from covey.core.queue.group_belief import Joint, believe
+from covey.core.queue.simulate import simulate
+from covey.core.queue.train import Arrived, Change, Ended, Land, Plan, Purpose, Rate, Start, State, Together
+from covey.core.queue.world import World
+
+from .worlds import compare, make
+
+GOOD = Rate(good=200.0, steady=200.0)
+BAD = Rate(good=100.0, bad=100.0, steady=200.0)
+USUAL = Rate(good=190.0, bad=10.0, steady=200.0)
+
+
+def queue(size: int, *, slots: int = 4, rate: Rate = USUAL, needs: dict[str, tuple[str, ...]] | None = None) -> State:
+    changes = (Change(f"c{number}", number, needs=(needs or {}).get(f"c{number}", ())) for number in range(size))
+    return State(slots=slots, rate=rate, changes={change.id: change for change in changes})
+
+
+def ended(state: State, *results: tuple[int, bool]) -> State:
+    """Return the train after tests ended at the same moment."""
+    return steps.step(state, Together(tuple(Ended(number, passed) for number, passed in results)))[0]
+
+
+def started(state: State) -> State:
+    """Return the train after its first tests were chosen."""
+    return steps.step(state, Together(()))[0]
+
+
+def trees(plans: Iterable[Plan]) -> list[tuple[str, ...]]:
+    return [plan.changes for plan in plans]
+
+
+def test_untested_changes_are_tested_in_groups_that_pass_about_half_the_time() -> None:
+    groups = trees(group.choose(queue(200)).start)
+
+    assert len(groups) == 4
+    assert all(10 <= len(each) <= 16 for each in groups)
+    assert len({id for each in groups for id in each}) == sum(len(each) for each in groups)
+
+
+def test_a_short_queue_is_spread_over_all_slots() -> None:
+    groups = trees(group.choose(queue(24, rate=BAD)).start)
+
+    assert len(groups) == 4
+
+
+def test_all_is_tested_at_once_where_hardly_anything_fails() -> None:
+    assert len(trees(group.choose(queue(50, rate=GOOD)).start)[0]) == 50
+
+
+def test_changes_are_tested_one_by_one_where_half_of_them_fail() -> None:
+    assert {len(each) for each in trees(group.choose(queue(50, slots=1, rate=BAD)).start)} == {1}
+
+
+def test_the_first_in_line_are_tested_first() -> None:
+    assert trees(group.choose(queue(200, slots=1)).start)[0][:3] == ("c0", "c1", "c2")
+
+
+def test_a_group_that_failed_is_split_and_not_tested_again_as_it_was() -> None:
+    state = ended(started(queue(12, slots=1)), (1, False))
+    (test,) = state.running.values()
+
+    assert 0 < len(test.changes) < 12
+
+
+def test_what_failed_is_good_again_for_all_that_is_known_once_a_part_of_it_failed() -> None:
+    state = started(queue(12, slots=1))
+    state = ended(ended(state, (1, False)), (2, False))
+    belief = believe(state)
+
+    assert len(belief.failed) == 1
+    assert belief.failed[0].bit_count() < 12
+
+
+def test_what_passed_but_could_not_land_rides_below_the_next_tests() -> None:
+    state = started(queue(200))
+    first, second, *_ = (test.changes for test in state.running.values())
+    state = ended(state, (1, True), (2, True), (3, False), (4, False))
+
+    (other,) = {first, second} & {test.changes[: len(second)] for test in state.running.values()}
+    carrying = [test for test in state.running.values() if not test.alone]
+    assert carrying
+    assert all(test.changes[: len(other)] == other for test in carrying)
+
+
+def test_the_last_that_passed_is_brought_to_main_though_nothing_is_left_to_learn() -> None:
+    state = started(queue(8, slots=2, rate=BAD))
+    landed = 0
+    while state.running:
+        state, actions = steps.step(state, Together(tuple(Ended(number, True) for number in state.running)))
+        landed += sum(len(action.changes) for action in actions if isinstance(action, Land))
+
+    assert landed == 8
+
+
+def test_what_rides_below_is_doubted_when_everything_on_top_of_it_fails() -> None:
+    state = started(queue(200))
+    state = ended(state, (1, True), (2, True), (3, True), (4, True))
+    riders = believe(state).passed
+    assert riders
+    state = ended(state, *((number, False) for number in state.running))
+    state = ended(state, *((number, False) for number in state.running))
+
+    assert any(riders & failed for failed in believe(state).failed)
+
+
+def test_a_change_that_failed_alone_is_tested_alone_once_more() -> None:
+    state = ended(started(queue(1, slots=1)), (1, False))
+
+    assert [(test.changes, test.purpose) for test in state.running.values()] == [(("c0",), Purpose.RETRY)]
+
+
+def test_the_second_failure_alone_comes_at_last_although_there_is_always_something_new() -> None:
+    state = started(queue(1, slots=1))
+    for number in range(1, 400):
+        failed = any("c0" in test.changes for test in state.running.values())
+        more = tuple(Arrived(Change(f"n{number}-{each}", number)) for each in range(30))
+        done = tuple(Ended(each, not failed) for each in state.running)
+        state, _ = steps.step(state, Together((*more, *done)))
+        if "c0" not in state.changes:
+            return
+    pytest.fail("nobody told the author of c0")
+
+
+def test_what_is_needed_stands_before_whoever_needs_it() -> None:
+    needs = {"c0": ("c9",), "c3": ("c0",), "c20": ("c19",)}
+    for tree in trees(group.choose(queue(60, needs=needs)).start):
+        for id, needed in needs.items():
+            assert id not in tree or set(needed) <= set(tree[: tree.index(id)])
+
+
+def test_a_change_whose_need_is_a_suspect_waits_for_it() -> None:
+    state = ended(started(queue(2, slots=1, rate=BAD, needs={"c1": ("c0",)})), (1, False))
+
+    assert [test.changes for test in state.running.values()] == [("c0",)]
+
+
+def test_nothing_is_chosen_without_a_free_slot() -> None:
+    assert group.choose(started(queue(200))).start == ()
+
+
+def test_the_same_is_chosen_from_the_same() -> None:
+    state = ended(started(queue(60)), (1, False), (2, True))
+
+    assert group.choose(replace(state, running={})) == group.choose(replace(state, running={}))
+
+
+def test_how_likely_tests_pass_is_known_exactly() -> None:
+    state = ended(started(queue(4, slots=1, rate=Rate(good=3, bad=1))), (1, False))
+    belief = replace(believe(state), rate=0.25, flake=0.0, passed=0)
+
+    one, bits = Joint(belief, [0b11], []).weigh(0b01)
+    assert one == pytest.approx(0.75 * 0.25 / (1 - 0.75**2))
+    assert 0.9 < bits < 1.0
+    assert Joint(belief, [0b11], [0b01]).weigh(0b01)[1] == pytest.approx(0.0, abs=1e-9)
+    assert Joint(belief, [0b11], []).weigh(0b11)[0] == pytest.approx(0.0, abs=1e-9)
+
+
+def speed(worlds: Iterable[World]) -> float:
+    return compare(worlds, ["group"])["group"].makespan
+
+
+def test_a_queue_of_fifty_is_worked_off_as_fast_as_promised() -> None:
+    assert speed(make(seed) for seed in range(20)) >= 6.0
+    assert speed(make(seed, slots=1) for seed in range(20)) >= 2.5
+    assert speed(make(seed, bad=0.2) for seed in range(20)) >= 3.8
+    assert speed(make(seed, bad=0, conflicts=0) for seed in range(20)) >= 20
+
+
+def test_a_queue_of_five_hundred_is_worked_off_as_fast_as_promised() -> None:
+    assert speed(make(seed, changes=500) for seed in range(4)) >= 8.0
+
+
+def test_two_slots_land_a_thousand_an_hour_with_a_gate_of_ten_seconds() -> None:
+    reports = [simulate(make(seed, changes=500, slots=2, seconds=10.0), "group") for seed in range(3)]
+
+    assert fmean(len(report.landed) / report.makespan * 3600 for report in reports) >= 1000
+
+
+@pytest.mark.parametrize("bad", [0.4, 0.6, 0.9])
+def test_it_is_hardly_slower_than_one_at_a_time_even_where_most_are_bad(bad: float) -> None:
+    assert speed(make(seed, bad=bad, slots=1) for seed in range(20)) >= 0.97
+
+
+def test_a_start_names_each_change_once() -> None:
+    state = queue(100)
+    for _ in range(30):
+        state, actions = steps.step(state, Together(tuple(Ended(each, each % 3 > 0) for each in state.running)))
+        for action in actions:
+            if isinstance(action, Start):
+                assert len(set(action.test.changes)) == len(action.test.changes) > 0
