@@ -13,8 +13,7 @@ from covey.core.queue.group_belief import Joint, believe
 from covey.core.queue.simulate import simulate
 from covey.core.queue.train import Arrived, Change, Ended, Land, Plan, Purpose, Rate, Start, State, Together
 from covey.core.queue.world import World
-
-from .worlds import compare, make
+from tests.core.queue.worlds import compare, make
 
 GOOD = Rate(good=200.0, steady=200.0)
 BAD = Rate(good=100.0, bad=100.0, steady=200.0)
@@ -133,7 +132,7 @@ def test_the_second_failure_alone_comes_at_last_although_there_is_always_somethi
 
 
 def test_what_is_needed_stands_before_whoever_needs_it() -> None:
-    needs = {"c0": ("c9",), "c3": ("c0",), "c20": ("c19",)}
+    needs: dict[str, tuple[str, ...]] = {"c0": ("c9",), "c3": ("c0",), "c20": ("c19",)}
     for tree in trees(group.choose(queue(60, needs=needs)).start):
         for id, needed in needs.items():
             assert id not in tree or set(needed) <= set(tree[: tree.index(id)])

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from covey.core.queue.group_belief import Belief, Joint, believe, elements, entropy, first, union
-from covey.core.queue.train import FAILURES, Choice, Plan, Purpose, State, failed_alone
+from covey.core.queue.train import FAILURES, Choice, Plan, Purpose, State, failed_alone, failed_sets
 
 CONFIRM = 0.7
 """What a failure alone of a change that is surely bad is worth, in bits: it is needed, but can wait."""
@@ -42,7 +42,8 @@ def choose(state: State) -> Choice:
     table = _table(state)
     chosen: list[Option] = []
     while len(chosen) < state.free:
-        best = max(_options(table, state.free - len(chosen)), key=lambda option: option.worth, default=None)
+        options = (option for option in _options(table, state.free - len(chosen)) if table.is_new(option))
+        best = max(options, key=lambda option: option.worth, default=None)
         if best is None or best.worth < LEAST:
             break
         chosen.append(best)
@@ -65,6 +66,8 @@ class Table:
     """What runs or was chosen, without riders."""
     alone: dict[int, int]
     """How often changes failed alone or are tested alone now."""
+    known: set[int]
+    """What failed together: it is not tested again as it is."""
     waiting: dict[int, float]
     """For how many rounds of tests changes wait that failed alone."""
     weighed: dict[tuple[object, ...], list[Option]] = field(default_factory=dict)
@@ -82,6 +85,10 @@ class Table:
             there &= ~missing
         return there & ~self.riders
 
+    def is_new(self, option: Option) -> bool:
+        """Say whether a test is of a tree that has not failed yet, or of one change alone."""
+        return option.alone or option.changes | self.riders not in self.known
+
     def counts(self, change: int) -> bool:
         """Say whether a failure of one change alone would bring its rejection nearer."""
         return not self.needs.get(change) and self.alone.get(change, 0) < FAILURES
@@ -96,7 +103,7 @@ def _table(state: State) -> Table:
         for change in state.changes.values()
         if change.needs
     }
-    table = Table(belief, blamed, 0, needs, [], _alone(state, bit), _waiting(state, bit))
+    table = Table(belief, blamed, 0, needs, [], _alone(state, bit), _known(state, bit), _waiting(state, bit))
     table.riders = table.whole(belief.passed & belief.may & ~blamed & ~belief.apart)
     table.tests = [test & ~table.riders for test in belief.running if test & ~table.riders]
     return table
@@ -113,6 +120,11 @@ def _alone(state: State, bit: dict[str, int]) -> dict[int, int]:
             change = bit[test.changes[0]]
             found[change] = found.get(change, 0) + 1
     return found
+
+
+def _known(state: State, bit: dict[str, int]) -> set[int]:
+    found = (failed for failed in failed_sets(state) if len(failed) > 1)
+    return {union(bit[id] for id in failed) for failed in found}
 
 
 def _waiting(state: State, bit: dict[str, int]) -> dict[int, float]:
@@ -211,33 +223,39 @@ def _is_one(changes: int) -> bool:
 
 
 def _plans(table: Table, chosen: Sequence[Option], free: int) -> Iterator[Plan]:
-    ids = table.belief.ids
-
-    def order(changes: int) -> tuple[str, ...]:
-        return tuple(ids[each.bit_length() - 1] for each in elements(changes))
-
-    below = order(table.riders)
-    carrier = _carrier(table, chosen) if below else None
+    """Yield the trees to test: riders first, but for changes whose failure alone is to count."""
+    below = _order(table, table.riders)
+    carried = not below or _is_carried(table, chosen)
+    carrier = None if carried else _carrier(table, chosen)
     for option in chosen:
         if option.alone and option is not carrier:
             again = table.alone[option.changes] > 1
-            yield Plan(order(option.changes), Purpose.RETRY if again else Purpose.SOLO)
+            yield Plan(_order(table, option.changes), Purpose.RETRY if again else Purpose.SOLO)
         else:
-            yield Plan(below + order(option.changes))
-    ridden = (
-        carrier
-        or any(not option.alone for option in chosen)
-        or any(not table.riders & ~test for test in table.belief.running)
-    )
-    if below and len(chosen) < free and not ridden:
-        yield Plan(below)
+            yield Plan(below + _order(table, option.changes))
+    if not carried and not carrier and len(chosen) < free:
+        yield Plan(_order(table, _unknown(table, table.riders)))
     elif not chosen and not table.belief.running and table.belief.may:
-        yield Plan(ids[:1], Purpose.SOLO)
+        yield Plan(table.belief.ids[:1], Purpose.SOLO)
+
+
+def _order(table: Table, changes: int) -> tuple[str, ...]:
+    return tuple(table.belief.ids[each.bit_length() - 1] for each in elements(changes))
+
+
+def _is_carried(table: Table, chosen: Sequence[Option]) -> bool:
+    """Say whether a test with all riders runs or was chosen."""
+    return any(not option.alone for option in chosen) or any(not table.riders & ~test for test in table.belief.running)
 
 
 def _carrier(table: Table, chosen: Sequence[Option]) -> Option | None:
-    """Return the change alone that shall have the riders below it, if nothing else carries them."""
-    if any(not option.alone for option in chosen) or any(not table.riders & ~test for test in table.belief.running):
-        return None
-    best = max(chosen, key=lambda option: option.passes, default=None)
-    return best if best and best.passes >= EVEN else None
+    """Return the change alone that shall have the riders below it, since nothing else carries them."""
+    likely = [each for each in chosen if each.passes >= EVEN and each.changes | table.riders not in table.known]
+    return max(likely, key=lambda option: option.passes, default=None)
+
+
+def _unknown(table: Table, changes: int) -> int:
+    """Return as many of the first of these as have not failed together."""
+    while changes in table.known:
+        changes = first(changes, changes.bit_count() // 2)
+    return changes
