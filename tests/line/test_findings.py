@@ -91,7 +91,9 @@ def test_main_takes_no_commit_of_the_remote_past_the_gate(made: Callable[..., Li
     _remote(line, tmp_path, "bad")
     before = line.git("rev-parse", "main")
     line.ends(1, "run", line.tasks({"title": "One", "body": body}))
-    assert line.statuses() == {"One": "blocked"}
+    assert line.statuses() == {"One": "merging"}  # nobody here is to blame
+    (told,) = [alert for alert in line.alerts() if "fails its gate" in alert]
+    assert "(Theirs)" in told
     assert line.git("rev-parse", "main") == before
     line.assert_green("test ! -e bad")
 

@@ -15,10 +15,10 @@ from covey.app.changes import step
 from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.config import Config
-from covey.core import merges
+from covey.core import landings, merges
 from covey.core.merges import Merge, State
 from covey.core.sessions import COVEY
-from covey.errors import CoveyError, Refused
+from covey.errors import CoveyError, Refused, Unavailable
 from covey.git import candidates, checkouts, landing
 from covey.git.landing import Landed, Waits
 from covey.git.project import Project
@@ -168,6 +168,16 @@ class MainLine:
         elif frozen:
             await self._wait(Waits((), f"{main} is frozen; it follows when it is thawed."), tell=False)
         return await self.settle(before=line.main)
+
+    async def bring(self, line: Line, commit: str, gate: str) -> None:
+        """Bring main to a commit that passed and is no merge of the queue's."""
+        main, project = self._config().target, self.desk.project
+        outcome = await self._whole(lambda: landing.land(project, main, line.main, commit))
+        if isinstance(outcome, Landed):
+            made = landings.Made(branch=main, before=line.main, commit=commit, gate=gate)
+            await self.desk.write(lambda call: train.journal(call, made))
+        elif isinstance(outcome, Waits):
+            raise Unavailable(outcome.sentence)
 
     async def follow(self) -> None:
         """Let main follow to what has passed, if the checkout that has it allows that by now."""

@@ -24,7 +24,7 @@ from covey.core.queue import heard as hearing
 from covey.core.queue import standing
 from covey.core.queue.heard import Heard
 from covey.core.queue.standing import Standing
-from covey.core.queue.train import Action, Cancel, Halt, Land, Reason, Reject, Start, Test
+from covey.core.queue.train import FAILURES, Action, Cancel, Halt, Land, Purpose, Reason, Reject, Start, Test
 from covey.core.sent_back import Clash as Conflict
 from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Refused
@@ -36,11 +36,14 @@ from covey.loops.desk import Desk
 from covey.loops.entering import Entering
 from covey.loops.gates import Gates
 from covey.loops.main_line import Line, MainLine, passed
+from covey.loops.pushing import Pusher
 from covey.loops.testing import Testing, digest
 from covey.store import rows
 from covey.store.rows import Change
 
 REST_EVERY = 2.0
+LAST_PUSH = 10.0
+"""Seconds that a push has to end when the daemon ends."""
 PATIENT = 3
 """Times that the same thing goes wrong before a person is told, or the queue rests before it begins anew."""
 LISTENS = ("merge.", "queue.", "gate.", "fleet.", "task.approved", "task.edited")
@@ -107,12 +110,14 @@ class Queue:
     _told: set[str] = field(default_factory=set)
     _is_tidy: bool = False
     """Nothing is left of a train that ended."""
+    _is_ending: bool = False
 
     def __post_init__(self) -> None:
         self.gates = Gates(self.desk)
         self.testing = Testing(self.desk, self.gates, self.news.set)
         self.line = MainLine(self.desk)
         self.entering = Entering(self.desk)
+        self.pusher = Pusher(self.desk, self.news.set)
         self.builder = Builder(self.desk.project, self.desk.wall)
 
     # Hearing
@@ -190,10 +195,12 @@ class Queue:
 
     async def stop(self) -> None:
         """End the gates; their merges stay in the queue. What has reached main is written down as landed."""
+        self._is_ending = True
         await self.testing.close()
         await self.line.rest()
         try:
             await self.line.settle()
+            await self.pusher.rest(LAST_PUSH)
             await self.line.tidy()
             await self._put_away()
         except CoveyError as error:
@@ -218,6 +225,7 @@ class Queue:
         if self._todo:
             return True
         await self._start_wanted(journey)
+        await self._push()
         await self.line.tidy()
         await self._put_away()
         return False
@@ -251,6 +259,7 @@ class Queue:
         if not self._is_tidy:
             await self._clear_up()
             self._is_tidy = True
+        await self._push()
         await self.line.tidy()
         await self._put_away()
         return False
@@ -329,12 +338,55 @@ class Queue:
             wishes = await self.entering.wishes({*self.heard.train.changes, *decided}, decided, (merge,))
             await self.entering.enter(journey.base, wishes.only(merge))
 
+    # The remote
+
+    async def _push(self) -> None:
+        """Push what landed; what the remote has beyond that lands here first, tested together with ours."""
+        config = self._config()
+        line = await self.line.look() if config.merge.push else None
+        if line is None:
+            return
+        if self.pusher.behind is None:
+            self.pusher.begin(config.target, config.merge.push, line.main)
+        elif line.main == line.head:
+            await self._bring_in(line, self.pusher.behind)
+
+    async def _bring_in(self, line: Line, theirs: str) -> None:
+        """Merge what the remote has, test it as it is, and land it; then the train begins anew on it."""
+        config, project = self._config(), self.desk.project
+        message = f"Merge {config.target} of {config.merge.push}\n"
+        author = ("covey", "covey@localhost")
+        at = self.desk.wall()
+        built = await self.desk.beside(
+            lambda: candidates.build(project, line.head, theirs, policy="merge", message=message, author=author, at=at)
+        )
+        if isinstance(built, candidates.Conflict):
+            files = ", ".join(built.files[:5])
+            await self.pusher.cannot_take(f"{config.merge.push} has commits that conflict with ours in {files}.")
+            return
+        passed_by = await self._test_alone(built.commit, line.head)
+        if passed_by is None:
+            await self.pusher.cannot_take(f"The gate fails with what {config.merge.push} has at {theirs[:12]}.")
+            return
+        await self.line.bring(line, built.commit, passed_by)
+        self.pusher.caught_up()
+        raise Anew("the remote's commits have landed")
+
+    async def _test_alone(self, commit: str, base: str) -> str | None:
+        """Test a commit that is none of the train's, twice if need be, and return the gate that it passed."""
+        for _ in range(FAILURES):
+            test = Test(0, 0, (), Purpose.PROBE)
+            gate = await self.testing.run_alone(test, Tree(commit, ()), base)
+            if gate is not None and gate.state is gates.State.PASSED:
+                return gate.id
+        return None
+
     # Gates
 
     async def _stop_unwanted(self) -> None:
         """End the gates of tests that the train has given up."""
         running = self.heard.train.running
-        unwanted = [gate for gate, each in self.testing.running.items() if each.gate.test not in running]
+        unwanted = [gate for gate, each in self.testing.running.items() if each.gate.test not in {0, *running}]
         await self.testing.stop(unwanted)
 
     async def _start_wanted(self, journey: Journey) -> None:
@@ -432,11 +484,15 @@ class Queue:
         gate_ids = tuple(self._gates[number] for number in action.tests if number in self._gates)
         greens = await self.desk.read(lambda call: suspects.greens(call, journey.settings.checks))
         named = await self.desk.beside(lambda: suspects.name(self.desk.project, greens, base))
-        what = target if base == journey.head else f"{target} with what the remote has beyond it"
-        why = f"{what} itself fails its gate at {base[:12]} ({', '.join(gate_ids)}). {named}"
+        what = f"{target} itself" if base == journey.head else f"{target} with what the remote has beyond it"
+        why = f"{what} fails its gate at {base[:12]} ({', '.join(gate_ids)}). {named}"
 
         def write(call: Call) -> None:
             train.put(call, standing.Halted(why, gate_ids))
+            for merge in call.tx.open_merges():
+                if merge.state in (State.QUEUED, State.TESTING):
+                    queued = step(call, merge, merges.Requeued(f"{target} is red"), COVEY)
+                    step(call, queued, merges.Waits(why), COVEY)
             message = f"{why} Nothing lands until that is mended; then the queue goes on by itself."
             alert(call, "main_red", message, None, None)
 
@@ -445,7 +501,8 @@ class Queue:
 
     async def _put_away(self) -> None:
         """Remove the pool's worktrees when nobody is left who could fill the queue soon."""
-        if self.testing.running or self._wanted or self.heard.train.changes:
+        is_busy = self.testing.running or self._wanted or self.heard.train.changes
+        if is_busy and not self._is_ending:
             return
         if not await self.desk.read(lambda call: bool(call.tx.run_sessions())):
             await self.gates.put_away()

@@ -76,22 +76,47 @@ class Testing:
     async def start(self, test: Test, tree: Tree) -> None:
         """Begin the gate on a tree, unless one of its merges is no longer there to be tested."""
         config = self.desk.app.house.config
-        taken = {each.gate.slot for each in self.running.values()}
-        slot = next(number for number in range(1, len(taken) + 2) if number not in taken)
         event = gates.Started(
             test=test.id,
             base=tree.base,
             commit=tree.commit,
             merges=tuple(link.id for link in tree.links),
             purpose=test.purpose.value,
-            slot=slot,
+            slot=self._free_slot(),
             checks=digest(config),
         )
+        await self._start(event, tree, config)
+
+    async def run_alone(self, test: Test, tree: Tree, base: str) -> Gate | None:
+        """Test a commit that is none of the train's to the end, and return its gate."""
+        config = self.desk.app.house.config
+        event = gates.Started(
+            test=test.id,
+            base=base,
+            commit=tree.commit,
+            purpose=test.purpose.value,
+            slot=self._free_slot(),
+            checks=digest(config),
+        )
+        gate = await self._start(event, tree, config)
+        if gate is None:
+            return None
+        running = self.running.get(gate.id)
+        if running is not None and running.task is not None:
+            await asyncio.wait([running.task])
+        return await self.desk.read(lambda call: call.tx.get(rows.GATES, gate.id))
+
+    def _free_slot(self) -> int:
+        taken = {each.gate.slot for each in self.running.values()}
+        return next(number for number in range(1, len(taken) + 2) if number not in taken)
+
+    async def _start(self, event: gates.Started, tree: Tree, config: Config) -> Gate | None:
         gate = await self.desk.write(lambda call: _begin(call, event, tree))
         if gate is None or gate.state is not gates.State.RUNNING:
-            return
+            return gate
         running = self.running[gate.id] = Running(gate, tree)
         running.task = asyncio.ensure_future(self._run(gate, tree, config))
+        return gate
 
     async def stop(self, unwanted: Collection[str]) -> None:
         """End gates whose results are of no use any more."""
