@@ -119,10 +119,10 @@ def _disturbed(make: Callable[..., Line], queue: list[Change], kills: int, seed:
     line = make(*settings, files=FILES)
     line.up()
     fill(line, queue)
-    done = 0
-    while done < kills and not is_through(line):
-        _strike(line, chance)
-        done += 1
+    struck: list[str] = []
+    while len(struck) < kills and not is_through(line):
+        struck.append(_strike(line, chance))
+    print(struck)
     wait_until(lambda: is_through(line), f"the end of the queue, seed {seed}", patience=300)
     assert_sound(line)
     return line
