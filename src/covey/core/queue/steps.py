@@ -273,7 +273,7 @@ def _after(result: Result, state: State, landed: tuple[str, ...]) -> Result | No
     whole = test.exact and test.on == state.main and gone.issubset(test.changes)
     if result.passed:
         test = _on_top(test, state.main, landed)
-    elif test.on >= state.green or whole:
+    elif test.on >= state.green or whole or not state.green:
         # What failed fails on a main that holds some of it too; but alone is only who differs from all of that main.
         rest = tuple(id for id in test.changes if id not in gone)
         if rest != test.changes:
