@@ -17,8 +17,8 @@ from covey.core.queue.train import FAILURES, Change, Choice, Plan, Purpose, Stat
 
 WINDOW = 64
 """Changes of the line that are looked at in any case."""
-LANDING = 1.2
-"""What landing everything is worth, in tests; less than a test, as much else may land it later."""
+LANDING, ALWAYS = 1.2, 0.1
+"""What landing everything is worth, in tests: of several that pass only one lands, a single one always."""
 SURE = 0.03
 """A change that passed before and is less likely than this to fail rides along in every tree."""
 SUSPECT = 0.12
@@ -27,16 +27,17 @@ WORTH = 0.02
 """A tree that takes less than this off what is left to do is not tested."""
 FAILING = 1.2
 """What a failure alone of a change that fails is worth, in tests: two of them have to be shown."""
+NESTED = 0.15
+"""What it is worth that a tree is how a failed one begins: if it lands, less of that one is left."""
+HANDFUL = 4
+"""With one slot and as many or fewer changes decided, no tree holds more than these: most may be bad."""
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
 def choose(state: State) -> Choice:
     """Fill the free slots with the trees that together tell and land most."""
-    line = eligible(state)
+    line = eligible(state) if state.free else ()
     if not line:
-        return Choice()
-    cancel: tuple[int, ...] = ()
-    if not state.free:
         return Choice()
     design = _Design(state, _window(state, line))
     plans = []
@@ -47,7 +48,7 @@ def choose(state: State) -> Choice:
         plans.append(design.plan(tree))
     if not plans and not state.running:
         plans = [Plan((line[0].id,), Purpose.SOLO)]
-    return Choice(tuple(plans), cancel)
+    return Choice(tuple(plans))
 
 
 def _window(state: State, line: tuple[Change, ...]) -> tuple[Change, ...]:
@@ -63,6 +64,9 @@ def _window(state: State, line: tuple[Change, ...]) -> tuple[Change, ...]:
         elif more > 0:
             more -= 1
             found.append(change)
+    rate = state.rate
+    if state.slots == 1 and rate.good + rate.bad + len(passed) < HANDFUL:
+        return tuple(found[: max(HANDFUL, len(known))])
     return tuple(found)
 
 
@@ -78,6 +82,7 @@ class _Design:
         state = self.state
         self.belief = believe([change.id for change in self.window], state)
         belief = self.belief
+        self.landing = LANDING if state.slots > 1 else ALWAYS
         self.chance = [worlds.bit_count() / WORLDS for worlds in belief.fails]
         self.needs = _needs(self.window, belief.place)
         self.cells: list[tuple[int, int]] = [(ALL, 0)]
@@ -90,6 +95,7 @@ class _Design:
         for result in state.results:
             if not result.passed:
                 self.trees.append(self._mask(result.test.changes))
+        self.nested = self._beginnings()
         for test in state.running.values():
             self._runs(self._mask(test.changes), lands=test.on == state.main)
         self.riding = self._closed(
@@ -99,6 +105,17 @@ class _Design:
     def _mask(self, ids: Iterable[str]) -> int:
         place = self.belief.place
         return sum(1 << place[id] for id in ids if id in place)
+
+    def _beginnings(self) -> set[int]:
+        """Return how the trees begin that failed on main as it is."""
+        found = set()
+        for result in self.state.results:
+            if not result.passed and result.test.on == self.state.main:
+                tree = 0
+                for id in result.test.changes[:-1]:
+                    tree |= self._mask((id,))
+                    found.add(tree)
+        return found
 
     def _closed(self, indices: Iterable[int]) -> int:
         """Return those of some changes whose needs are among them too."""
@@ -135,10 +152,10 @@ class _Design:
             told += count * _information(fails / count, flake)
             if size > most:
                 landed += (count - fails) * (size - most)
-        value = told + LANDING * landed / len(self.window)
+        value = told + self.landing * landed / len(self.window)
         if size == 1:
             value += self._failing(tree.bit_length() - 1) * red.bit_count()
-        return value / WORLDS
+        return value / WORLDS + (NESTED if tree in self.nested else 0.0)
 
     def _failing(self, index: int) -> float:
         """Return what one more failure alone of a change is worth."""
@@ -166,9 +183,9 @@ class _Design:
             if base:
                 yield base
             yield self._climb(base, atoms)
-        for index, chance in enumerate(self.chance):
-            if chance >= SUSPECT and not self.needs[index]:
-                yield 1 << index
+        for atom in atoms:
+            if self.chance[atom[0]] >= SUSPECT and not self.needs[atom[0]]:
+                yield 1 << atom[0]
         everything = self.riding
         for index, chance in enumerate(self.chance):
             if chance < 0.3:

@@ -20,8 +20,8 @@ WORLDS = 256
 ALL = (1 << WORLDS) - 1
 RATES = ((0.002, 0.25), (0.015, 0.15), (0.04, 0.2), (0.08, 0.2), (0.16, 0.12), (0.35, 0.08))
 """How many of the changes may fail, and how likely that is before anything is known."""
-TRUST = 0.6
-"""How much a change that landed or failed earlier counts for the rate of those that wait: rates change."""
+TRUST = 60.0
+"""Of changes that landed or failed earlier no more than so many count for those that wait: rates change."""
 JOINING = 0.004
 """The chance that a change which passed without the others fails with them: it was tested beside other changes."""
 FLAKES, TESTS = 0.2, 20.0
@@ -41,8 +41,8 @@ class Belief:
     fails: tuple[int, ...]
     """For each change the worlds in which it fails."""
     flake: float
-    rate: float
-    """The share of changes that is expected to fail."""
+    doubted: int
+    """The changes that fail in some world, as bits."""
 
     def red(self, tree: int) -> int:
         """Return the worlds in which a tree fails."""
@@ -50,12 +50,6 @@ class Belief:
         for index in places(tree & self.doubted):
             found |= self.fails[index]
         return found
-
-    @property
-    def doubted(self) -> int:
-        return self._doubted
-
-    _doubted: int = 0
 
 
 def places(mask: int) -> Iterator[int]:
@@ -67,18 +61,22 @@ def places(mask: int) -> Iterator[int]:
 
 
 def flake_rate(state: State) -> float:
+    """Return the chance that a good tree fails, as far as it is known."""
     return min((state.rate.flaked + FLAKES) / (state.rate.steady + TESTS), 0.3)
 
 
 def prior(state: State, cleared: int) -> list[tuple[float, float]]:
     """Return each rate with its weight, after what landed, what was rejected and how many passed but wait."""
-    good, bad = TRUST * state.rate.good + cleared, TRUST * state.rate.bad
+    seen = state.rate.good + state.rate.bad
+    trust = min(1.0, TRUST / seen) if seen else 1.0
+    good, bad = trust * state.rate.good + cleared, trust * state.rate.bad
     logs = [log(weight) + good * log(1 - rate) + bad * log(rate) for rate, weight in RATES]
     top = max(logs)
     return [(rate, exp(each - top)) for (rate, _), each in zip(RATES, logs, strict=True)]
 
 
 def expected_rate(state: State, cleared: int) -> float:
+    """Return the share of changes that is expected to fail."""
     weights = prior(state, cleared)
     return sum(rate * weight for rate, weight in weights) / sum(weight for _, weight in weights)
 
@@ -158,7 +156,7 @@ def believe(ids: Sequence[str], state: State) -> Belief:
     others = tuple(places(passed & ~inside))
     fails = _draw(knots, fresh, others, prior(state, passed.bit_count()), len(ids), _Dice(state.tests))
     doubted = sum(1 << index for index, worlds in enumerate(fails) if worlds)
-    return Belief(tuple(ids), place, passed, tuple(fails), flake, expected_rate(state, passed.bit_count()), doubted)
+    return Belief(tuple(ids), place, passed, tuple(fails), flake, doubted)
 
 
 def _strongest(failed: list[tuple[int, float]]) -> list[tuple[int, float]]:
