@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from covey.demo.branches import BRANCHES
 from covey.demo.shop import FIXES
 
 pytestmark = pytest.mark.xdist_group("demo")
@@ -74,6 +75,7 @@ def test_every_bug_is_mended_on_main_and_nothing_is_left(played: Played, tmp_pat
         assert re.search(rf"{re.escape(fix.asked)} +{re.escape(fix.wrong)} +{re.escape(fix.right)}\n", printed), fix.key
     assert "passes in a fresh clone of main" in printed
     assert "was rejected, went back, and landed mended" in printed
+    _assert_the_queue_is_shown(printed)
     told = "changed CHANGES.md next to each other: covey saw it before either landed, and told both."
     assert told in printed or "The radar had nothing to tell this time." in printed  # they may miss each other
     assert "all sound" in printed
@@ -81,6 +83,18 @@ def test_every_bug_is_mended_on_main_and_nothing_is_left(played: Played, tmp_pat
     assert "\x1b" not in printed
     assert played.left() == []
     assert list(tmp_path.iterdir()) == []
+
+
+def _assert_the_queue_is_shown(printed: str) -> None:
+    """The branches wait together, the good ones land in the end, the bad one goes back, and a line has its story."""
+    waiting, _, rest = printed.partition("$ covey merge queue\n")[2].partition("$ covey merge journal")
+    assert waiting.count("the queue is paused") == len(BRANCHES)
+    journal, _, told = rest.partition("$ covey merge why")
+    landed = [line.split("  ")[-1].split(", ") for line in journal.splitlines() if line.startswith("landing-")]
+    assert sum(map(len, landed)) == sum(branch.good for branch in BRANCHES)
+    assert "is rejected." in told
+    assert "$ covey why bookshop/cart.py:" in told
+    assert re.search(r"  run +run-\d+ of worker-\d: scripted", told)
 
 
 def _interrupt_at_work(played: Played) -> None:

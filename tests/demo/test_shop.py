@@ -11,6 +11,7 @@ import pytest
 
 from covey.agents.scripted import agent
 from covey.demo import shop
+from covey.demo.branches import BRANCHES, Branch
 from covey.demo.shop import FIXES, MENDED, Fix
 from tests.agents.works import Place
 
@@ -102,6 +103,14 @@ def test_one_task_fails_the_gate_at_its_first_try_and_mends_it_at_its_second(sam
     sample.play(fix, 2)
     assert shop.passes_the_gate(sample.root)
     assert shop.answers(sample.root)[MENDED] == fix.right
+
+
+@pytest.mark.parametrize("branch", BRANCHES, ids=lambda branch: branch.module)
+def test_a_branch_of_a_person_is_as_good_as_it_says(sample: Shop, branch: Branch) -> None:
+    shop.make_branch(sample.root, branch)
+    assert sample.place.git("branch", "--show-current") == "main"
+    sample.place.git("checkout", "--quiet", branch.name)
+    assert shop.passes_the_gate(sample.root) is branch.good
 
 
 def test_the_tasks_are_written_as_they_are_imported(tmp_path: Path) -> None:

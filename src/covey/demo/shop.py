@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covey.agents.scripted import PLAYER
+from covey.demo.branches import Branch
 
 SAMPLE = Path(__file__).with_name("sample")
 GATE = ("python3", "-B", "-m", "unittest")
@@ -92,6 +93,21 @@ def make(root: Path) -> None:
     subprocess.run(["git", "init", "--quiet", "--initial-branch", "main"], cwd=root, env=env, check=True)
     words = [sys.executable, "-I", "-S", str(PLAYER), str(SAMPLE / "project.txt"), "shop", "Open the bookshop"]
     subprocess.run(words, cwd=root, env=env, check=True)
+
+
+def make_branch(root: Path, branch: Branch) -> None:
+    """Commit what somebody made on a branch of their own, from main, and go back to main."""
+    env = own_environment()
+
+    def git(*words: str) -> None:
+        subprocess.run(["git", *words], cwd=root, env=env, check=True)
+
+    git("switch", "--quiet", "--create", branch.name, "main")
+    for name, text in branch.files.items():
+        (root / name).write_text(text, encoding="utf-8")
+    git("add", "--", *branch.files)
+    git("commit", "--quiet", "--message", branch.title)
+    git("switch", "--quiet", "main")
 
 
 def write_tasks(path: Path) -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 from covey.cli.show import one, table
 from covey.demo import shop
+from covey.demo.branches import BRANCHES
 from covey.demo.shop import FIXES, MENDED
 from covey.errors import CoveyError
 
@@ -33,6 +35,7 @@ Try it in a repository of your own:
   covey init                              let covey look after it; merge.check in covey.toml is the gate
   covey run --agent scripted "Say hello"  one task, from an agent to main
   covey run -n 4 TODO.md                  a whole list, four at a time, with the agent of your settings
+  covey merge queue my/branch             a branch of your own, tested and landed with the others
   covey status                            see who does what"""
 
 
@@ -77,10 +80,13 @@ def _play(folder: Path) -> None:
     print(f"\n$ covey run -n {AGENTS} {tasks.name}\n", flush=True)
     _covey(root, "init")
     try:
+        _covey(root, "up")
         _run(root, tasks)
+        _queue(root)
         _show_main(root)
         _show_gate(root, folder / "clone")
         _show_answers(before, shop.answers(folder / "clone"))
+        _show_why(root)
         print(_mended(root))
         print(_kept_apart(root))
         print(_verify(root))
@@ -148,13 +154,66 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         child.wait()
 
 
+# The queue
+
+
+def _queue(root: Path) -> None:
+    """Let branches of people join the queue all at once: they are tested together, and the bad one is found."""
+    for branch in BRANCHES:
+        shop.make_branch(root, branch)
+    print(f"\n{len(BRANCHES)} people have branches of their own; they join the queue, and are tested together.\n")
+    _covey(root, "merge", "pause", "Until all are here")
+    for branch in BRANCHES:
+        _covey(root, "merge", "queue", branch.name)
+    _show(root, "merge", "queue")
+    _covey(root, "merge", "resume")
+    merges = _ended(root)
+    _show(root, "merge", "journal", "--limit", str(_landings(root, merges)))
+    bad = {branch.name for branch in BRANCHES if not branch.good}
+    for merge in merges:
+        if (merge["state"] == "rejected") is not (merge["branch"] in bad):
+            raise Wrong(f"{merge['branch']} is {merge['state']}")
+        if merge["state"] == "rejected":
+            _show(root, "merge", "why", merge["id"])
+
+
+def _ended(root: Path) -> list[dict[str, Any]]:
+    """Wait until every branch has landed or was rejected, and return their merges."""
+    names = {branch.name for branch in BRANCHES}
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        merges: list[dict[str, Any]] = json.loads(_covey(root, "merge", "list", "--all", "--json"))
+        ours = [merge for merge in merges if merge["branch"] in names]
+        if all(merge["state"] in ("landed", "rejected") for merge in ours):
+            return ours
+        time.sleep(0.2)
+    raise Wrong(f"the queue did not end within {PATIENCE:g} s")
+
+
+def _landings(root: Path, merges: list[dict[str, Any]]) -> int:
+    """Return how many moves of main brought some merges there."""
+    return len({merge["landing"] for merge in merges if merge["landing"]})
+
+
+def _show(root: Path, *words: str) -> None:
+    print(f"$ covey {' '.join(words)}\n\n{_covey(root, *words).rstrip()}\n", flush=True)
+
+
+def _show_why(root: Path) -> None:
+    """Lead from a line of main to the agent that wrote it."""
+    module = "bookshop/cart.py"
+    lines = (root / module).read_text(encoding="utf-8").splitlines()
+    number = next(number for number, line in enumerate(lines, 1) if "self.lines =" in line)
+    _show(root, "why", f"{module}:{number}")
+
+
 # Afterwards
 
 
 def _show_main(root: Path) -> None:
     """Show what landed, and make sure that every task did, once."""
     lines = _git(root, "log", "--format=%h  %s (%an)", "main").splitlines()
-    print("\n$ git log main\n\n" + "\n".join(lines) + "\n")
+    print("$ git log main\n\n" + "\n".join(lines) + "\n")
     if _git(root, "status", "--porcelain"):
         raise Wrong("the checkout of main is not clean")
     missing = [fix.key for fix in FIXES if not _git(root, "ls-tree", "main", f"tests/test_{fix.key}.py")]
