@@ -11,7 +11,7 @@ import pytest
 from covey.core.queue import group, steps
 from covey.core.queue.group_belief import Joint, believe
 from covey.core.queue.simulate import simulate
-from covey.core.queue.train import Arrived, Change, Ended, Land, Plan, Purpose, Rate, Start, State, Together
+from covey.core.queue.train import Change, Ended, Land, Plan, Purpose, Rate, Start, State, Together
 from covey.core.queue.world import World
 from tests.core.queue.worlds import compare, make
 
@@ -119,16 +119,15 @@ def test_a_change_that_failed_alone_is_tested_alone_once_more() -> None:
     assert [(test.changes, test.purpose) for test in state.running.values()] == [(("c0",), Purpose.RETRY)]
 
 
-def test_the_second_failure_alone_comes_at_last_although_there_is_always_something_new() -> None:
-    state = started(queue(1, slots=1))
-    for number in range(1, 400):
-        failed = any("c0" in test.changes for test in state.running.values())
-        more = tuple(Arrived(Change(f"n{number}-{each}", number)) for each in range(30))
-        done = tuple(Ended(each, not failed) for each in state.running)
-        state, _ = steps.step(state, Together((*more, *done)))
-        if "c0" not in state.changes:
-            return
-    pytest.fail("nobody told the author of c0")
+def test_a_second_failure_alone_is_worth_more_the_longer_its_author_waits() -> None:
+    state = ended(started(queue(1, slots=1)), (1, False))
+    more = {f"n{number}": Change(f"n{number}", number + 1) for number in range(200)}
+    state = replace(state, running={}, changes={**state.changes, **more})
+    (now,) = group.choose(state).start
+    (later,) = group.choose(replace(state, tests=state.tests + 20)).start
+
+    assert len(now.changes) > 1
+    assert later == Plan(("c0",), Purpose.RETRY)
 
 
 def test_what_is_needed_stands_before_whoever_needs_it() -> None:
