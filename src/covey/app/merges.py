@@ -114,27 +114,28 @@ def _check_branch(call: Call, asked: QueueBranch) -> None:
 @verb("merge.approve", "POST /api/merges/{id}/approve", shapes.Nothing, MergeRow)
 def approve(call: Call, asked: shapes.Nothing, id: str) -> MergeRow:
     """Let work into the queue after its review; a person's word also lets it land untested where there is no gate."""
-    merge = find_merge(call, id)
+    merge = _reviewed(call, id, "approve")
     task = find(call.tx, merge.task)
-    _may_review(call, merge, "approve")
     after = step(call, merge, merges.Approved(person=call.who.is_owner), call.actor(None))
     if task.status is Status.REVIEW:
         change(call, task, tasks.approve(task), call.actor(None))
     return MergeRow.of(after)
 
 
-def _may_review(call: Call, merge: Merge, verb: str) -> None:
-    """Refuse a session that is not of the reviewing role, wrote the work itself, or would decide for a person."""
+def _reviewed(call: Call, merge_id: str, verb: str) -> Merge:
+    """Return a merge to who may decide on it: the owner, and the reviewing role where no person is asked for."""
     if call.who.session is None:
-        return
+        return find_merge(call, merge_id)
     role, own = call.house.config.merge.review_role, call.known(call.who.session).role
     if not role or own != role:
         who = f"the owner and sessions of role {role}" if role else "the owner"
         raise Denied(f"Only {who} may {verb} a merge.", hint="merge.review_role in covey.toml names the role.")
+    merge = find_merge(call, merge_id)
     if merge.session == call.who.session:
         raise Denied(f"{merge.id} is your own work.", hint="Somebody else has to review it.")
     if merge.state is State.REVIEW and merge.reason is not None:
         raise Denied(f"{merge.id} waits for a person: {merge.reason}", hint="Ask: covey mail send owner ...")
+    return merge
 
 
 @verb("merge.land", "POST /api/merges/{id}/land", shapes.Land, MergeRow, owner=True)
@@ -151,9 +152,8 @@ def land(call: Call, asked: shapes.Land, id: str) -> MergeRow:
 @verb("merge.reject", "POST /api/merges/{id}/reject", shapes.Because, MergeRow)
 def reject(call: Call, asked: shapes.Because, id: str) -> MergeRow:
     """Send work back to its author, who is first in line to mend it; after too many tries it needs a person."""
-    merge = find_merge(call, id)
+    merge = _reviewed(call, id, "reject")
     task = find(call.tx, merge.task)
-    _may_review(call, merge, "reject")
     reason = line(asked.reason, "The reason", REASON)
     after = step(call, merge, merges.Rejected(reason), call.actor(None))
     back = change(call, task, tasks.reject(task, merge.session, reason), call.actor(None))
