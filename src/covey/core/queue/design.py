@@ -17,7 +17,7 @@ from covey.core.queue.train import FAILURES, Change, Choice, Plan, Purpose, Stat
 
 WINDOW = 64
 """Changes of the line that are looked at in any case."""
-LANDING, ALWAYS = 1.2, 0.1
+LANDING, ALWAYS = 1.2, 0.5
 """What landing everything is worth, in tests: of several that pass only one lands, a single one always."""
 SURE = 0.03
 """A change that passed before and is less likely than this to fail rides along in every tree."""
