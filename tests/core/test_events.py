@@ -30,6 +30,7 @@ from covey.core import (
 from covey.core.events import KINDS, NAMES, Event, Payload, digest
 from covey.core.fold import State
 from covey.core.queue import standing
+from covey.core.queue.train import Rate
 from covey.store.rows import decode_payload, encode_payload
 
 texts = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -114,7 +115,9 @@ def test_every_event_says_in_its_docstring_what_happened(kind: str) -> None:
 
 def is_finite(payload: Payload) -> bool:
     """Say whether no number of a payload is one that JSON cannot carry, and that no request can bring."""
-    return all(math.isfinite(value) for value in payload.__dict__.values() if isinstance(value, float))
+    values = list(payload.__dict__.values())
+    values += [inner for value in values if isinstance(value, Rate) for inner in value.__dict__.values()]
+    return all(math.isfinite(value) for value in values if isinstance(value, float))
 
 
 @pytest.mark.parametrize("kind", KINDS)

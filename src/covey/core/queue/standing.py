@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from covey.core.queue.train import Rate
 
 QUEUE = "queue"
+UNLEARNED = Rate()
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Standing:
     slots: int = 0
     base: str | None = None
     proven: bool = False
-    rate: Rate = Rate()
+    rate: Rate = UNLEARNED
     began: float | None = None
     paused: bool = False
     frozen: bool = False
@@ -33,23 +34,21 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Began:
-    """A new train began on a commit of main, with the rate learned so far; what is open enters anew.
-
-    `proven`: that commit passed the gate as it is now.
-    """
+    """A new train began on a commit of main, `proven` if that passed the gate, and what is open enters anew."""
 
     strategy: str
     slots: int
     base: str
     proven: bool = False
-    rate: Rate = Rate()
+    rate: Rate = UNLEARNED
+    """What was learned so far of how many are good."""
 
 
 @dataclass(frozen=True)
 class Joined:
     """What had entered since the last one joined the train together: after all of it is decided once."""
 
-    merges: tuple[str, ...]
+    merges: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
