@@ -108,7 +108,7 @@ def _undisturbed(make: Callable[..., Line], queue: list[Change], *settings: str)
     line = make(*settings, files=FILES)
     line.up()
     fill(line, queue)
-    wait_until(lambda: is_through(line), "the end of the queue", patience=300)
+    wait_until(lambda: is_through(line), "the end of the queue", patience=120)
     assert_sound(line)
     return line
 
@@ -137,6 +137,11 @@ def _assert_same(one: Line, other: Line, *, exact: bool) -> None:
     left, right = picture(one), picture(other)
     assert (left if exact else without_pair(left)) == (right if exact else without_pair(right))
     assert tree(one) == tree(other)
+
+
+def test_gates_that_end_at_the_same_moment_leave_nothing_waiting(made: Callable[..., Line]) -> None:
+    """A test that was decided before a landing, and begins after it, is that of the rest of its changes."""
+    _undisturbed(made, changes(16, bad=3), _settings("prefix", slots=4))
 
 
 @pytest.mark.parametrize("strategy", ["serial", "group"])
