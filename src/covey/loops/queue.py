@@ -46,6 +46,8 @@ LAST_PUSH = 10.0
 """Seconds that a push has to end when the daemon ends."""
 PATIENT = 3
 """Times that the same thing goes wrong before a person is told, or the queue rests before it begins anew."""
+TREES = 200
+"""Trees beyond which those are forgotten that nobody needs."""
 LISTENS = ("merge.", "queue.", "gate.", "fleet.", "task.approved", "task.edited")
 
 log = logging.getLogger("covey.queue")
@@ -199,6 +201,7 @@ class Queue:
         await self.testing.close()
         await self.line.rest()
         try:
+            await self.desk.write(lambda call: _lose_all(call, "the daemon ended"))
             await self.line.settle()
             await self.pusher.rest(LAST_PUSH)
             await self.line.tidy()
@@ -213,9 +216,12 @@ class Queue:
             if not await self._recover():
                 return False
             journey = self._journey = await self._begin()
-        is_paused, is_frozen = await self.desk.read(_stands)
+        is_paused, is_frozen, is_open = await self.desk.read(_stands)
         await self._stop_unwanted()
         if is_paused:
+            return False
+        if not is_open and self._is_idle():
+            await self._rest()
             return False
         await self._act(journey, frozen=is_frozen)
         await self._look(journey, frozen=is_frozen)
@@ -225,10 +231,20 @@ class Queue:
         if self._todo:
             return True
         await self._start_wanted(journey)
+        await self._rest()
+        return False
+
+    def _is_idle(self) -> bool:
+        train = self.heard.train
+        return not (self._todo or self._wanted or self.testing.running or train.changes or train.running)
+
+    async def _rest(self) -> None:
+        """Do what has to be done when nothing more can be tested now."""
         await self._push()
         await self.line.tidy()
         await self._put_away()
-        return False
+        if self._is_idle() and self.heard.begun and self.gates.slots() != self.heard.train.slots:
+            self._journey = None  # the next train has as many slots as the gates of this one have taught
 
     async def _is_waiting(self) -> bool:
         """Say whether nothing can be tested: main is red, or the gate cannot be run."""
@@ -253,7 +269,7 @@ class Queue:
         """Take up what was left half done, and say whether anything wants to land; if not, no train is needed."""
         self._journey = None
         await self.testing.stop_all()
-        if await self.desk.read(lambda call: bool(call.tx.open_merges(limit=1))):
+        if (await self.desk.read(_stands))[2]:
             self._is_tidy = False
             return True
         if not self._is_tidy:
@@ -265,8 +281,11 @@ class Queue:
         return False
 
     async def _clear_up(self) -> None:
+        """End what a daemon before us, or a train that failed, has left half done."""
         await self.desk.beside(lambda: landing.recover(self.desk.project))
         await self.gates.recover()
+        if await self.desk.read(lambda call: bool(call.tx.running_gates())):
+            await self.desk.write(lambda call: _lose_all(call, "it was cut short"))
 
     async def _begin(self) -> Journey:
         """Begin a train on main as it is; what was under way is tested again."""
@@ -290,8 +309,7 @@ class Queue:
             number = call.tx.next_seq
             began = standing.Began(strategy=settings.strategy, slots=slots, base=base, proven=proven, rate=rate)
             stands = train.put(call, began)
-            for gate in call.tx.running_gates():
-                train.end_gate(call, gate.id, gates.Lost("the train began anew"))
+            _lose_all(call, "the train began anew")
             for merge in call.tx.open_merges():
                 if merge.state is State.TESTING:
                     step(call, merge, merges.Requeued("its test was cut short"), COVEY)
@@ -441,6 +459,14 @@ class Queue:
                 case Halt():
                     await self._halt(journey, action)
         await self._stop_unwanted()
+        self._forget(journey)
+
+    def _forget(self, journey: Journey) -> None:
+        """Forget the trees of tests of which the train remembers nothing."""
+        if len(journey.trees) > TREES:
+            known = {*self.heard.train.running, *(result.test.id for result in self.heard.train.results)}
+            known |= {action.test for action in self._todo if isinstance(action, Land)}
+            journey.trees = {number: tree for number, tree in journey.trees.items() if number in known}
 
     async def _land(self, journey: Journey, action: Land, *, frozen: bool) -> None:
         """Bring main to the tree of a test that passed, in one move."""
@@ -517,10 +543,17 @@ def _decided(todo: Iterable[Action]) -> set[str]:
     return {*landing, *(action.id for action in todo if isinstance(action, Reject))}
 
 
-def _stands(call: Call) -> tuple[bool, bool]:
-    """Return whether nothing may be tested or land, and whether main shall stay where it is."""
+def _stands(call: Call) -> tuple[bool, bool, bool]:
+    """Return whether nothing may be tested or land, whether main shall stay where it is, and whether anything waits."""
     stands = call.tx.standing()
-    return stands.paused or call.tx.fleet().paused, stands.frozen
+    is_open = any(merge.state is not State.REVIEW for merge in call.tx.open_merges())
+    return stands.paused or call.tx.fleet().paused, stands.frozen, is_open
+
+
+def _lose_all(call: Call, why: str) -> None:
+    """Write that the gates have no result of which nobody knows how they ended."""
+    for gate in call.tx.running_gates():
+        train.end_gate(call, gate.id, gates.Lost(why))
 
 
 def _pass(call: Call, links: Iterable[Placed], *, untested: bool) -> bool:

@@ -120,9 +120,10 @@ class Starter:
 
 def newest_main(desk: Desk) -> str:
     """Return where new work begins: never on what had passed and was then rejected or dropped."""
-    named = desk.app.house.config.project
-    newest = desk.worktrees.newest_main(named.main, named.remote)
-    main = candidates.resolve(desk.project, f"refs/heads/{named.main}")
+    config = desk.app.house.config
+    main = candidates.resolve(desk.project, f"refs/heads/{config.target}")
+    # An integration branch comes to be with the first work that lands on it.
+    newest = desk.worktrees.newest_main(config.project.main if main is None else config.target, config.project.remote)
     if main is None or newest == main:
         return newest
     unwanted = desk.app.store.read(lambda tx: tx.unwanted(tree.UNWANTED))
