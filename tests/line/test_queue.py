@@ -266,28 +266,6 @@ def test_what_landed_is_taken_out_again_by_a_merge_that_is_tested_too(made: Call
     _assert_the_log_says_the_same(line)
 
 
-def test_what_needs_another_lands_with_it_or_after_it(made: Callable[..., Line]) -> None:
-    line = made(_settings(slots=1, more='strategy = "serial"\n'))
-    line.up()
-    line.ok("pause")
-    tasks = {}
-    with line.client() as client:
-        for name in ("late", "early"):
-            tasks[name] = client.post("/api/board", {"title": name})["id"]
-            client.ask("POST", f"/api/board/{tasks[name]}/claim", {"session": "ann", "overlap": True}).good()
-        client.ask("PATCH", f"/api/board/{tasks['late']}", {"needs": [tasks["early"]]}).good()
-        for name in ("late", "early"):  # the one that is needed comes later
-            line.git("switch", "-q", "-c", f"work/{name}", "main")
-            commit = line.commit(name, f"{name}\n", name)
-            line.git("switch", "-q", "main")
-            handed = {"session": "ann", "branch": f"work/{name}", "commit": commit}
-            client.ask("POST", f"/api/board/{tasks[name]}/handin", handed).good()
-    line.ok("resume")
-    wait_until(lambda: is_through(line), "the end of the queue")
-    assert line.landed() == ["late", "early"]
-    _assert_the_log_says_the_same(line)
-
-
 # The remote
 
 

@@ -81,6 +81,8 @@ class Wishes:
     fresh: tuple[Wish, ...]
     inside: tuple[Merge, ...]
     unwanted: tuple[str, ...]
+    stuck: tuple[Wish, ...] = ()
+    """What waits for a task that is not even handed in, and does not say so."""
 
     def only(self, merge: str) -> Wishes:
         """Return the wish of one merge alone."""
@@ -115,11 +117,16 @@ class Entering:
         looks = await self.desk.beside(lambda: _look(self.desk.project, config, base, wishes, at))
         await self.desk.write(lambda call: _write(call, looks))
 
+    async def note(self, stuck: Sequence[Wish]) -> None:
+        """Write that merges wait for tasks that have not landed."""
+        await self.desk.write(lambda call: [_wait(call, wish) for wish in stuck])
+
     def _wishes(
         self, call: Call, config: Config, inside: Collection[str], ended: Collection[str], again: Collection[str]
     ) -> Wishes:
         found: list[Wish] = []
         present: list[Merge] = []
+        stuck: list[Wish] = []
         open_merges = call.tx.open_merges()
         for merge in open_merges:
             if merge.state not in (State.QUEUED, State.TESTING) or not (config.merge.check or merge.approved):
@@ -134,11 +141,12 @@ class Entering:
                 continue
             needs = _needs(call, task, open_merges)
             if needs is None:
+                stuck += [Wish(merge, task)] if merge.reason is None else []
                 continue
             reverted = None if merge.reverts is None else call.tx.get(rows.MERGES, merge.reverts)
             found.append(Wish(merge, task, needs, reverted))
         known = [merge for merge in present if merge.id in inside]
-        return Wishes(tuple(found), tuple(known), tuple(call.tx.unwanted(tree.UNWANTED)))
+        return Wishes(tuple(found), tuple(known), tuple(call.tx.unwanted(tree.UNWANTED)), tuple(stuck))
 
 
 def _write(call: Call, looks: Sequence[Look]) -> None:
@@ -164,6 +172,13 @@ def _enter(call: Call, look: Look) -> bool:
         case Protected(_, paths):
             _hold(call, now, task, f"It changes {', '.join(paths[:5])}, which only a person lets land.")
     return False
+
+
+def _wait(call: Call, wish: Wish) -> None:
+    now = call.tx.get(rows.MERGES, wish.merge.id)
+    if now is not None and now.state in (State.QUEUED, State.TESTING):
+        needed = ", ".join(need.task for need in wish.task.needs)
+        step(call, now, merges.Waits(f"It waits until what its task needs has landed: {needed}."), COVEY)
 
 
 def _hold(call: Call, merge: Merge, task: Task, why: str) -> None:

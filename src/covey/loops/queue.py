@@ -335,6 +335,8 @@ class Queue:
         for merge in sorted(self.heard.train.doubtful):
             await self._look_at_doubtful(journey, merge)
         wishes = await self.entering.wishes(self.heard.train.changes, _decided(self._todo))
+        if wishes.stuck:
+            await self.entering.note(wishes.stuck)
         if not wishes.fresh:
             return
         newest = await self._newest(Line(journey.head, journey.head))
