@@ -119,7 +119,12 @@ class Entering:
 
     async def note(self, stuck: Sequence[Wish]) -> None:
         """Write that merges wait for tasks that have not landed."""
-        await self.desk.write(lambda call: [_wait(call, wish) for wish in stuck])
+
+        def write(call: Call) -> None:
+            for wish in stuck:
+                _wait(call, wish)
+
+        await self.desk.write(write)
 
     def _wishes(
         self, call: Call, config: Config, inside: Collection[str], ended: Collection[str], again: Collection[str]
