@@ -73,7 +73,8 @@ class Told:
 
     def do(self, kind: str, subject: str, payload: Any) -> None:
         if kind == "gate.started":
-            assert self.tests.get(payload.test, ()) == payload.merges  # what comes from a remote is none of the train's
+            wanted = self.tests.get(payload.test, ())  # what comes from a remote is none of the train's
+            assert [merge for merge in wanted if merge in payload.merges] == [*payload.merges]
         elif kind == "landing.made" and payload.merges:
             self.done.append(("landing", payload.merges))
         elif kind == "merge.rejected":

@@ -103,7 +103,7 @@ class Queue:
     heard: Heard = field(default_factory=Heard)
     _journey: Journey | None = None
     _todo: deque[Action] = field(default_factory=deque)
-    _wanted: dict[int, Test] = field(default_factory=dict)
+    _wanted: set[int] = field(default_factory=set)
     """Tests that the train wants and that have not begun."""
     _gates: dict[int, str] = field(default_factory=dict)
     """The gate of each test."""
@@ -412,15 +412,22 @@ class Queue:
     async def _start_wanted(self, journey: Journey) -> None:
         """Begin the tests that the train wants, as long as there is room."""
         for number in sorted(self._wanted):
-            test = self._wanted.get(number)
-            if test is None or number not in self.heard.train.running:
-                self._wanted.pop(number, None)
+            # What landed since it was decided is no part of it any more.
+            test = self.heard.train.running.get(number)
+            if test is None:
+                self._wanted.discard(number)
             elif self.testing.has_room(self.heard.train.slots):
-                del self._wanted[number]
+                self._wanted.discard(number)
                 await self._start(journey, test)
 
     async def _start(self, journey: Journey, test: Test) -> None:
         """Build the tree of a test, and begin its gate."""
+        if test.on < 0:  # main holds another part of it than its first
+            await self.testing.give_up(test, journey.base)
+            return
+        if test.on > journey.main:  # what it stands on is decided, and lands before it begins
+            self._wanted.add(test.id)
+            return
         config, base = self._config(), journey.values[test.on]
         links = await self.desk.read(lambda call: building.links(call, test.changes))
         wanted = [links[each] for each in test.changes if each in links]
@@ -428,9 +435,11 @@ class Queue:
         built = await self.desk.beside(lambda: self.builder.build(base, wanted, config, group))
         if isinstance(built, Clash):
             await self._clashed(journey, built)
-        elif test.id in self.heard.train.running:
-            journey.trees[test.id] = built
-            await self.testing.start(test, built)
+            return
+        journey.trees[test.id] = built
+        is_current = self.heard.train.running.get(test.id) == test
+        if not (is_current and await self.testing.start(test, built)) and test.id in self.heard.train.running:
+            self._wanted.add(test.id)  # something landed or left in this moment
 
     async def _clashed(self, journey: Journey, clash: Clash) -> None:
         """Write what does not go together, so that the train knows."""
@@ -451,9 +460,9 @@ class Queue:
             action = self._todo.popleft()
             match action:
                 case Start(test):
-                    self._wanted[test.id] = test
+                    self._wanted.add(test.id)
                 case Cancel(number):
-                    self._wanted.pop(number, None)
+                    self._wanted.discard(number)
                 case Land():
                     await self._land(journey, action, frozen=frozen)
                 case Reject():

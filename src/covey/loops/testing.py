@@ -73,8 +73,8 @@ class Testing:
         """Say whether one more gate may begin."""
         return len(self.running) < slots
 
-    async def start(self, test: Test, tree: Tree) -> None:
-        """Begin the gate on a tree, unless one of its merges is no longer there to be tested."""
+    async def start(self, test: Test, tree: Tree) -> bool:
+        """Begin the gate on a tree, and say so, unless one of its merges is no longer there to be tested."""
         config = self.desk.app.house.config
         event = gates.Started(
             test=test.id,
@@ -85,7 +85,19 @@ class Testing:
             slot=self._free_slot(),
             checks=digest(config),
         )
-        await self._start(event, tree, config)
+        return await self._start(event, tree, config) is not None
+
+    async def give_up(self, test: Test, base: str) -> None:
+        """Write that a test cannot be made any more, so that the train knows."""
+        event = gates.Started(
+            test=test.id, base=base, commit=base, merges=test.changes, purpose=test.purpose.value, slot=0
+        )
+
+        def write(call: Call) -> None:
+            gate = train.start_gate(call, event)
+            train.end_gate(call, gate.id, gates.Lost("main has moved on before it could begin"))
+
+        await self.desk.write(write)
 
     async def run_alone(self, test: Test, tree: Tree, base: str) -> Gate | None:
         """Test a commit that is none of the train's to the end, and return its gate."""
