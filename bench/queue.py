@@ -23,7 +23,7 @@ from tests.core.queue.worlds import compare, make
 OWN = Config().merge.strategy
 """The strategy of the daemon."""
 SEEDS = 20
-PATIENCE = 1800.0
+PATIENCE = 600.0
 ENDED = ("landed", "rejected")
 SIDE: tuple[tuple[int, Collection[int], float], ...] = ((8, {3}, 0.2), (24, {5, 17}, 2.0))
 """Changes, which of them are bad, and seconds of the gate: at a quick look, and when it is measured."""
