@@ -50,7 +50,7 @@ def test_the_queue_is_paused_and_goes_on_by_a_persons_word(world: World) -> None
     with pytest.raises(Refused, match="The queue is not paused"):
         world.ask("queue.resume")
     paused = world.ask("queue.pause", reason="the release")
-    assert (paused["paused"], paused["why"], paused["by"]) == (True, "the release", "owner")
+    assert (paused["paused"], paused["paused_why"], paused["paused_by"]) == (True, "the release", "owner")
     assert not world.ask("queue.resume")["paused"]
     assert world.kinds()[-2:] == ["queue.paused", "queue.resumed"]
 

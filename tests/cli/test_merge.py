@@ -73,7 +73,7 @@ def test_an_empty_queue_is_shown_and_says_what_keeps_it_still(shell: Shell) -> N
     shown = shell.ok("merge", "queue")
     assert "The queue lands on trunk: strategy group; merge.check is not set, so nothing is tested" in shown
     assert "Nothing wants to land." in shown
-    assert shell.verb("queue.pause", "merge", "pause", "the", "release")["why"] == "the release"
+    assert shell.verb("queue.pause", "merge", "pause", "the", "release")["paused_why"] == "the release"
     assert "paused by owner" in shell.ok("merge", "queue") and "the release" in shell.ok("merge", "queue")
     assert shell.ok("merge", "resume") == "The queue goes on\n"
     assert "The queue is not paused" in shell.fails(5, "merge", "resume")

@@ -204,16 +204,19 @@ def _busy(sight: Sight) -> str:
 def whole_queue(sight: Sight) -> list[str]:
     """Return what keeps the whole queue from testing or from moving main, in sentences."""
     standing, said = sight.standing, []
-    why = f": {standing.why}" if standing.why else ""
     if standing.halted:
         said.append(f"The queue has halted: {_sentence(standing.halted)}")
     if standing.paused:
-        said.append(_sentence(f"The queue is paused by {standing.by}{why}"))
+        said.append(_sentence(f"The queue is paused by {standing.paused_by}{_because(standing.paused_why)}"))
     if sight.fleet_paused:
         said.append("The whole fleet is paused.")
     if standing.frozen:
-        said.append(_sentence(f"Main is frozen by {standing.by}{why}"))
+        said.append(_sentence(f"Main is frozen by {standing.frozen_by}{_because(standing.frozen_why)}"))
     return said
+
+
+def _because(why: str | None) -> str:
+    return f": {why}" if why else ""
 
 
 def _tested(sight: Sight, merge: Merge, now: float) -> list[str]:

@@ -188,9 +188,12 @@ class QueueRow(Struct, frozen=True, kw_only=True):
     frozen: bool
     halted: str | None
     gates: tuple[str, ...]
-    why: str | None
-    by: str | None
-    since: float | None
+    paused_why: str | None
+    paused_by: str | None
+    paused_since: float | None
+    frozen_why: str | None
+    frozen_by: str | None
+    frozen_since: float | None
 
 
 class QueueFull(QueueRow, frozen=True, kw_only=True):

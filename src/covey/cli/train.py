@@ -73,17 +73,20 @@ def _head(queue: dict[str, Any]) -> str:
 
 def _stops(queue: dict[str, Any]) -> Iterator[str]:
     """Yield what keeps the queue from testing or from moving main."""
-    by = f" by {queue['by']}" if queue["by"] else ""
-    since = f" since {clock(queue['since'])}" if queue["since"] else ""
-    why = f": {plain(queue['why'])}" if queue["why"] else ""
     if queue["halted"]:
         yield f"{paint('halted')}: {plain(queue['halted'])} (covey merge resume tries main again)"
     if queue["paused"]:
-        yield f"{paint('paused')}{by}{since}{why} (covey merge resume)"
+        yield f"{paint('paused')}{_by_whom(queue, 'paused')} (covey merge resume)"
     if queue["frozen"]:
-        yield f"{paint('frozen')}{by}{since}{why} (covey merge thaw)"
+        yield f"{paint('frozen')}{_by_whom(queue, 'frozen')} (covey merge thaw)"
     if queue["fleet_paused"]:
         yield f"the whole fleet is {paint('paused')} (covey resume)"
+
+
+def _by_whom(queue: dict[str, Any], state: str) -> str:
+    by = f" by {queue[f'{state}_by']}" if queue[f"{state}_by"] else ""
+    since = f" since {clock(queue[f'{state}_since'])}" if queue[f"{state}_since"] else ""
+    return by + since + (f": {plain(queue[f'{state}_why'])}" if queue[f"{state}_why"] else "")
 
 
 def _gate_line(gate: dict[str, Any]) -> str:

@@ -27,9 +27,12 @@ class Standing:
     """Why nothing lands before main has changed."""
     gates: tuple[str, ...] = ()
     """The gates that main failed."""
-    why: str | None = None
-    by: str | None = None
-    since: float | None = None
+    paused_why: str | None = None
+    paused_by: str | None = None
+    paused_since: float | None = None
+    frozen_why: str | None = None
+    frozen_by: str | None = None
+    frozen_since: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,12 +108,21 @@ def apply(standing: Standing, event: Event, at: float, by: str) -> Standing:
         case Joined():
             return standing
         case Paused(why):
-            return replace(standing, paused=True, why=why or None, by=by, since=at)
+            return replace(standing, paused=True, paused_why=why or None, paused_by=by, paused_since=at)
         case Resumed():
-            return replace(standing, paused=False, halted=None, gates=(), base=None, why=None, by=None, since=None)
+            return replace(
+                standing,
+                paused=False,
+                paused_why=None,
+                paused_by=None,
+                paused_since=None,
+                halted=None,
+                gates=(),
+                base=None,
+            )
         case Frozen(why):
-            return replace(standing, frozen=True, why=why or None, by=by, since=at)
+            return replace(standing, frozen=True, frozen_why=why or None, frozen_by=by, frozen_since=at)
         case Thawed():
-            return replace(standing, frozen=False, why=None, by=None, since=None)
+            return replace(standing, frozen=False, frozen_why=None, frozen_by=None, frozen_since=None)
         case Halted(why, gates):
-            return replace(standing, halted=why, gates=gates, since=at)
+            return replace(standing, halted=why, gates=gates)

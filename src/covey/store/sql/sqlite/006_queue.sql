@@ -12,20 +12,23 @@ ALTER TABLE merges ADD COLUMN cause TEXT NOT NULL DEFAULT '';
 ALTER TABLE merges ADD COLUMN fingerprint TEXT NOT NULL DEFAULT '';
 
 CREATE TABLE queue (
-    id       TEXT PRIMARY KEY,
-    strategy TEXT NOT NULL,
-    slots    INTEGER NOT NULL,
-    base     TEXT,
-    proven   INTEGER NOT NULL,
-    rate     TEXT NOT NULL,
-    began    REAL,
-    paused   INTEGER NOT NULL,
-    frozen   INTEGER NOT NULL,
-    halted   TEXT,
-    gates    TEXT NOT NULL,
-    why      TEXT,
-    "by"     TEXT,
-    since    REAL
+    id           TEXT PRIMARY KEY,
+    strategy     TEXT NOT NULL,
+    slots        INTEGER NOT NULL,
+    base         TEXT,
+    proven       INTEGER NOT NULL,
+    rate         TEXT NOT NULL,
+    began        REAL,
+    paused       INTEGER NOT NULL,
+    frozen       INTEGER NOT NULL,
+    halted       TEXT,
+    gates        TEXT NOT NULL,
+    paused_why   TEXT,
+    paused_by    TEXT,
+    paused_since REAL,
+    frozen_why   TEXT,
+    frozen_by    TEXT,
+    frozen_since REAL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE gates (
