@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from covey.errors import Invalid, NotFound, ToolFailed
-from covey.git import chains, signing
+from covey.git import candidates, chains, signing
 from covey.git import project as projects
 from covey.git.chains import Chain, Link, Policy
 from covey.git.project import Project
@@ -372,3 +372,19 @@ def test_whether_git_signs_is_asked_of_the_users_settings(
     git_out(path, "config", "commit.gpgSign", "perhaps")
     with pytest.raises(Invalid, match=r"commit\.gpgSign"):
         signing.key(project)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_branch_whose_tree_is_gone_never_counts_as_one_that_changes_nothing_or_deletes_all(
+    path: Path, project: Project, policy: Policy
+) -> None:
+    branch(path, "good", {"b": "new\n"})
+    branch(path, "broken", {"c": "c\n"})
+    tree = git_out(path, "rev-parse", "broken^{tree}")
+    (path / ".git/objects" / tree[:2] / tree[2:]).unlink()
+    chain = chained(project, policy, "good", "broken", "good")
+    assert [placed.id for placed in chain.links] == ["good"]
+    assert chain.stopped is not None and chain.stopped.id == "broken"
+    assert "objects of its commits are missing" in chain.stopped.conflict.message
+    with pytest.raises(ToolFailed):
+        candidates.merge(project, candidates.find_sides(project, "main", "broken"))

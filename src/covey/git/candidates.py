@@ -174,7 +174,7 @@ def merge_each(project: Project, base: str, tips: Sequence[str]) -> dict[str, st
     asked = "".join(f"{base} {tip}\n" for tip in tips).encode()
     with _place(project, sides.attributes) as folder:
         done = try_git(*words, at=folder, stdin=asked, env=_at(project, folder), patience=PATIENCE)
-    if done.returncode != 0:
+    if done.returncode != 0 or _is_unread(done.stderr):
         return {}
     fields = iter(done.stdout.split(b"\0"))
     found = {}
@@ -207,6 +207,8 @@ def _merge_at(project: Project, sides: Sides, folder: Path) -> str | Conflict:
     env = _at(project, folder)
     words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages")
     asked = try_git(*words, sides.base, sides.tip, at=folder, env=env, patience=PATIENCE)
+    if asked.returncode <= 1 and _is_unread(asked.stderr):
+        raise ToolFailed(f"git merge-tree failed: {complaint(asked)}.")
     if asked.returncode == 0:
         return asked.stdout.split(b"\0", 1)[0].decode()
     if asked.returncode == 1:
@@ -214,6 +216,11 @@ def _merge_at(project: Project, sides: Sides, folder: Path) -> str | Conflict:
     if b"unrelated histories" in asked.stderr:
         return Conflict((), "The two have no common ancestor: their histories are unrelated.")
     raise ToolFailed(f"git merge-tree failed: {complaint(asked)}.")
+
+
+def _is_unread(said: bytes) -> bool:
+    """Say whether git could not read one of the trees: it takes that for an empty one, and all in it for deleted."""
+    return any(line.startswith(b"error: ") for line in said.splitlines())
 
 
 def _conflict(printed: bytes) -> Conflict:

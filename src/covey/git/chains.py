@@ -119,7 +119,7 @@ def extend(
         return builder.build()
     except ToolFailed:
         # One odd commit must not keep the others out: git may take it, or says which it is.
-        return replace(builder, together=False).build()
+        return replace(builder, together=False).build_what_is_whole()
 
 
 def one_by_one(
@@ -206,6 +206,23 @@ class _Builder:
             self.taken |= work.names
         self._flush()
         return Chain(self.base.commit, tuple(self.placed))
+
+    def build_what_is_whole(self) -> Chain:
+        """Build the chain up to the first link of which git lacks an object; that one goes back as one in conflict."""
+        try:
+            return self.build()
+        except ToolFailed:
+            whole = itertools.takewhile(
+                lambda link: reading.is_whole(self.project, link.tip, self.base.commit), self.links
+            )
+            links = list(whole)
+            if len(links) == len(self.links):
+                raise
+            first = replace(self, links=links).build()
+            if first.stopped is not None:
+                return first
+            gone = Conflict((), "git cannot read it: objects of its commits are missing or broken.")
+            return replace(first, stopped=Stopped(self.links[len(links)].id, gone))
 
     def _pairs(self) -> Iterable[reading.Trees]:
         """Return the trees of which the chain wants to know the difference, as far as that is known now."""

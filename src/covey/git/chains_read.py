@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from covey.errors import NotFound
+from covey.errors import NotFound, ToolFailed
 from covey.git.candidates import PATIENCE, Author
 from covey.git.carry import Change, Entry
 from covey.git.project import Project
-from covey.git.run import git
+from covey.git.run import git, try_git
 
 Trees = tuple[str, str]
 _DATE = re.compile(r"[0-9]{1,18} [+-][0-9]{4}")
@@ -130,15 +130,26 @@ def changes(project: Project, pairs: Iterable[Trees]) -> dict[Trees, list[Change
     words = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
     fields = iter(git(*words, at=project.common, stdin=asked, patience=PATIENCE).split(b"\0"))
     these: list[Change] = []
+    answered = set()
     for meta in fields:
         heads, _, entry = meta.rpartition(b"\n")
         if heads:
             one, other = heads.rpartition(b"\n")[2].decode().split(" ")
             these = found[one, other]
+            answered.add((one, other))
         if entry:
             old_mode, new_mode, old, new, _ = entry.lstrip(b":").split(b" ")
             these.append(Change(next(fields), _entry(old_mode, old), _entry(new_mode, new)))
+    if unread := [pair for pair in differing if pair not in answered]:
+        # git only complains of a tree that is not there, and goes on as if nothing differed.
+        raise ToolFailed(f"git cannot compare the trees {unread[0][0][:12]} and {unread[0][1][:12]}.")
     return found
+
+
+def is_whole(project: Project, tip: str, base: str) -> bool:
+    """Say whether everything that a tip adds to a base is there to be read."""
+    words = ("rev-list", "--objects", "--quiet", "--end-of-options", tip, f"^{base}")
+    return try_git(*words, at=project.common, patience=PATIENCE).returncode == 0
 
 
 def _entry(mode: bytes, name: bytes) -> Entry | None:
