@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -57,3 +58,22 @@ def test_where_the_program_is_missing_that_is_said_and_tried_again(monkeypatch: 
     assert sandbox.trouble() == sandbox.trouble() == "no-such-bwrap is not installed"
     monkeypatch.setattr(sandbox, "PROGRAM", "false")
     assert sandbox.trouble() == "false does not work here: it ended with code 1"
+
+
+@pytest.mark.skipif(sandbox.trouble() is not None, reason="bubblewrap does not work here")
+def test_not_even_root_leaves_a_room_by_mounting_or_through_another_process(tmp_path: Path) -> None:
+    for name in ("folder", "temporary", "real"):
+        (tmp_path / name).mkdir()
+    room = Room(folder=str(tmp_path / "folder"), temporary=str(tmp_path / "temporary"), guarded=(str(tmp_path),))
+    outside = f"/proc/{os.getpid()}/root{tmp_path}/real"
+    script = f"mount -o remount,rw,bind {tmp_path}; touch {tmp_path}/real/mounted; touch {outside}/crept; true"
+    subprocess.run(inside(("sh", "-c", script), room, room.folder), capture_output=True, check=True)
+    assert list((tmp_path / "real").iterdir()) == []
+
+
+@pytest.mark.skipif(sandbox.trouble() is not None, reason="bubblewrap does not work here")
+def test_why_a_room_cannot_be_made_is_said(tmp_path: Path) -> None:
+    room = Room(folder=str(tmp_path), temporary=str(tmp_path), guarded=(str(tmp_path),))
+    assert sandbox.refusal(room, "/") is None
+    gone = str(tmp_path / "gone")
+    assert gone in (sandbox.refusal(Room(folder=gone, temporary=str(tmp_path), guarded=(str(tmp_path),)), "/") or "")

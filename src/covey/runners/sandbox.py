@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 PROGRAM = "bwrap"
@@ -26,6 +26,8 @@ CACHE_VARIABLES = (
     "SCCACHE_DIR", "PRE_COMMIT_HOME", "HF_HOME", "NUGET_PACKAGES", "PLAYWRIGHT_BROWSERS_PATH",
 )  # fmt: skip
 """Variables that name such a place."""
+DROPPED = ("CAP_SYS_ADMIN", "CAP_SYS_PTRACE")
+"""What root could leave a room with: by mounting anew, or through another process's view of the files."""
 _works = False
 """A room was made here before."""
 
@@ -53,7 +55,7 @@ class Room:
 def inside(argv: Iterable[str], room: Room, cwd: str) -> tuple[str, ...]:
     """Return the words that start a program in a room."""
     words = [PROGRAM, "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc",
-             "/proc"]  # fmt: skip
+             "/proc", *(word for each in DROPPED for word in ("--cap-drop", each))]  # fmt: skip
     for top in {os.path.realpath(each) for each in TEMPORARY if os.path.isdir(each)}:
         words += ["--bind", room.temporary if room.has_own_temporary() else top, top]
     for place in sorted(room.guarded, key=len):
@@ -81,6 +83,15 @@ def caches(env: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for each in outside if each != "/" and not _is_in(os.path.realpath(home), each)))
 
 
+def refusal(room: Room, cwd: str) -> str | None:
+    """Return why this room cannot be made, None if a program can be started in it."""
+    try:
+        done = _run(inside(("/bin/sh", "-c", ":"), room, cwd))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return None if done.returncode == 0 else done.stderr.strip() or f"{PROGRAM} ended with code {done.returncode}"
+
+
 def trouble() -> str | None:
     """Return why no room can be made on this machine, None if one can; that is found out once."""
     global _works
@@ -93,17 +104,21 @@ def _try() -> str | None:
     if shutil.which(PROGRAM) is None:
         return f"{PROGRAM} is not installed"
     words = [PROGRAM, "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc",
-             "/proc", "--bind", "/tmp", "/tmp", "--", "/bin/sh", "-c",
-             f"! touch /{PROGRAM}-can-write 2>/dev/null"]  # fmt: skip
+             "/proc", "--bind", "/tmp", "/tmp", *(word for each in DROPPED for word in ("--cap-drop", each)), "--",
+             "/bin/sh", "-c", f"! touch /{PROGRAM}-can-write 2>/dev/null"]  # fmt: skip
     try:
-        done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
+        done = _run(words)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{PROGRAM} does not work here: {error}"
     if done.returncode == 0:
         return None
     return f"{PROGRAM} does not work here: {done.stderr.strip()[:200] or f'it ended with code {done.returncode}'}"
+
+
+def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=False
+    )
 
 
 def _own(cache: str) -> list[str]:
