@@ -214,3 +214,10 @@ def test_a_failure_in_the_middle_of_much_output_is_found_and_the_rest_bounded() 
 def test_one_endless_line_is_no_trouble() -> None:
     assert summary(b"x" * 20_000_000).failures == ()
     assert summary([b"x" * 1_000_000] * 20).tail == "x" * TAIL
+
+
+@pytest.mark.parametrize(
+    "line", ["FAIL " + "." * 1990 + " x", "FAIL a.b > " + " " * 1980 + "x", "✕ " + " " * 1980 + "x"]
+)
+def test_long_odd_lines_take_no_time_that_grows_with_the_square_of_their_length(line: str) -> None:
+    assert len(summary(f"{line}\n".encode() * 1000).failures) <= 1

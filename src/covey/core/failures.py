@@ -106,23 +106,24 @@ def _marked(text: bytes) -> Iterator[bytes]:
 
 
 def _rule(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    """Return a rule for lines that end in no space; it takes no time that grows with the square of their length."""
     return re.compile(pattern).search
 
 
 _PYTEST = _rule(r"^(?:\[gw\d+\] (?:\[ *\d+%\] )?)?(?:FAILED|ERROR) (\S+(?:::.+?|\.py))(?: - .*)?$")
-_PYTEST_VERBOSE = _rule(r"^(\S+\.py::.+?) (?:FAILED|ERROR)(?: +\[ *\d+%\])?$")
+_PYTEST_VERBOSE = _rule(r"^(?=.* (?:FAILED|ERROR)(?: +\[ *\d+%\])?$)(\S+\.py::.+?) (?:FAILED|ERROR)(?: +\[ *\d+%\])?$")
 _UNITTEST = _rule(r"^(?:FAIL|ERROR): (\S+) \(([\w.<>]+)\)")
 _GO = _rule(r"^\s*--- FAIL: (\S+)")
 _CARGO = _rule(r"^test (.+?) \.\.\. FAILED")
-_JEST_FILE = _rule(r"^\s*FAIL\s+(\S*[./]\S*(?: > .+?)?)(?:\s+\(?[\d.]+ ?m?s\)?| \[.*\])?\s*$")
-_JEST = _rule(r"^\s*[✕✗×✘] (.+?)(?:\s+\(?[\d.]+ ?m?s\)?)?$")
-_JEST_STORY = _rule(r"^\s*● (.+ › .+?)\s*$")
-_TAP = _rule(r"^\s*not ok \d+(?: -)? *(?!.*# *(?i:todo|skip))(.+?)\s*$")
+_JEST_FILE = _rule(r"^\s*FAIL\s+(?=[^\s./]*[./])(\S+(?: > .+?)?)(?:\s{1,9}\(?[\d.]+ ?m?s\)?| \[.*\])?$")
+_JEST = _rule(r"^\s*[✕✗×✘] (.+?)(?:\s{1,9}\(?[\d.]+ ?m?s\)?)?$")
+_JEST_STORY = _rule(r"^\s*● (.+ › .+)$")
+_TAP = _rule(r"^\s*not ok \d+(?: -)? *(?!.*# *(?i:todo|skip))(.+)$")
 _JUNIT = re.compile(
     rb"<testcase(?=[^>]{0,2000}? name=\"([^\"]{1,400})\")(?:(?=[^>]{0,2000}? classname=\"([^\"]{1,400})\"))?"
     rb"[^>]{0,4000}>\s{0,100}<(?:failure|error)[\s>]"
 )
-_MAKE = _rule(r"\*\*\* \[(?:[^\]:]+:\d+: )?([^\]]+)\] Error \d+")
+_MAKE = _rule(r"\*\*\* \[(?:[^\][:]+:\d+: )?([^\][]+)\] Error \d+")
 _PLACE = _rule(
     r"^([^\s:(]+\.\w+)(?::\d+(?::\d+)?|\(\d+,\d+\))(?::| -) "
     r"(?:(?:fatal )?[Ee]rror\b|[A-Z]{1,4}\d{3,4} |[A-Z]+\d{3,4}: )"
