@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -475,3 +476,30 @@ def test_what_was_printed_is_kept_whole_by_age_and_size_and_without_secrets(made
     assert gate_logs.read(yard.project, "gate-2") == b"$ true\n"
     assert gate_logs.clear(yard.project, keep_days=1, keep_megabytes=1, now=now + 200_000) == 1
     assert MOST_OUTPUT == 256 * 1024**2
+
+
+@held_only
+def test_a_check_that_prints_what_the_room_would_say_fails_like_any_other(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, "on")
+    try:
+        outcome = yard.try_on("echo 'bwrap: Creating new namespace failed' >&2; exit 1")
+        assert (outcome.passed, outcome.code) == (False, 1)
+    finally:
+        yard.leave()
+
+
+def test_a_tree_that_no_checkout_can_hold_is_the_fault_of_its_change(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, "off")
+    try:
+        blob = git_out(yard.root, "rev-parse", "HEAD:a.txt")
+        listed = f"{git_out(yard.root, 'ls-tree', 'HEAD')}\n100644 blob {blob}\t{'n' * 300}\n"
+        made = subprocess.run(
+            ["git", "mktree"], cwd=yard.root, input=listed, capture_output=True, text=True, check=True
+        )
+        commit = git_out(yard.root, "commit-tree", "-p", "HEAD", "-m", "Too long", made.stdout.strip())
+        outcome = yard.try_on("true", commit=commit)
+        assert (outcome.passed, outcome.step) == (False, "checkout")
+        assert "git cannot check it out" in outcome.why and outcome.fingerprint
+        assert yard.try_on("true").passed
+    finally:
+        yard.leave()

@@ -23,7 +23,7 @@ from covey.core.dispatch import MOST_OUTPUT
 from covey.core.launches import Launch, Observation
 from covey.core.slots import RECENT, slots
 from covey.core.texts import redact
-from covey.errors import Invalid, Unavailable
+from covey.errors import Invalid, ToolFailed, Unavailable
 from covey.git.guard import write_guard
 from covey.loops import strays
 from covey.loops.desk import Desk
@@ -34,6 +34,8 @@ from covey.runners.sandbox import Room
 T = TypeVar("T")
 WORKTREE = ".gate-"
 ROOM = ".room"
+CHECKOUT = "checkout"
+"""The step of a gate before all checks."""
 LOOK_EVERY, LOOK_LATE = 0.05, 0.25
 """Seconds between two looks at a gate that has just begun, and at one that runs for long."""
 CANNOT_RUN = (126, 127)
@@ -141,8 +143,8 @@ class Gates:
         self._tests[order.gate] = test
         called_off = False
         try:
-            await self._beside(test, lambda: self._prepare(test))
-            outcome = await self._steps(test)
+            unfit = await self._beside(test, lambda: self._prepare(test))
+            outcome = unfit or await self._steps(test)
         except asyncio.CancelledError:
             called_off = True  # It stays ours: whoever calls us off has to stop it.
             raise
@@ -200,15 +202,26 @@ class Gates:
 
     # What a gate is given
 
-    def _prepare(self, test: _Test) -> None:
-        """Bring the worktree to the commit, and make the room."""
+    def _prepare(self, test: _Test) -> Outcome | None:
+        """Bring the worktree to the commit, and make the room; return how the gate ended if no checkout can hold it."""
         config, name = test.config, f"{WORKTREE}{test.order.slot}"
         held = self._is_held(config)
-        test.path = self.desk.worktrees.gate(name, test.order.commit, pristine=config.merge.pristine)
+        try:
+            test.path = self._check_out(test, name)
+        except ToolFailed:
+            self.desk.worktrees.gate(name, config.target)  # If that fails too, no change is to blame.
+            try:
+                test.path = self._check_out(test, name)
+            except ToolFailed as error:
+                return _unfit(error)
         try:
             self._furnish(test, name, held=held)
         except (OSError, shutil.Error) as error:
             raise Unavailable(f"The room of the gate cannot be made: {error}.", hint="Look at the disk.") from error
+        return None
+
+    def _check_out(self, test: _Test, name: str) -> Path:
+        return self.desk.worktrees.gate(name, test.order.commit, pristine=test.config.merge.pristine)
 
     def _furnish(self, test: _Test, name: str, *, held: bool) -> None:
         order, config, project = test.order, test.config, self.desk.project
@@ -338,9 +351,12 @@ class Gates:
     def _failed(self, test: _Test, check: Check, seen: Observation, *, late: bool) -> Outcome:
         """Return how a check failed, with all that its author needs."""
         found = failures.summary(self._output(test.run))
-        if test.room is not None and seen.code == 1 and found.tail.startswith(f"{sandbox.PROGRAM}: "):
+        is_refused = test.room is not None and seen.code == 1 and found.tail.startswith(f"{sandbox.PROGRAM}: ")
+        # A check can print that too, and then it is its own failure.
+        refusal = sandbox.refusal(test.room, "/") if is_refused and test.room is not None else None
+        if refusal is not None:
             raise Unavailable(
-                f"The room of the gate could not be made: {found.tail[:300]}",
+                f"The room of the gate could not be made: {refusal[:300]}",
                 hint='isolate = "off" in [merge] runs gates without one.',
             )
         flooded = seen.size > MOST_OUTPUT
@@ -452,6 +468,13 @@ def _borrow(objects: Path, folder: Path) -> None:
         lenders += [os.path.normpath(objects / line) for line in said if line and not line.startswith("#")]
     text = "".join(f"{line}\n" for line in lenders)
     (folder / "objects" / "info" / "alternates").write_text(text, errors="surrogateescape")
+
+
+def _unfit(error: ToolFailed) -> Outcome:
+    """Return how a gate ended whose commit git cannot check out, while it can check out what has landed."""
+    why = redact(f"git cannot check it out: {error.message}")[:500]
+    found = failures.summary(why.encode(errors="replace"))
+    return Outcome(passed=False, why=why, step=CHECKOUT, fingerprint=failures.mark(CHECKOUT, False, found), summary=why)
 
 
 def _is_temporary(path: str) -> bool:
