@@ -172,7 +172,7 @@ class Queue:
             except Exception:
                 log.exception("the merge queue failed")
                 await self._after("It failed in a way that nobody has foreseen; the log of the daemon tells.", 0)
-            if not more and not self._todo:
+            if not more:  # whoever gave us more to do has told us
                 try:
                     async with asyncio.timeout(REST_EVERY):
                         await self.news.wait()
@@ -368,7 +368,7 @@ class Queue:
             return
         if self.pusher.behind is None:
             self.pusher.begin(config.target, config.merge.push, line.main)
-        elif line.main == line.head:
+        elif line.main == line.head and not any((await self.desk.read(_stands))[:2]):
             await self._bring_in(line, self.pusher.behind)
 
     async def _bring_in(self, line: Line, theirs: str) -> None:

@@ -30,6 +30,8 @@ BROKEN_FOR = 60.0
 """Seconds after which a gate that could not be run is tried again."""
 LOST = 3
 """Times that a gate may be killed, or not be started, before that counts."""
+KILLED = (-9, 128 + 9)
+"""How a check ends that was killed, as the kernel does when memory runs out: that says nothing of what was tested."""
 
 log = logging.getLogger("covey.queue")
 
@@ -175,7 +177,7 @@ class Testing:
             await self._could_not_start(gate, error, config)
             return
         self._unstarted = 0
-        if outcome.cannot_run and gate.id not in self._unwanted and await self._is_broken(gate, tree, order):
+        if gate.id not in self._unwanted and await self._is_of_no_use(gate, tree, order, outcome):
             await self._break(gate, outcome.why, config)
             return
         event = self._event(gate, outcome)
@@ -192,11 +194,11 @@ class Testing:
     def _event(self, gate: Gate, outcome: Outcome) -> gates.Ended | gates.Lost:
         """Return what a gate came to; one that is killed again and again has failed."""
         passed, why, summary = outcome.passed, outcome.why, outcome.summary
-        if passed is None:
+        if passed is None or _is_killed(outcome):
             if gate.id in self._unwanted:
                 return gates.Lost("nobody wanted it any more")
-            self._lost[gate.commit] = self._lost.get(gate.commit, 0) + 1
-            if self._lost[gate.commit] < LOST:
+            times = self._lost[gate.commit] = self._lost.get(gate.commit, 0) + 1
+            if times < LOST or outcome.strayed:
                 return gates.Lost(why or "it was ended by somebody else")
             summary = f"It ended {LOST} times without a result. The last time: {why}\n{summary}".strip()
         self._lost.pop(gate.commit, None)
@@ -222,6 +224,16 @@ class Testing:
         else:
             self._unstarted = 0
             await self._break(gate, why, config)
+
+    async def _is_of_no_use(self, gate: Gate, tree: Tree, order: Order, outcome: Outcome) -> bool:
+        """Say whether no tree can pass now: the gate cannot be run, or others work again and again where it must not.
+
+        What passed while something outside of its worktree changed may not land, but nobody says that it is bad.
+        """
+        if outcome.passed is None and outcome.strayed and self._lost.get(gate.commit, 0) + 1 >= LOST:
+            self._lost.pop(gate.commit, None)
+            return True
+        return outcome.cannot_run and await self._is_broken(gate, tree, order)
 
     async def _is_broken(self, gate: Gate, tree: Tree, order: Order) -> bool:
         """Say whether the gate cannot be run on what landed before either; then no change is to blame."""
@@ -296,6 +308,11 @@ def _ended(call: Call, gate: Gate, event: gates.Ended | gates.Lost) -> None:
     tests = tuple(dict.fromkeys(test for each in failed for test in each.failures))
     if tests:
         train.note_flakes(call, gate, tests)
+
+
+def _is_killed(outcome: Outcome) -> bool:
+    """Say whether somebody else killed the check: not we, since it took too long or printed too much."""
+    return outcome.code in KILLED and not (outcome.late or outcome.flooded)
 
 
 def _all_checks(config: Config) -> tuple[Check, ...]:

@@ -1,0 +1,114 @@
+"""Ways in which a queue could stand still, spin, or do wrong to good work; and that it goes none of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from covey.core.queue.train import Cancel
+from covey.loops.queue import Queue
+from tests.line.lines import Line
+from tests.line.queues import fill, is_through, merges
+from tests.line.test_gates import Yard
+from tests.line.test_queue import _ends, _good, _pushed, _remote, _settings, _theirs
+from tests.serving import wait_until
+
+WAITS = "touch $OUTSIDE/testing; while [ ! -e $OUTSIDE/go ]; do sleep 0.05; done"
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    made = Yard(tmp_path / "yard", "off")
+    yield made
+    made.leave()
+
+
+# Standing still
+
+
+def test_a_paused_queue_rests_whatever_there_is_to_do_when_it_goes_on(yard: Yard) -> None:
+    looks = []
+
+    class Paused(Queue):
+        async def tick(self) -> bool:
+            looks.append(1)
+            return False
+
+    async def run() -> None:
+        queue = Paused(yard.desk)
+        queue._todo.append(Cancel(1))
+        running = asyncio.ensure_future(queue.run())
+        for _ in range(100):
+            await asyncio.sleep(0)
+        running.cancel()
+
+    yard.loop.run_until_complete(run())
+    assert len(looks) == 1
+
+
+def test_what_is_dropped_while_the_queue_is_paused_is_tested_no_more(made: Callable[..., Line]) -> None:
+    line = made(f'[merge]\ncheck = "{WAITS}"\nslots = 1\n')
+    line.up()
+    fill(line, [_good("a"), _good("b")])
+    wait_until(line.mark("testing").exists, "a gate")
+    line.ok("merge", "pause")
+    line.ok("merge", "drop", merges(line)[0]["id"])
+    wait_until(lambda: line.events("gate.lost") != [], "the end of the gate")
+    line.mark("go").touch()
+    line.ok("merge", "resume")
+    wait_until(lambda: merges(line)[1]["state"] == "landed", "the other")
+    assert merges(line)[0]["state"] == "withdrawn"
+
+
+def test_what_others_pushed_does_not_move_a_frozen_main(made: Callable[..., Line]) -> None:
+    line = made('remote = ""\n', _settings(more='push = "origin"\n'))
+    colleague = _remote(line)
+    remote, away = line.folder / "remote.git", line.folder / "away.git"
+    theirs = _theirs(line, colleague, "values/theirs", "fine\n")
+    remote.rename(away)
+    line.up()
+    fill(line, [_good("a")])
+    _ends(line)
+    line.ok("merge", "freeze")
+    before = line.git("rev-parse", "main")
+    away.rename(remote)
+    wait_until(lambda: theirs in line.git("for-each-ref", "refs/covey/fetched"), "a look at the remote")
+    fill(line, [_good("b")])
+    wait_until(lambda: merges(line)[-1]["state"] == "passed", "what passed")
+    assert line.git("rev-parse", "main") == before
+    line.ok("merge", "thaw")
+    wait_until(lambda: _pushed(line) == line.git("rev-parse", "main") != before, "the push")
+    assert theirs in line.git("rev-list", "main").splitlines()
+
+
+# Gates that say nothing
+
+
+def test_a_gate_that_the_kernel_kills_is_tried_again(made: Callable[..., Line]) -> None:
+    line = made('[merge]\ncheck = "test -e $OUTSIDE/b || { mv $OUTSIDE/a $OUTSIDE/b 2>/dev/null || touch $OUTSIDE/a; '
+                'kill -9 $$; }"\n')  # fmt: skip
+    line.up()
+    fill(line, [_good("a")])
+    assert _ends(line) == {"landed": ["values/a"]}
+    assert len(line.events("gate.lost")) == 2
+
+
+def test_who_works_beside_a_gate_that_nothing_holds_does_no_harm_to_what_it_tests(made: Callable[..., Line]) -> None:
+    line = made()
+    line.settings(f'[merge]\ncheck = "echo x >> {line.root}/notes"\n')
+    tools = line.folder / "tools"
+    tools.mkdir()
+    (tools / "bwrap").write_text("#!/bin/sh\nexit 1\n")
+    (tools / "bwrap").chmod(0o755)
+    line.env["PATH"] = f"{tools}:{line.env['PATH']}"
+    line.up()
+    fill(line, [_good("a")])
+    wait_until(lambda: any("notes in your checkout" in alert for alert in line.alerts()), "an alert")
+    assert [merge["state"] for merge in merges(line)] == ["queued"]
+    line.settings(f'[merge]\ncheck = "echo x >> {line.root}/notes"\nisolate = "off"\n')
+    line.ok("merge", "retry", merges(line)[0]["id"])
+    wait_until(lambda: is_through(line), "the end")
+    assert _ends(line) == {"landed": ["values/a"]}
