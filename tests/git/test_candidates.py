@@ -11,6 +11,7 @@ from covey.errors import NotFound
 from covey.git import project as projects
 from covey.git.candidates import Candidate, Conflict, Policy, build, changed_paths, is_ancestor, resolve
 from covey.git.project import Project
+from covey.git.worktrees import Worktrees
 from tests.git.repositories import commit_files, git_out, make_repository
 
 SESSION = ("ada", "ada@agents.local")
@@ -207,3 +208,15 @@ def test_descent_and_changed_paths(tmp_path: Path) -> None:
     git_out(path, "mv", "a.txt", "z.txt")
     git_out(path, "commit", "-q", "-m", "Rename")
     assert changed_paths(project, "main~1", "main") == ["a.txt", "z.txt"]
+
+
+def test_what_stands_in_for_an_object_is_not_what_is_tested_or_built(tmp_path: Path) -> None:
+    path, project = repository(tmp_path)
+    tip = branch(path, "work", {"b.txt": "bad\n"})
+    bad, good = git_out(path, "rev-parse", "work:b.txt"), git_out(path, "rev-parse", "main:a.txt")
+    git_out(path, "replace", bad, good)
+    worktree = Worktrees(project, tmp_path / "worktrees").gate(".gate-1", tip)
+    assert (worktree / "b.txt").read_text() == "bad\n"
+    (path / ".git" / "info").mkdir(exist_ok=True)
+    (path / ".git" / "info" / "grafts").write_text(f"{tip}\n")
+    assert is_ancestor(project, "main", tip)

@@ -20,6 +20,8 @@ _KEPT = (
 )  # fmt: skip
 """How git reaches other hosts and finds its settings. The rest would turn our calls to another repository or index:
 whoever starts us from a hook hands it down."""
+_AS_IT_IS = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
+"""What lands is what commits hold: refs/replace and grafts would show a gate something else in its place."""
 
 
 def git(
@@ -71,7 +73,7 @@ def try_git(
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**inherited_env(), "LC_ALL": "C", **(env or {})},
+            env={**inherited_env(), **_AS_IT_IS, "LC_ALL": "C", **(env or {})},
             pass_fds=keep,
             start_new_session=apart,
         ) as process:
