@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from covey.errors import Invalid, Refused
-from covey.git import carry
+from covey.git import carry, landing
 from covey.git import project as projects
 from covey.git.candidates import Candidate, build, is_ancestor, resolve
 from covey.git.checkouts import Checkout
@@ -31,6 +31,7 @@ from covey.git.landing import (
     put_landed,
     recover,
 )
+from covey.git.project import Project
 from tests.git.repositories import commit_files, git_out, make_repository, user_env
 
 FILES = {"a.txt": "a\n", "b.txt": "b\n", "d/e.txt": "e\n", "gone.txt": "gone\n", ".gitignore": "*.log\nbuild/\n"}
@@ -685,3 +686,18 @@ def test_ten_landings_leave_the_history_of_ten_candidates(scene: Scene) -> None:
         base = made.commit
         assert is_ancestor(scene.project, tip, "main")
     assert scene.status() == [] and len(list((scene.path / "work").iterdir())) == 10
+
+
+def test_what_main_will_name_is_on_the_disk_before_main_names_it(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, str | None]] = []
+    own = landing.make_durable
+
+    def look(project: Project) -> None:
+        seen.append((scene.main, resolve(project, LANDED)))
+        own(project)
+
+    monkeypatch.setattr(landing, "make_durable", look)
+    put_landed(scene.project, scene.new, None)
+    drop_landed(scene.project, scene.new)
+    assert scene.land() == Landed(scene.new)
+    assert seen == [(scene.old, None), (scene.old, None)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import time
 from dataclasses import dataclass, replace
 
-from covey.errors import Invalid, Refused
+from covey.errors import Invalid, Refused, Unavailable
 from covey.git import carry, checkouts
 from covey.git.candidates import COVEY, is_ancestor, resolve, settings
 from covey.git.carry import Blocked, Hold, Intent, Move
@@ -22,6 +23,7 @@ PATIENCE = 1.0
 LOOKS = 10
 STALE = 600.0
 """A lock that is older than this belongs to nobody who is about to end."""
+_LIBC = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ def land(project: Project, main: str, expected: str, commit: str) -> Outcome:
     if not is_ancestor(project, expected, commit):
         raise Invalid(f"{commit[:12]} does not descend from {expected[:12]}, so main cannot go there.")
     recover(project)
+    make_durable(project)
     intent = Intent(main, expected, commit)
     for _ in range(LOOKS):
         outcome = _land(project, intent)
@@ -85,6 +88,18 @@ def recover(project: Project) -> list[Outcome]:
     return outcomes
 
 
+def make_durable(project: Project) -> None:
+    """Bring all objects to the disk: git syncs a ref, but not the loose objects that it names, nor those of agents."""
+    folder = os.open(project.common / "objects", os.O_RDONLY)
+    try:
+        if not hasattr(_LIBC, "syncfs"):
+            os.sync()
+        elif _LIBC.syncfs(folder) != 0:
+            raise Unavailable("What is to land could not be written to the disk.", hint="Look at the disk.")
+    finally:
+        os.close(folder)
+
+
 def landed_line(project: Project, main: str) -> Line:
     """Return where main is and where the queue builds; a landed commit that main holds by now is forgotten."""
     at, landed = resolve(project, f"refs/heads/{main}"), resolve(project, LANDED)
@@ -98,6 +113,7 @@ def landed_line(project: Project, main: str) -> Line:
 
 def put_landed(project: Project, commit: str, expected: str | None) -> None:
     """Let the queue build on `commit`; refused when another than `expected` is there."""
+    make_durable(project)
     _swap(project, commit, expected or "")
 
 
