@@ -219,9 +219,11 @@ def _look(project: Project, config: Config, base: str, wishes: Wishes, at: float
     for wish in wishes.fresh:
         found = resolved.get(wish.merge.id) or _tip(project, config, base, wish, at)
         looks.append(Fit(wish, found) if isinstance(found, str) else found)
-    tips = list(dict.fromkeys(look.commit for look in looks if isinstance(look, Fit)))
-    works, _ = chains_read.works(project, base, tips) if tips else ({}, {})
-    changed = _changed(project, base, tips)
+    try:
+        works, changed = _read(project, base, looks)
+    except CoveyError:  # what one of them lacks must not keep the others out
+        looks = [_whole(project, base, look) for look in looks]
+        works, changed = _read(project, base, looks)
     fits: list[Fit] = []
     for number, look in enumerate(looks):
         if isinstance(look, Fit):
@@ -240,6 +242,21 @@ def _resolve(project: Project, base: str, wishes: Iterable[Wish]) -> dict[str, s
         return dict(zip(named, chains_read.resolve_all(project, base, list(named.values()))[1], strict=True))
     except CoveyError:
         return {}
+
+
+def _read(
+    project: Project, base: str, looks: Iterable[Look]
+) -> tuple[dict[str, chains_read.Work], dict[str, tuple[str, ...]]]:
+    """Return what those that may fit add to main, and what they change."""
+    tips = list(dict.fromkeys(look.commit for look in looks if isinstance(look, Fit)))
+    return (chains_read.works(project, base, tips)[0], _changed(project, base, tips)) if tips else ({}, {})
+
+
+def _whole(project: Project, base: str, look: Look) -> Look:
+    """Send back what cannot be read to its end, such as a commit whose parent is not in this repository."""
+    if not isinstance(look, Fit) or chains_read.is_whole(project, look.commit, base):
+        return look
+    return Unfit(look.wish, words=f"Git cannot read all of {look.commit[:12]} here, so nothing could be merged.")
 
 
 def _changed(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[str, ...]]:
