@@ -10,8 +10,8 @@ import pytest
 
 from covey.core.queue.train import Cancel
 from covey.loops.queue import Queue
-from tests.line.lines import Line
-from tests.line.queues import fill, is_through, merges
+from tests.line.lines import GOOD, SHELL, Line
+from tests.line.queues import Change, fill, is_through, merges
 from tests.line.test_gates import Yard
 from tests.line.test_queue import _ends, _good, _pushed, _remote, _settings, _theirs
 from tests.serving import wait_until
@@ -112,3 +112,51 @@ def test_who_works_beside_a_gate_that_nothing_holds_does_no_harm_to_what_it_test
     line.ok("merge", "retry", merges(line)[0]["id"])
     wait_until(lambda: is_through(line), "the end")
     assert _ends(line) == {"landed": ["values/a"]}
+
+
+# What cannot be read
+
+
+def test_a_commit_that_lacks_its_parent_keeps_nobody_else_out(made: Callable[..., Line]) -> None:
+    line = made(_settings())
+    line.up()
+    text = f"tree {line.git('rev-parse', 'main^{tree}')}\nparent {'2' * 40}\n"
+    text += "author A <a@example.org> 1 +0000\ncommitter A <a@example.org> 1 +0000\n\nOdd\n"
+    (line.folder / "odd").write_text(text)
+    odd = line.git("hash-object", "-t", "commit", "-w", "--literally", str(line.folder / "odd"))
+    with line.client() as client:
+        task = client.post("/api/board", {"title": "0: odd"})["id"]
+        client.ask("POST", f"/api/board/{task}/claim", {"session": "ann", "overlap": True}).good()
+        client.ask("POST", f"/api/board/{task}/handin", {"session": "ann", "branch": "odd", "commit": odd}).good()
+    fill(line, [_good("a")])
+    assert _ends(line) == {"rejected": ["odd"], "landed": ["values/a"]}
+    assert "cannot read all of" in merges(line)[0]["reason"]
+
+
+# An integration branch
+
+
+def test_an_integration_branch_is_what_main_is_to_sessions(made: Callable[..., Line]) -> None:
+    body = """set -e
+git commit -q --allow-empty -m Mine
+git update-ref refs/heads/next HEAD 2>>{outside}/said && exit 3
+git push -q . HEAD:next 2>>{outside}/said && exit 4
+touch {outside}/begun; while [ ! -e {outside}/go ]; do sleep 0.05; done
+git merge -q --no-edit next
+echo mine >mine.txt; git add .; git commit -qm Mine
+"""
+    line = made(SHELL, GOOD, 'branch = "next"\n')
+    before = line.git("rev-parse", "main")
+    task = {"title": "Merge next", "body": body.replace("{outside}", str(line.outside))}
+    running = line.begin("run", "--agent", "sh", line.tasks(task))
+    wait_until(lambda: line.mark("begun").exists() or running.poll() is not None, "the session")
+    assert line.git("rev-parse", "next") == before
+    fill(line, [Change("held.txt", "theirs\n")])
+    wait_until(lambda: line.git("ls-tree", "--name-only", "next", "held.txt") != "", "what landed")
+    line.ok("lease", "take", "held.txt", "--as", "bob", "--reason", "I go on with it")
+    line.mark("go").touch()
+    said, _ = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    assert line.git("show", "next:mine.txt") == "mine"
+    assert line.git("rev-parse", "main") == before
+    assert "a session cannot change the branch next" in line.mark("said").read_text()

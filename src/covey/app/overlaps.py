@@ -120,7 +120,7 @@ def _tell(call: Call, task: Task | None, news: list[News]) -> None:
     if task.status is not Status.DOING:
         news = [each for each in news if each.other is not None]
     if news:
-        tell(call, task.session, overlaps.text(task, news, call.house.config.project.main), task.id)
+        tell(call, task.session, overlaps.text(task, news, call.house.config.target), task.id)
 
 
 def is_news(call: Call, written: Mapping[str, Sequence[Write]]) -> bool:

@@ -209,7 +209,7 @@ def _brief(call: Call, session: Session, task: Task, body: str) -> Brief:
         kind=task.kind,
         session=session.name,
         branch=branch_of(task.id),
-        main=config.project.main,
+        main=config.target,
         check=config.merge.check or None,
         role=session.role,
         scope=task.scope,

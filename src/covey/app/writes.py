@@ -193,7 +193,7 @@ def _advice(call: Call, findings: tuple[Finding, ...], reader: Reader) -> Advice
 
 
 def _reader(call: Call, session: str, step: Step) -> Reader:
-    return Reader(step, speaks_as(call, session), call.house.config.project.main)
+    return Reader(step, speaks_as(call, session), call.house.config.target)
 
 
 def _name(task: Task | None) -> str:

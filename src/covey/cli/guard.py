@@ -63,7 +63,7 @@ def run(argv: list[str]) -> int:
 
 def _advice(project: Project, token: str, body: bytes) -> Advice:
     app = App(Beside(project.database), config.load(project.root), SystemClock(), project.name, daemon=False)
-    main = app.house.config.project.main
+    main = app.house.config.target
 
     def decide(tx: Tx) -> Advice:
         who = app.who(tx, token)

@@ -111,7 +111,7 @@ def _review(task: dict[str, Any], merge: dict[str, Any], settings: Config) -> It
     untested = "" if settings.merge.check else "; nobody has tested it, since covey.toml names no merge.check"
     why = f" ({plain(merge['reason'])})" if merge["reason"] else ""
     yield f"\n{task['id']} waits for your review{untested}{why}:"
-    yield f"  git diff {settings.project.main}...{merge['branch']}"
+    yield f"  git diff {settings.target}...{merge['branch']}"
     yield f"  covey merge approve {merge['id']}           lets it land"
     yield f'  covey merge reject {merge["id"]} "REASON"   sends it back'
 

@@ -291,7 +291,7 @@ class Hooks:
         if who.session is None:
             return {"deny": None, "tell": None}
         asker = await self._asker(who, Hook(moment=Moment.BEFORE_TOOL))
-        now, main = self.desk.wall(), self.desk.app.house.config.project.main
+        now, main = self.desk.wall(), self.desk.app.house.config.target
         scope = asker.task.scope if asker.task is not None else ()
 
         def look() -> list[Write]:

@@ -222,7 +222,7 @@ class Closer:
                 return None
             known = desk.app.store.read(lambda tx: tx.session(session))
             ours = known is not None and known.kind is sessions.Kind.RUN
-            mains = written.mains(desk.project, desk.app.house.config.project.main)
+            mains = written.mains(desk.project, desk.app.house.config.target)
             worktree = place if place.is_dir() else None
             writes = written.lands(desk.project, mains, commit, desk.wall(), worktree, dated=not ours)
             return Lands(commit, writes)

@@ -277,7 +277,7 @@ class Gates:
 
     def _start(self, test: _Test, check: Check) -> None:
         config, project = test.config, self.desk.project
-        guard = write_guard(project, project.state / "hooks", config.project.main)
+        guard = write_guard(project, project.state / "hooks", config.target)
         session = self.desk.worktrees.session_env(f"{WORKTREE}{test.order.slot}", guard)
         guarded = {name: value for name, value in session.items() if name.startswith("GIT_CONFIG_")}
         own_temporary = test.room is not None and test.room.has_own_temporary()

@@ -105,12 +105,8 @@ class MainLine:
     def _find(self, name: str) -> landing.Line:
         """Look where the line is; an integration branch begins where main is."""
         found = landing.landed_line(self.desk.project, name)
-        main = self._config().project.main
-        if found.main is None and name != main:
-            at = candidates.resolve(self.desk.project, f"refs/heads/{main}")
-            if at is not None:
-                git("update-ref", f"refs/heads/{name}", at, "0" * len(at), at=self.desk.project.common)
-                found = landing.landed_line(self.desk.project, name)
+        if found.main is None and tree.begin(self.desk.project, name, self._config().project.main) is not None:
+            found = landing.landed_line(self.desk.project, name)
         return found
 
     async def _holds_unwanted(self, line: Line) -> bool:

@@ -110,7 +110,7 @@ class Radar:
         """Compare what has moved; where nothing has, that is a glance at a few folders."""
         heard = self.news.is_set()
         self.news.clear()
-        now, main = self.desk.wall(), self.desk.app.house.config.project.main
+        now, main = self.desk.wall(), self.desk.app.house.config.target
         if self._collisions is None:
             await self._remember(now)
         stamp = await self.desk.beside(lambda: overlap.stamp(self.desk.project, main))

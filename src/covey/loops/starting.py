@@ -79,7 +79,7 @@ class Starter:
             if tree.is_held(desk.project, branch):
                 raise NotOurs(f"{error.message} {error.hint}") from error
             raise
-        guard = write_guard(desk.project, desk.project.state / "hooks", config.project.main)
+        guard = write_guard(desk.project, desk.project.state / "hooks", config.target)
         git = desk.worktrees.session_env(run.session, guard)
         folder = desk.project.state / "runs" / run.id
         path = desk.worktrees.path(run.session)
@@ -121,9 +121,8 @@ class Starter:
 def newest_main(desk: Desk) -> str:
     """Return where new work begins: never on what had passed and was then rejected or dropped."""
     config = desk.app.house.config
-    main = candidates.resolve(desk.project, f"refs/heads/{config.target}")
-    # An integration branch comes to be with the first work that lands on it.
-    newest = desk.worktrees.newest_main(config.project.main if main is None else config.target, config.project.remote)
+    main = tree.begin(desk.project, config.target, config.project.main)
+    newest = desk.worktrees.newest_main(config.target, config.project.remote)
     if main is None or newest == main:
         return newest
     unwanted = desk.app.store.read(lambda tx: tx.unwanted(tree.UNWANTED))

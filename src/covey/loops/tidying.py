@@ -57,7 +57,8 @@ class Tidier:
     def _clear(self, session: Session, past: list[Run]) -> None:
         desk = self.desk
         desk.worktrees.remove(session.name)
-        main = desk.app.house.config.project.main
+        config = desk.app.house.config
+        main = tree.begin(desk.project, config.target, config.project.main) or config.target
         for task in dict.fromkeys(run.task for run in past):
             with contextlib.suppress(Refused):  # somebody looks at it; then it is theirs
                 desk.worktrees.drop_empty_branch(life.branch_of(task), main)

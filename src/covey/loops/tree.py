@@ -56,6 +56,16 @@ def taken_back(project: Project, commit: str, main: str, unwanted: Collection[st
     return next((each for each in unwanted if each in own), None)
 
 
+def begin(project: Project, target: str, main: str) -> str | None:
+    """Return where the branch is on which work lands; an integration branch that is not there yet begins at main."""
+    found = candidates.resolve(project, f"refs/heads/{target}")
+    at = candidates.resolve(project, f"refs/heads/{main}") if found is None and target != main else None
+    if at is None:
+        return found
+    try_git("update-ref", f"refs/heads/{target}", at, "0" * len(at), at=project.common)  # or another has just done so
+    return candidates.resolve(project, f"refs/heads/{target}")
+
+
 def is_held(project: Project, branch: str) -> bool:
     """Say whether a branch is checked out somewhere."""
     return any(entries.holds(folder, branch) for folder in checkouts.git_folders(project))
