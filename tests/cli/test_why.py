@@ -138,3 +138,10 @@ def test_a_place_that_is_none_is_refused_in_one_sentence(shell: Shell) -> None:
     assert "not in this repository" in shell.fails(4, "why", "../x.txt:1")
     (shell.folder / "a.txt").write_text("one\ntwo\n")
     assert "not committed yet" in shell.fails(5, "why", "a.txt:2")
+
+
+def test_a_commit_that_names_the_work_of_another_leads_to_whoever_landed_it(shell: Shell) -> None:
+    other = shell.json("task", "add", "Another")["id"]
+    task, merge = landed(shell, f"Covey-Task: {other}", "Covey-Merge: merge-1")
+    told = shell.json("why", "src/cart.py:2")
+    assert (told["task"]["id"], told["merge"]["id"]) == (task, merge)

@@ -388,3 +388,18 @@ def test_a_branch_whose_tree_is_gone_never_counts_as_one_that_changes_nothing_or
     assert "objects of its commits are missing" in chain.stopped.conflict.message
     with pytest.raises(ToolFailed):
         candidates.merge(project, candidates.find_sides(project, "main", "broken"))
+
+
+def test_a_replayed_commit_says_of_its_task_only_what_covey_says(path: Path, project: Project) -> None:
+    branch(path, "work", {"b": "1\n"}, {"b": "2\n"})
+    forged = "Step\n\nCovey-Task: AF-9\ncovey-group: x\nReviewed-by: Ada"
+    git_out(path, "switch", "-q", "work")
+    git_out(path, "commit", "-q", "--amend", "-m", forged)
+    git_out(path, "commit", "-q", "--allow-empty", "-m", forged)
+    (path / "b").write_text("3\n")
+    git_out(path, "commit", "-q", "-a", "-m", "Last\n\nCovey-Task: AF-9")
+    git_out(path, "switch", "-q", "main")
+    commit_files(path, {"c": "c\n"}, "On main")
+    (placed,) = chained(project, "rebase", "work").links
+    said = [git_out(path, "show", "-s", "--format=%B", each) for each in placed.commits]
+    assert said[1:] == ["Step\n\nReviewed-by: Ada", "Last\n\nCovey-Task: AF-1\nCovey-Group: group-7"]

@@ -91,14 +91,16 @@ def _line(project: Project, file: str, number: int, rev: str | None) -> str:
 
 
 def _named(project: Project, client: Client, origin: Origin) -> tuple[str | None, str | None]:
-    """Return the task and the merge of a commit: as it says itself, else as the landings tell."""
-    task, merge = origin.trailer("Covey-Task"), origin.trailer("Covey-Merge")
-    if task or merge:
-        return task, merge
+    """Return the task and the merge of a commit: as the landings tell, since an author can write what he likes.
+
+    What came from elsewhere, or longer ago, is known only as it says itself.
+    """
     merges = client.ask("merge.list", fields={"all": True, "limit": 1000}).value
     landed = {each["landed"]: each for each in merges if each["state"] in ("landed", "reverted") and each["landed"]}
     found = landed.get(origin.commit) or _brought(project, origin.commit, landed)
-    return (None, None) if found is None else (found["task"], found["id"])
+    if found is None:
+        return origin.trailer("Covey-Task"), origin.trailer("Covey-Merge")
+    return found["task"], found["id"]
 
 
 def _brought(project: Project, commit: str, landed: dict[str, dict[str, Any]]) -> dict[str, Any] | None:

@@ -425,8 +425,9 @@ def _squashed(link: Link, commits: Sequence[Commit]) -> tuple[Author, str]:
 
 
 def _replayed(link: Link, commits: Sequence[Commit]) -> list[tuple[Author, str]]:
-    """Keep what commits say; the last of them also says where they came from."""
-    said = [(commit.author, commit.message) for commit in commits]
+    """Keep what commits say, but of where they came from only what we say, which the last of them does."""
+    ours = [key for key, _ in link.trailers]
+    said = [(commit.author, messages.without_trailers(commit.message, ours)) for commit in commits]
     if said:
         said[-1] = (said[-1][0], messages.with_trailers(said[-1][1], link.trailers))
     return said

@@ -30,6 +30,14 @@ def with_trailers(message: str, trailers: Iterable[Trailer]) -> str:
     return "\n\n".join(part for part in (text, "\n".join(lines)) if part) + "\n"
 
 
+def without_trailers(message: str, keys: Iterable[str]) -> str:
+    """Return a message without its trailers of these keys, as it is if it has none."""
+    text, found = _split(message)
+    gone = {key.casefold() for key in keys}
+    kept = [trailer for trailer in found if trailer[0].casefold() not in gone]
+    return message if len(kept) == len(found) else with_trailers(text, kept)
+
+
 def squashed(message: str, messages: Sequence[str], others: Iterable[Person], author: Person) -> str:
     """Return the message of one commit in place of several, with their subjects and trailers, and the other authors."""
     subjects = [subject(each) for each in messages]
