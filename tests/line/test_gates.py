@@ -503,3 +503,14 @@ def test_a_tree_that_no_checkout_can_hold_is_the_fault_of_its_change(tmp_path: P
         assert yard.try_on("true").passed
     finally:
         yard.leave()
+
+
+@pytest.mark.parametrize("isolate", MODES)
+def test_what_a_gate_printed_stays_when_it_writes_to_its_standard_error_by_name(tmp_path: Path, isolate: str) -> None:
+    yard = Yard(tmp_path, isolate)
+    try:
+        outcome = yard.try_on("echo 'FAILED tests/a.py::test_one'; echo warned > /dev/stderr; exit 1")
+        assert outcome.failures == ("tests/a.py::test_one",)
+        assert gate_logs.read(yard.project, "gate-1").endswith(b"FAILED tests/a.py::test_one\nwarned\n")
+    finally:
+        yard.leave()

@@ -116,7 +116,8 @@ def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
     output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     errors = os.open("errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if apart else output
     terminal = None if screen is None else Terminal(screen, output)
-    drawn = output if terminal is None else terminal.theirs
+    pipe = Pipe(output) if most and terminal is None and not apart else None
+    drawn = terminal.theirs if terminal is not None else pipe.theirs if pipe is not None else output
     kept: int | None = None
     if terminal is not None and (typed or stdin is None):
         source = os.dup(terminal.theirs)
@@ -135,9 +136,11 @@ def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
     os.close(source)
     if problem:
         write_if_possible("failure", problem)
+    if pipe is not None:
+        pipe.begin()
     if terminal is not None:
         terminal.begin()
-    return Run(pid, (output, errors), kept, terminal, most)
+    return Run(pid, (output, errors), kept, terminal, most, pipe)
 
 
 def note_start() -> bool:
@@ -247,7 +250,13 @@ class Run:
     """The program and everything that it started, all of it below this process."""
 
     def __init__(
-        self, pid: int, outputs: tuple[int, int], kept: int | None, terminal: Terminal | None, most: int
+        self,
+        pid: int,
+        outputs: tuple[int, int],
+        kept: int | None,
+        terminal: Terminal | None,
+        most: int,
+        pipe: Pipe | None = None,
     ) -> None:
         self.pid = pid
         self.code: int | None = None if pid else NOT_STARTED
@@ -255,6 +264,7 @@ class Run:
         self._kept = kept
         self._terminal = terminal
         self._most = most
+        self._pipe = pipe
         self._lost = False
         self._heard = HEARD if terminal is None else HEARD_IN_A_TERMINAL
         self._deadline: float | None = None
@@ -287,6 +297,8 @@ class Run:
         self._close_input()
         if self._terminal is not None:
             self._terminal.end()
+        if self._pipe is not None:
+            self._pipe.end()
         for file in self._outputs:
             with contextlib.suppress(OSError):
                 os.fsync(file)
@@ -350,6 +362,33 @@ class Run:
                 self._end(0.0)
                 return 0
         return heard.si_signo
+
+
+class Pipe:
+    """Between a program and the log of all that it prints: whoever writes to /dev/stderr would empty a file."""
+
+    def __init__(self, log: int) -> None:
+        self._log = log
+        self._ours, self.theirs = os.pipe()
+        self._over = _thread.allocate_lock()
+        self._over.acquire()
+
+    def begin(self) -> None:
+        """Carry what is printed, beside what else this process does."""
+        os.close(self.theirs)
+        _thread.start_new_thread(self._carry, ())
+
+    def end(self) -> None:
+        """Return when all that was printed is in the log; nobody is left who could print."""
+        self._over.acquire(timeout=2 * DRAWN_GRACE)
+
+    def _carry(self) -> None:
+        try:
+            while printed := os.read(self._ours, RELAY_BYTES):
+                with contextlib.suppress(OSError):  # A full disk: the program goes on.
+                    os.write(self._log, printed)
+        finally:
+            self._over.release()
 
 
 class Terminal:
