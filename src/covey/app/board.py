@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -33,7 +34,7 @@ from covey.core.expiry import claim_ttl
 from covey.core.needs import Need, Policy
 from covey.core.tasks import Status, Task
 from covey.core.texts import line
-from covey.errors import Invalid, Refused
+from covey.errors import CoveyError, Invalid, Refused
 from covey.store.tx import Tx
 
 
@@ -187,6 +188,8 @@ def _check_leases(call: Call, task: Task, holder: str, lands: Lands | None) -> N
 
 def needs_review(call: Call, holder: str) -> bool:
     """Say whether work waits for a person: where that is required, and for agents of ours if no gate would test it."""
+    with contextlib.suppress(CoveyError):  # of settings that make no sense a person is told elsewhere
+        call.house.refresh()  # whoever asks for reviews means the next work that is handed in
     merge = call.house.config.merge
     return merge.review or (not merge.check and call.known(holder).kind is sessions.Kind.RUN)
 
