@@ -11,7 +11,7 @@ import pytest
 from covey.core.queue import group, steps
 from covey.core.queue.group_belief import Joint, believe
 from covey.core.queue.simulate import simulate
-from covey.core.queue.train import Change, Ended, Land, Plan, Purpose, Rate, Start, State, Together
+from covey.core.queue.train import Arrived, Cancel, Change, Ended, Land, Plan, Purpose, Rate, Start, State, Together
 from covey.core.queue.world import World
 from tests.core.queue.worlds import compare, make
 
@@ -55,6 +55,37 @@ def test_a_short_queue_is_spread_over_all_slots() -> None:
 
 def test_all_is_tested_at_once_where_hardly_anything_fails() -> None:
     assert len(trees(group.choose(queue(50, rate=GOOD)).start)[0]) == 50
+
+
+def test_one_of_several_slots_tries_all_as_long_as_nothing_is_known() -> None:
+    sizes = [len(each) for each in trees(group.choose(queue(50, rate=Rate())).start)]
+
+    assert sizes[0] == 50
+    assert all(size < 25 for size in sizes[1:])
+
+
+def test_one_slot_tries_all_once_a_handful_has_passed_and_is_careful_once_it_failed() -> None:
+    state = started(queue(50, slots=1, rate=Rate()))
+    assert len(state.running[1].changes) == 4
+
+    assert len(ended(state, (1, True)).running[2].changes) == 46
+    assert len(ended(state, (1, False)).running[2].changes) == 1
+
+
+def test_whoever_comes_later_is_tested_on_top_of_what_is_likely_to_land() -> None:
+    state = started(queue(2))
+    state, _ = steps.step(state, Arrived(Change("later", 9)))
+
+    assert [test.changes for test in state.running.values()] == [("c0", "c1"), ("c0", "c1", "later")]
+
+
+def test_a_test_is_ended_when_a_part_of_it_has_failed() -> None:
+    state = started(queue(1))
+    state, _ = steps.step(state, Arrived(Change("later", 9)))
+    state, actions = steps.step(state, Ended(1, False))
+
+    assert Cancel(2) in actions
+    assert ("later",) in {test.changes for test in state.running.values()}
 
 
 def test_changes_are_tested_one_by_one_where_half_of_them_fail() -> None:
@@ -108,7 +139,6 @@ def test_what_rides_below_is_doubted_when_everything_on_top_of_it_fails() -> Non
     riders = believe(state).passed
     assert riders
     state = ended(state, *((number, False) for number in state.running))
-    state = ended(state, *((number, False) for number in state.running))
 
     assert any(riders & failed for failed in believe(state).failed)
 
@@ -155,7 +185,7 @@ def test_the_same_is_chosen_from_the_same() -> None:
 
 def test_how_likely_tests_pass_is_known_exactly() -> None:
     state = ended(started(queue(4, slots=1, rate=Rate(good=3, bad=1))), (1, False))
-    belief = replace(believe(state), rate=0.25, flake=0.0, passed=0)
+    belief = replace(believe(state), rates=((0.25, 1.0),), flake=0.0, passed=0)
 
     one, bits = Joint(belief, [0b11], []).weigh(0b01)
     assert one == pytest.approx(0.75 * 0.25 / (1 - 0.75**2))

@@ -7,7 +7,8 @@ tree that main has left behind, is put under the next tests, so that one of them
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from covey.core.queue.group_belief import Belief, Joint, believe, elements, entropy, first, union
 from covey.core.queue.train import FAILURES, Choice, Plan, Purpose, State, failed_alone, failed_sets
@@ -18,11 +19,21 @@ WAITING = 0.05
 """By how many bits a second failure alone is worth more with each round that its author waits for it."""
 SUSPECT = 0.05
 """By how many bits a test among suspects is preferred to one of untested changes, so that few stay suspects."""
+AT_ONCE = 2.0
+"""What is worth more than all that is measured in bits."""
 LEAST = 0.2
 """A test that tells less than this, in bits, is not worth a slot."""
 ALL_IN = 0.4
 """All untested changes are tested at once if this is how likely they pass; else in groups that pass half the time."""
 EVEN = 0.5
+BOLD = 0.25
+"""The same for one slot of several while nothing runs: if it passes, all the others were not needed."""
+START = 4
+"""With one slot and as many or fewer changes known, no group is larger: where most are bad, it costs all the time."""
+LIKELY = 0.8
+"""What runs is built upon if this is how likely it passes: if it lands, what is on it lands too, else it waits."""
+FINE = 24
+"""Parts of a set are tried in every size up to this; larger ones are cut in halves, thirds and quarters."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +44,19 @@ class Option:
     worth: float
     passes: float
     alone: bool = False
+    on: tuple[str, ...] = ()
+    """A tree that runs and that this one begins with."""
 
 
 def choose(state: State) -> Choice:
     """Choose the tests that tell most, one after the other, given what is known and what runs."""
-    if not state.free:
+    if not state.changes:
         return Choice()
     table = _table(state)
+    cancel = _useless(state, table)
+    if cancel:
+        state = replace(state, running={number: test for number, test in state.running.items() if number not in cancel})
+        table = _table(state)
     chosen: list[Option] = []
     while len(chosen) < state.free:
         options = (option for option in _options(table, state.free - len(chosen)) if table.is_new(option))
@@ -48,7 +65,13 @@ def choose(state: State) -> Choice:
             break
         chosen.append(best)
         table.take(best)
-    return Choice(tuple(_plans(table, chosen, state.free)))
+    return Choice(tuple(_plans(table, chosen, state.free)), cancel)
+
+
+def _useless(state: State, table: Table) -> tuple[int, ...]:
+    """Return the running tests of groups whose end is known, since a part of them has failed."""
+    running = zip(state.running.items(), table.belief.running, strict=True)
+    return tuple(number for (number, test), changes in running if not test.alone and table.fails(changes))
 
 
 @dataclass
@@ -67,9 +90,15 @@ class Table:
     alone: dict[int, int]
     """How often changes failed alone or are tested alone now."""
     known: set[int]
-    """What failed together: it is not tested again as it is."""
+    """What failed together: no tree that holds it is tested again."""
     waiting: dict[int, float]
     """For how many rounds of tests changes wait that failed alone."""
+    most: int
+    """So many untested changes may be in one group."""
+    top: tuple[str, ...] = ()
+    """The tree that is built upon, which begins with all others that run."""
+    below: int = 0
+    """What of it does not ride anyway."""
     weighed: dict[tuple[object, ...], list[Option]] = field(default_factory=dict)
 
     def take(self, option: Option) -> None:
@@ -86,8 +115,12 @@ class Table:
         return there & ~self.riders
 
     def is_new(self, option: Option) -> bool:
-        """Say whether a test is of a tree that has not failed yet, or of one change alone."""
-        return option.alone or option.changes | self.riders not in self.known
+        """Say whether a test is of a tree that is not known to fail, or of one change alone."""
+        return option.alone or not self.fails(option.changes | self.riders)
+
+    def fails(self, changes: int) -> bool:
+        """Say whether some or all of these failed together before."""
+        return any(not failed & ~changes for failed in self.known)
 
     def counts(self, change: int) -> bool:
         """Say whether a failure of one change alone would bring its rejection nearer."""
@@ -103,10 +136,22 @@ def _table(state: State) -> Table:
         for change in state.changes.values()
         if change.needs
     }
-    table = Table(belief, blamed, 0, needs, [], _alone(state, bit), _known(state, bit), _waiting(state, bit))
+    most = START if state.slots == 1 and belief.seen < START else len(belief.ids)
+    table = Table(belief, blamed, 0, needs, [], _alone(state, bit), _known(state, bit), _waiting(state, bit), most)
     table.riders = table.whole(belief.passed & belief.may & ~blamed & ~belief.apart)
     table.tests = [test & ~table.riders for test in belief.running if test & ~table.riders]
+    top = _top(state)
+    below = union(bit[id] for id in top)
+    if not below & (blamed | ~belief.may) and belief.fresh((below & ~belief.passed).bit_count()) >= LIKELY:
+        table.top, table.below = top, below & ~table.riders
     return table
+
+
+def _top(state: State) -> tuple[str, ...]:
+    """Return the largest tree that runs, if it begins with all others that run and may land."""
+    running = sorted((test.changes for test in state.running.values() if test.on == state.main), key=len)
+    nested = all(more[: len(less)] == less for less, more in pairwise(running))
+    return running[-1] if running and nested else ()
 
 
 def _alone(state: State, bit: dict[str, int]) -> dict[int, int]:
@@ -123,8 +168,7 @@ def _alone(state: State, bit: dict[str, int]) -> dict[int, int]:
 
 
 def _known(state: State, bit: dict[str, int]) -> set[int]:
-    found = (failed for failed in failed_sets(state) if len(failed) > 1)
-    return {union(bit[id] for id in failed) for failed in found}
+    return {union(bit[id] for id in failed) for failed in failed_sets(state)}
 
 
 def _waiting(state: State, bit: dict[str, int]) -> dict[int, float]:
@@ -151,14 +195,20 @@ def _untested(table: Table, slots: int) -> Iterator[Option]:
     """Yield a group of changes of which nothing is known and nothing is being tested."""
     belief = table.belief
     pool = table.whole(belief.may & ~belief.passed & ~table.blamed & ~union(table.tests))
-    size = pool.bit_count()
+    size = min(pool.bit_count(), table.most)
+    if size and slots > 1 and not table.tests and belief.fresh(size) >= BOLD:
+        yield Option(pool, AT_ONCE, belief.fresh(size))
+        return
     if size and belief.fresh(size) < ALL_IN:
         size = min(_even(belief, size), -(-size // slots))
     group = table.whole(first(pool, size))
     if group:
         passes = belief.fresh(group.bit_count())
         alone = _is_one(group) and table.counts(group)
-        yield Option(group, entropy(passes) + CONFIRM * alone * (1 - passes), passes, alone)
+        if table.top:
+            yield Option(group | table.below, AT_ONCE, passes, on=table.top)
+        else:
+            yield Option(group, entropy(passes) + CONFIRM * alone * (1 - passes) ** 2, passes, alone)
 
 
 def _even(belief: Belief, most: int) -> int:
@@ -190,7 +240,9 @@ def _weigh(table: Table, failed: Sequence[int], tests: Sequence[int]) -> Iterato
         passes, bits = joint.weigh(changes)
         alone = _is_one(changes) and table.counts(changes)
         if alone:
-            needed = (CONFIRM + WAITING * table.waiting.get(changes, 0.0)) * (1 - passes)
+            # Who is looked for among others fails alone in the end anyway: only of the known is it progress.
+            bad = (1 - passes) ** (1 if changes in table.waiting else 2)
+            needed = (CONFIRM + WAITING * table.waiting.get(changes, 0.0)) * bad
             yield Option(changes, bits + SUSPECT + needed, passes, alone)
         elif bits > LEAST:
             yield Option(changes, bits + SUSPECT, passes)
@@ -206,7 +258,8 @@ def _candidates(table: Table, failed: Sequence[int], tests: Sequence[int]) -> se
     found: set[int] = set()
     for atom in atoms.values():
         size = atom.bit_count()
-        found.update(first(atom, part) for part in {1, size // 4, size // 3, size // 2, 2 * size // 3, size})
+        cuts = {size // 4, size // 3, size // 2, 2 * size // 3, size, *range(1, min(size, FINE))}
+        found.update(first(atom, part) for part in cuts)
     for group in {*failed, inside}:
         within = [atom & group for atom in atoms.values() if atom & group]
         for part in (2, 3, 4):
@@ -232,9 +285,10 @@ def _plans(table: Table, chosen: Sequence[Option], free: int) -> Iterator[Plan]:
             again = table.alone[option.changes] > 1
             yield Plan(_order(table, option.changes), Purpose.RETRY if again else Purpose.SOLO)
         else:
-            yield Plan(below + _order(table, option.changes))
-    if not carried and not carrier and len(chosen) < free:
-        yield Plan(_order(table, _unknown(table, table.riders)))
+            yield Plan(tuple(dict.fromkeys(option.on + below + _order(table, option.changes))))
+    rest = _unknown(table, table.riders)
+    if not carried and not carrier and len(chosen) < free and rest:
+        yield Plan(_order(table, rest))
     elif not chosen and not table.belief.running and table.belief.may:
         yield Plan(table.belief.ids[:1], Purpose.SOLO)
 
@@ -250,12 +304,12 @@ def _is_carried(table: Table, chosen: Sequence[Option]) -> bool:
 
 def _carrier(table: Table, chosen: Sequence[Option]) -> Option | None:
     """Return the change alone that shall have the riders below it, since nothing else carries them."""
-    likely = [each for each in chosen if each.passes >= EVEN and each.changes | table.riders not in table.known]
+    likely = [each for each in chosen if each.passes >= EVEN and not table.fails(each.changes | table.riders)]
     return max(likely, key=lambda option: option.passes, default=None)
 
 
 def _unknown(table: Table, changes: int) -> int:
-    """Return as many of the first of these as have not failed together."""
-    while changes in table.known:
+    """Return as many of the first of these as are not known to fail together."""
+    while table.fails(changes):
         changes = first(changes, changes.bit_count() // 2)
     return changes

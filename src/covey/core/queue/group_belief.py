@@ -2,7 +2,8 @@
 
 A set of changes is a whole number, bit i for the i-th in line: unions and sizes are then cheap enough to weigh hundreds
 of possible tests at each event. Changes are taken to be bad independently of each other with one rate, which is
-learned. That k sets all fail is then known exactly by inclusion and exclusion over how likely unions are clean.
+one of a few and learned. That k sets all fail is then known exactly by inclusion and exclusion over how likely unions
+are clean.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import log2
+from math import exp, log, log2
 
-from covey.core.queue.train import Result, State, eligible
+from covey.core.queue.train import Rate, Result, State, eligible
 
-BAD, GOOD, GOOD_OF_ONE = 1.0, 12.0, 4.0
-"""What is thought of the failure rate before anything is known, as if so many had been seen.
+RATES = ((0.002, 0.35), (0.01, 0.05), (0.03, 0.1), (0.06, 0.2), (0.12, 0.1), (0.25, 0.1), (0.5, 0.1))
+"""How many of all changes may be bad, and how likely that is before anything is known.
 
-With one slot fewer good ones are expected at first, since there a group that fails costs all the time.
+Queues are of two kinds, those where hardly anything fails and others, so that a few that pass say much, and a few that
+fail too. The steps are about twofold: a rate that is off by less costs next to nothing.
 """
+SEEN = 100.0
+"""Of changes that were decided before no more than so many count for those that wait: rates change."""
 FLAKED, STEADY = 0.1, 20.0
 """The same for trees that fail without a reason: one of two hundred."""
 STALE = 0.004
@@ -44,10 +48,16 @@ class Belief:
     apart: int
     """Those that better wait for others to land, since they failed together but passed apart."""
     running: tuple[int, ...]
-    rate: float
-    weight: float
-    """How many changes the rate was learned from."""
+    rates: tuple[tuple[float, float], ...]
+    """How many of all may be bad, and how likely that is."""
+    seen: float
+    """Of how many changes it is known that they are good or bad."""
     flake: float
+
+    @cached_property
+    def rate(self) -> float:
+        """How many of all are bad, in the mean."""
+        return sum(rate * weight for rate, weight in self.rates)
 
     @cached_property
     def powers(self) -> tuple[float, ...]:
@@ -61,10 +71,7 @@ class Belief:
 
     def fresh(self, size: int) -> float:
         """Return how likely so many untested changes are all good, given that the rate itself is uncertain."""
-        good, chance = (1 - self.rate) * self.weight, 1.0
-        for number in range(size):
-            chance *= (good + number) / (self.weight + number)
-        return chance
+        return sum(weight * (1 - rate) ** size for rate, weight in self.rates)
 
 
 def believe(state: State) -> Belief:
@@ -76,8 +83,6 @@ def believe(state: State) -> Belief:
     bit = {id: 1 << number for number, id in enumerate(ids)}
     passed = union(_set(bit, result.test.changes) for result in state.results if result.passed)
     trees = _failed(state.results, bit, passed)
-    good = state.rate.good + passed.bit_count() + (GOOD if state.slots > 1 else GOOD_OF_ONE)
-    rate, weight = _rate(state.rate.bad + BAD, good, [each.bit_count() for each in trees if not each & passed])
     belief = Belief(
         ids=tuple(ids),
         may=may,
@@ -85,8 +90,8 @@ def believe(state: State) -> Belief:
         failed=tuple(trees),
         apart=_apart(state.results, bit),
         running=tuple(_set(bit, test.changes) for test in state.running.values()),
-        rate=rate,
-        weight=weight,
+        rates=_rates(state.rate, passed.bit_count(), [each.bit_count() for each in trees]),
+        seen=state.rate.good + state.rate.bad + passed.bit_count(),
         flake=(state.rate.flaked + FLAKED) / (state.rate.steady + STEADY),
     )
     whole = tuple(trees.values())
@@ -136,14 +141,16 @@ def _apart(results: Sequence[Result], bit: dict[str, int]) -> int:
     return found
 
 
-def _rate(bad: float, good: float, failed: Sequence[int]) -> tuple[float, float]:
-    """Return the failure rate and from how many changes it is known, with sets that failed counted as is likely."""
-    rate, weight = bad / (bad + good), bad + good
-    for _ in range(4):
-        expected = sum(size * rate / (1 - (1 - rate) ** size) for size in failed)
-        weight = bad + good + sum(failed)
-        rate = min((bad + expected) / weight, 0.9)
-    return rate, weight
+def _rates(decided: Rate, passed: int, failed: Sequence[int]) -> tuple[tuple[float, float], ...]:
+    """Return how likely each rate is after what was decided, how many passed, and how large failed sets are."""
+    share = SEEN / max(SEEN, decided.good + decided.bad)
+    good, bad = share * decided.good + passed, share * decided.bad
+    logs = [
+        log(weight) + good * log(1 - rate) + bad * log(rate) + sum(log(1 - (1 - rate) ** size) for size in failed)
+        for rate, weight in RATES
+    ]
+    weights = [exp(each - max(logs)) for each in logs]
+    return tuple((rate, weight / sum(weights)) for (rate, _), weight in zip(RATES, weights, strict=True))
 
 
 def union(sets: Iterable[int]) -> int:
