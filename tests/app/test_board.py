@@ -204,7 +204,7 @@ def test_a_change_goes_to_the_queue_and_is_done_when_it_landed(world: World) -> 
     shown = world.task(task)
     assert (shown["status"], shown["commit"]) == ("done", "d" * 40)
     assert world.ask("merge.list") == []
-    with pytest.raises(Refused, match="cannot be landed: it is landed"):
+    with pytest.raises(Refused, match="cannot land: it has landed already"):
         world.ask("merge.land", id=merge, commit="d" * 40)
 
 
@@ -214,7 +214,7 @@ def test_where_review_is_required_a_person_lets_work_into_the_queue(tmp_path: Pa
     world.claim(task, "ada")
     merge = world.hand_in(task, "ada")
     assert world.status(task) == "review"
-    with pytest.raises(Refused, match="cannot be landed: it is review"):
+    with pytest.raises(Refused, match="cannot land: it waits for a review"):
         world.ask("merge.land", id=merge, commit="d" * 40)
     with pytest.raises(Denied):
         world.ask("merge.approve", Principal("ada"), id=merge)

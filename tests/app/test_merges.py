@@ -302,7 +302,7 @@ def test_dropped_work_leaves_the_queue_blocked_and_can_be_brought_back(world: Wo
     assert "It left the queue: Wrong week. T-1 is blocked: Wrong week." in why(world, merge)
     again = world.ask("merge.retry", id=merge)
     assert (again["state"], world.status(task), world.task(task)["reason"]) == ("queued", "merging", None)
-    with pytest.raises(Refused, match="cannot be withdrawn: it is withdrawn"):
+    with pytest.raises(Refused, match="cannot be dropped: it has left the queue already"):
         world.ask("merge.drop", id=merge)
 
 
@@ -383,7 +383,9 @@ def test_a_revert_that_landed_opens_the_task_again_if_that_was_asked_for(world: 
     if reopen:
         assert "taken out of main again by" in now["notes"][0]["text"]
         assert now["notes"][0]["text"].endswith("Why: It broke the shop")
-    assert f"It was taken out of main again by {made['id']}" in why(world, merge)
+    assert f"It was taken out of main again in {MAIN[:12]} by {made['id']}" in why(world, merge)
+    shown = world.ask("merge.show", id=merge)
+    assert (shown["landed"], shown["reverted_by"]) == (TREE, made["id"]), "where it landed stays true"
 
 
 def test_a_revert_that_an_author_had_to_finish_by_hand_counts_as_well(world: World) -> None:
@@ -396,6 +398,8 @@ def test_a_revert_that_an_author_had_to_finish_by_hand_counts_as_well(world: Wor
     assert merge_of(world, by_hand).reverts is None
     world.ask("merge.land", id=by_hand, commit=MAIN)
     assert (merge_of(world, merge).state, world.status(task)) == (merges.State.REVERTED, "todo")
+    assert f"taken out of main again in {MAIN[:12]} by {by_hand}" in why(world, merge)
+    assert world.ask("merge.show", id=merge)["reverted_by"] == by_hand
 
 
 def test_a_verb_of_a_merge_that_is_not_there_says_so(world: World) -> None:

@@ -6,7 +6,7 @@ from covey.app import reasons, shapes
 from covey.app.board import add_task, needs_review
 from covey.app.changes import change, queue, step
 from covey.app.costs import spent
-from covey.app.queued import approver, find_merge, is_live
+from covey.app.queued import approver, find_merge, reverted_by
 from covey.app.reasons import line_of, look
 from covey.app.reverts import settle
 from covey.app.sendback import send_back as send_back
@@ -48,7 +48,7 @@ def show(call: Call, asked: shapes.Nothing, id: str) -> MergeFull:
     merge = find_merge(call, id)
     task = find(call.tx, merge.task)
     landing = None if merge.landing is None else call.tx.landing(merge.landing)
-    author = call.tx.session(merge.session)
+    author, out = call.tx.session(merge.session), reverted_by(call, merge)
     shown = line_of(look(call, [merge]), merge)
     return MergeFull(
         **{name: getattr(shown, name) for name in MergeLine.__struct_fields__},
@@ -58,7 +58,7 @@ def show(call: Call, asked: shapes.Nothing, id: str) -> MergeFull:
         gates=[GateRow.of(gate) for gate in call.tx.gates_of(merge.id, GATES)],
         landed_by=None if landing is None else LandingRow.of(landing),
         group=[] if landing is None else [name for name in landing.merges if name != merge.id],
-        reverted_by=next((each.id for each in call.tx.reverts_of(merge.id) if is_live(each)), None),
+        reverted_by=None if out is None else out.id,
         **shapes.spent(spent(call, task=merge.task)),
     )
 

@@ -22,6 +22,16 @@ def approver(call: Call, merge: Merge) -> str | None:
     return None if event is None else event.actor
 
 
+def reverted_by(call: Call, merge: Merge) -> Merge | None:
+    """Return the merge that took one out of main, or may do so: also one that an author had to make by hand."""
+    for revert in call.tx.reverts_of(merge.id):
+        last = call.tx.last_merge(revert.task)
+        found = next((each for each in (revert, last) if each is not None and is_live(each)), None)
+        if found is not None:
+            return found
+    return None
+
+
 def is_live(merge: Merge) -> bool:
     """Say whether a merge has landed or may still do so."""
     return merge.state in (*merges.OPEN, State.LANDED)

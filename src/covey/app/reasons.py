@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from covey.app.queued import reverted_by
 from covey.app.shapes_merges import MergeLine
 from covey.app.verbs import Call
 from covey.core import gates, landings, merges
@@ -282,8 +283,9 @@ def _landed(call: Call, merge: Merge, seen: Sequence[Gate]) -> list[str]:
         if landing.remote:
             said.append(f"It was pushed to {landing.remote}.")
     if merge.state is State.REVERTED:
-        by = next((each for each in call.tx.reverts_of(merge.id) if each.state is State.LANDED), None)
-        said.append(f"It was taken out of main again{f' by {by.id} ({by.task})' if by else ''}.")
+        by = reverted_by(call, merge)
+        how = f" in {by.landed[:12]} by {by.id} ({by.task})" if by is not None and by.landed else ""
+        said.append(f"It was taken out of main again{how}.")
     failed = sum(gate.state is gates.State.FAILED for gate in seen)
     if failed:
         said.append(f"Before that it was in {failed} {'gate' if failed == 1 else 'gates'} that failed.")

@@ -204,14 +204,41 @@ _FROM: dict[type[Event], tuple[State, ...]] = {
     Reverted: (State.LANDED,),
 }
 
+_STEPS: dict[type[Event], str] = {
+    Approved: "be approved",
+    Held: "be held",
+    Requeued: "be tried again",
+    Landed: "land",
+    Rejected: "be rejected",
+    Withdrawn: "be dropped",
+    Reverted: "be reverted",
+}
+_STANDS = {
+    State.REVIEW: "waits for a review",
+    State.QUEUED: "is in the queue",
+    State.TESTING: "is being tested",
+    State.PASSED: "has passed its gate, and main takes it next",
+    State.LANDED: "has landed already",
+    State.REJECTED: "was rejected already",
+    State.WITHDRAWN: "has left the queue already",
+    State.REVERTED: "was taken out of main again",
+}
+
 
 def step(merge: Merge, event: Event) -> Event:
     """Return the event if the merge may take this step, or refuse it."""
     twice = isinstance(event, Approved) and (merge.approved or (not event.person and merge.state is not State.REVIEW))
     if twice or merge.state not in _FROM.get(type(event), ()):
-        verb = type(event).__name__.lower()
-        raise Refused(f"{merge.id} cannot be {verb}: it is {merge.state}.", hint="covey merge list shows the queue.")
+        raise Refused(_why_not(merge, event, twice=twice), hint=f"covey merge why {merge.id} tells where it is.")
     return event
+
+
+def _why_not(merge: Merge, event: Event, *, twice: bool) -> str:
+    """Return in a sentence why a merge cannot take a step."""
+    if twice and merge.state in _FROM[Approved]:
+        return f"{merge.id} is approved already."
+    verb = _STEPS.get(type(event), f"be {type(event).__name__.lower()}")
+    return f"{merge.id} cannot {verb}: it {_STANDS[merge.state]}."
 
 
 def first(merge_id: str, seq: int, event: Queued, at: float) -> Merge:
@@ -261,5 +288,6 @@ def apply(merge: Merge, event: Event, at: float) -> Merge:
             return replace(ended, cause=cause, fingerprint=fingerprint)
         case Withdrawn(reason):
             return replace(merge, state=State.WITHDRAWN, reason=reason, ended=at)
-        case Reverted(commit):
-            return replace(merge, state=State.REVERTED, landed=commit, ended=at)
+        case Reverted():
+            # Where it landed stays true; where it was taken out is told by the merge that did so.
+            return replace(merge, state=State.REVERTED, ended=at)
