@@ -403,3 +403,17 @@ def test_a_replayed_commit_says_of_its_task_only_what_covey_says(path: Path, pro
     (placed,) = chained(project, "rebase", "work").links
     said = [git_out(path, "show", "-s", "--format=%B", each) for each in placed.commits]
     assert said[1:] == ["Step\n\nReviewed-by: Ada", "Last\n\nCovey-Task: AF-1\nCovey-Group: group-7"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_a_branch_took_back_itself_does_not_come_in_with_one_that_stands_on_it(
+    path: Path, project: Project, policy: Policy
+) -> None:
+    branch(path, "first", {"c": "c\n"})
+    branch(path, "second", {"d": "d\n"}, start="first")
+    git_out(path, "switch", "-q", "first")
+    git_out(path, "rm", "-q", "c")
+    git_out(path, "commit", "-q", "-m", "Take it back")
+    git_out(path, "switch", "-q", "main")
+    chain = chained(project, policy, "first", "second")
+    assert git_out(path, "ls-tree", "--name-only", chain.head).split() == ["a", "b", "d"]

@@ -251,9 +251,14 @@ class _Builder:
         planned = self._plan(link, work)
         if planned is not None:
             self.waiting.append((link, *planned))
+            self._note_empty(work, is_empty=not planned[0])
             return None
         self._flush()
         return self._merge(link, work, is_last=is_last)
+
+    def _note_empty(self, work: Work, *, is_empty: bool) -> None:
+        """Remember a link that adds nothing: its commits are not in the chain, but what they took back stays so."""
+        self.renamed |= work.names if is_empty else set()
 
     # As it is
 
@@ -370,6 +375,7 @@ class _Builder:
             names, tree = [], merged
             if merged != sides.tree:
                 names = [self._commit(merged, parents, message, author)]
+        self._note_empty(work, is_empty=not names)
         self.head = names[-1] if names else before
         self.placed.append(Placed(link.id, link.tip, before, self.head, tuple(names), note if names else ""))
         if not is_last:
