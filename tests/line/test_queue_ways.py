@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from covey.core.queue.train import Cancel
+from covey.loops.main_line import MainLine
 from covey.loops.queue import Queue
+from tests.git.repositories import commit_files, git_out
 from tests.line.lines import GOOD, SHELL, Line
 from tests.line.queues import Change, fill, is_through, merges
 from tests.line.test_gates import Yard
@@ -82,6 +84,26 @@ def test_what_others_pushed_does_not_move_a_frozen_main(made: Callable[..., Line
     line.ok("merge", "thaw")
     wait_until(lambda: _pushed(line) == line.git("rev-parse", "main") != before, "the push")
     assert theirs in line.git("rev-list", "main").splitlines()
+
+
+def test_what_leaves_the_queue_while_main_moves_is_in_the_journal(yard: Yard) -> None:
+    git_out(yard.root, "checkout", "-q", "-b", "work")
+    commit_files(yard.root, {"b.txt": "b\n"}, "Work")
+    commit = git_out(yard.root, "rev-parse", "HEAD")
+    git_out(yard.root, "checkout", "-q", "main")
+    line = MainLine(yard.desk)
+
+    async def land() -> bool:
+        at = await line.look()
+        assert at is not None
+        return await line.land(at, commit, frozen=False)
+
+    assert yard.loop.run_until_complete(land())
+    assert git_out(yard.root, "rev-parse", "main") == commit
+    (made,) = yard.store.read(lambda tx: tx.last_landings(5))
+    assert (made.before, made.commit, made.merges) == (yard.head, commit, ())
+    (told,) = [event for event in yard.store.read(lambda tx: list(tx.all_events())) if event.kind == "alert.raised"]
+    assert "git revert" in told.data
 
 
 # Gates that say nothing

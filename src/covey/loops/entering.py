@@ -107,12 +107,13 @@ class Entering:
         `inside` is what the train has, `ended` what it is about to be done with, `again` what shall join once more.
         """
         config = self.desk.app.house.config
-        return await self.desk.read(lambda call: self._wishes(call, config, inside, ended, again))
+        moved = self._again and not again
+        self._again = self._again and not moved  # who asks for some looks at these alone
+        return await self.desk.read(lambda call: _wishes(call, config, inside, ended, again, moved=moved))
 
     async def enter(self, base: str, wishes: Wishes) -> None:
         """Let all join together that may, on a value of main."""
         config = self.desk.app.house.config
-        self._again = False
         at = self.desk.wall()
         looks = await self.desk.beside(lambda: _look(self.desk.project, config, base, wishes, at))
         await self.desk.write(lambda call: _write(call, looks))
@@ -126,32 +127,39 @@ class Entering:
 
         await self.desk.write(write)
 
-    def _wishes(
-        self, call: Call, config: Config, inside: Collection[str], ended: Collection[str], again: Collection[str]
-    ) -> Wishes:
-        found: list[Wish] = []
-        present: list[Merge] = []
-        stuck: list[Wish] = []
-        open_merges = call.tx.open_merges()
-        for merge in open_merges:
-            if merge.state not in (State.QUEUED, State.TESTING) or not (config.merge.check or merge.approved):
-                continue
-            task = call.tx.task(merge.task)
-            if task is None:
-                continue
-            is_new = merge.id not in inside and merge.id not in ended
-            is_moved = self._again and merge.id in inside and merge.priority != task.priority
-            if not (is_new or is_moved or merge.id in again):
-                present.append(merge)
-                continue
-            needs = _needs(call, task, open_merges)
-            if needs is None:
-                stuck += [Wish(merge, task)] if merge.reason is None else []
-                continue
-            reverted = None if merge.reverts is None else call.tx.get(rows.MERGES, merge.reverts)
-            found.append(Wish(merge, task, needs, reverted))
-        known = [merge for merge in present if merge.id in inside]
-        return Wishes(tuple(found), tuple(known), tuple(call.tx.unwanted(tree.UNWANTED)), tuple(stuck))
+
+def _wishes(
+    call: Call,
+    config: Config,
+    inside: Collection[str],
+    ended: Collection[str],
+    again: Collection[str],
+    *,
+    moved: bool,
+) -> Wishes:
+    found: list[Wish] = []
+    present: list[Merge] = []
+    stuck: list[Wish] = []
+    open_merges = call.tx.open_merges()
+    for merge in open_merges:
+        if merge.state not in (State.QUEUED, State.TESTING) or not (config.merge.check or merge.approved):
+            continue
+        task = call.tx.task(merge.task)
+        if task is None:
+            continue
+        is_new = merge.id not in inside and merge.id not in ended
+        is_moved = moved and merge.id in inside and merge.priority != task.priority
+        if not (is_new or is_moved or merge.id in again):
+            present.append(merge)
+            continue
+        needs = _needs(call, task, open_merges)
+        if needs is None:
+            stuck += [Wish(merge, task)] if merge.reason is None else []
+            continue
+        reverted = None if merge.reverts is None else call.tx.get(rows.MERGES, merge.reverts)
+        found.append(Wish(merge, task, needs, reverted))
+    known = [merge for merge in present if merge.id in inside]
+    return Wishes(tuple(found), tuple(known), tuple(call.tx.unwanted(tree.UNWANTED)), tuple(stuck))
 
 
 def _write(call: Call, looks: Sequence[Look]) -> None:

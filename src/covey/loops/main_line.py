@@ -163,7 +163,11 @@ class MainLine:
             await self._wait(outcome)
         elif frozen:
             await self._wait(Waits((), f"{main} is frozen; it follows when it is thawed."), tell=False)
-        return await self.settle(before=line.main)
+        is_there = await self.settle(before=line.main)
+        moved = isinstance(outcome, Landed) and commit != line.main
+        if moved and await self.desk.read(lambda call: train.last_landed(call, main)) != commit:
+            await self.desk.write(lambda call: _note_the_rest(call, main, line.main, commit))
+        return is_there
 
     async def bring(self, line: Line, commit: str, gate: str) -> None:
         """Bring main to a commit that passed and is no merge of the queue's."""
@@ -316,3 +320,12 @@ class MainLine:
 def passed(call: Call) -> list[Merge]:
     """Return the merges that have passed and are not known to be on main."""
     return [merge for merge in call.tx.open_merges() if merge.state is State.PASSED]
+
+
+def _note_the_rest(call: Call, branch: str, before: str, commit: str) -> None:
+    """Write down a move of main of which nobody else tells: who wanted it left the queue in this very moment."""
+    last = next(iter(call.tx.last_landings(1)), None)
+    start = last.commit if last is not None and (last.branch, last.before) == (branch, before) else before
+    train.journal(call, landings.Made(branch=branch, before=start, commit=commit))
+    message = f"Work left the queue in the moment in which it landed: {branch} holds it, at {commit[:12]}."
+    alert(call, "landed_late", f"{message} git revert takes it out again.", None, None)

@@ -17,6 +17,7 @@ from covey.app.changes import step
 from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.config import Config
+from covey.config import Merge as MergeSettings
 from covey.core import gates, merges
 from covey.core.gates import Gate
 from covey.core.merges import State
@@ -110,6 +111,8 @@ class Queue:
     _failed: tuple[str, int] = ("", 0)
     """What went wrong last, and how often in a row."""
     _told: set[str] = field(default_factory=set)
+    _halted_under: MergeSettings | None = None
+    """The settings under which main was found red; under others it is tested anew."""
     _is_tidy: bool = False
     """Nothing is left of a train that ended."""
     _is_ending: bool = False
@@ -212,7 +215,9 @@ class Queue:
     async def tick(self) -> bool:
         """Do what is to be done now, and say whether there may be more."""
         journey = self._journey
-        if journey is None or journey.settings != settings_of(self._config()):
+        halted_under = self._halted_under if self.heard.train.halted else None
+        is_other = halted_under not in (None, self._config().merge)
+        if journey is None or is_other or journey.settings != settings_of(self._config()):
             if not await self._recover():
                 return False
             journey = self._journey = await self._begin()
@@ -302,12 +307,21 @@ class Queue:
             self.heard = replace(self.heard, fleet_paused=fleet.paused)
         known = self.heard.train.rate if self.heard.begun else None
         slots = self.gates.slots()
+        forgives = self._halted_under not in (None, config.merge)
+        self._halted_under = None if forgives else self._halted_under
 
         def write(call: Call) -> tuple[int, Standing]:
             proven = not settings.checks or call.tx.has_passed(base, settings.checks)
             rate = train.learned(call) if known is None else known
             number = call.tx.next_seq
-            began = standing.Began(strategy=settings.strategy, slots=slots, base=base, proven=proven, rate=rate)
+            began = standing.Began(
+                strategy=settings.strategy,
+                slots=slots,
+                base=base,
+                proven=proven,
+                rate=rate,
+                forgives=forgives or _are_other_checks(call, settings.checks),
+            )
             stands = train.put(call, began)
             _lose_all(call, "the train began anew")
             for merge in call.tx.open_merges():
@@ -473,11 +487,17 @@ class Queue:
         self._forget(journey)
 
     def _forget(self, journey: Journey) -> None:
-        """Forget the trees of tests of which the train remembers nothing."""
+        """Forget the trees and gates of tests of which the train remembers nothing, and mains on which none is."""
+        train = self.heard.train
         if len(journey.trees) > TREES:
-            known = {*self.heard.train.running, *(result.test.id for result in self.heard.train.results)}
+            known = {*train.running, *(result.test.id for result in train.results)}
             known |= {action.test for action in self._todo if isinstance(action, Land)}
             journey.trees = {number: tree for number, tree in journey.trees.items() if number in known}
+            known |= {number for action in self._todo if isinstance(action, Reject | Halt) for number in action.tests}
+            self._gates = {number: gate for number, gate in self._gates.items() if number in known}
+        if len(journey.values) > TREES:
+            used = {journey.main, *(test.on for test in train.running.values())}
+            journey.values = {number: commit for number, commit in journey.values.items() if number in used}
 
     async def _land(self, journey: Journey, action: Land, *, frozen: bool) -> None:
         """Bring main to the tree of a test that passed, in one move."""
@@ -511,6 +531,7 @@ class Queue:
         clash = journey.conflicts.get(action.id) if action.reason is Reason.TEXT else None
         gate_ids = tuple(self._gates[number] for number in action.tests if number in self._gates)
         cause = action.reason.value
+        journey.conflicts.pop(action.id, None)
         await self.desk.write(
             lambda call: sendback.rejected(call, merge, cause, gate_ids, action.blame, since=since, clash=clash)
         )
@@ -530,10 +551,14 @@ class Queue:
                 if merge.state in (State.QUEUED, State.TESTING):
                     queued = step(call, merge, merges.Requeued(f"{target} is red"), COVEY)
                     step(call, queued, merges.Waits(why), COVEY)
-            message = f"{why} Nothing lands until that is mended; then the queue goes on by itself."
+            message = (
+                f"{why} Nothing lands until that is mended; then the queue goes on by itself. "
+                "To land a branch that mends it: covey merge queue BRANCH, then covey merge resume."
+            )
             alert(call, "main_red", message, None, None)
 
         self.desk.app.house.broken_gate = True
+        self._halted_under = self._config().merge
         await self.desk.write(write)
 
     async def _put_away(self) -> None:
@@ -561,6 +586,12 @@ def _stands(call: Call) -> tuple[bool, bool, bool]:
     return stands.paused or call.tx.fleet().paused, stands.frozen, is_open
 
 
+def _are_other_checks(call: Call, checks: str) -> bool:
+    """Say whether the gates that main failed ran other checks than those of now."""
+    failed = (call.tx.get(rows.GATES, gate) for gate in call.tx.standing().gates)
+    return any(gate is not None and gate.checks != checks for gate in failed)
+
+
 def _lose_all(call: Call, why: str) -> None:
     """Write that the gates have no result of which nobody knows how they ended."""
     for gate in call.tx.running_gates():
@@ -583,4 +614,6 @@ def _wait_for_needs(call: Call, action: Reject) -> None:
     if now is None or now.state not in (State.QUEUED, State.TESTING):
         return
     needed = [merge.task for each in action.blame if (merge := call.tx.get(rows.MERGES, each)) is not None]
+    if now.state is State.TESTING:
+        now = step(call, now, merges.Requeued("what it needs did not land"), COVEY)
     step(call, now, merges.Waits(f"It needs {', '.join(needed)} on main first."), COVEY)

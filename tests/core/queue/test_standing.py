@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from covey.core.queue.standing import Frozen, Paused, Resumed, Standing, Thawed, apply
+from covey.core.queue.standing import Began, Frozen, Halted, Paused, Resumed, Standing, Thawed, apply
 
 
 def test_a_pause_and_a_freeze_each_keep_who_said_so_and_why() -> None:
@@ -18,3 +18,12 @@ def test_a_pause_and_a_freeze_each_keep_who_said_so_and_why() -> None:
         2.0,
     )
     assert apply(resumed, Thawed(), 4.0, "ada") == Standing()
+
+
+def test_a_main_that_was_red_stays_so_for_a_new_daemon_until_somebody_says_or_moves_it() -> None:
+    began = Began(strategy="group", slots=1, base="1" * 40)
+    going = apply(apply(apply(Standing(), Paused(), 1.0, "owner"), began, 2.0, "covey"), Resumed(), 3.0, "owner")
+    halted = apply(going, Halted("main is red"), 4.0, "covey")
+    assert apply(halted, began, 5.0, "covey").halted == "main is red"
+    assert apply(halted, Began(strategy="group", slots=1, base="2" * 40), 5.0, "covey").halted is None
+    assert apply(apply(halted, Resumed(), 5.0, "owner"), began, 6.0, "covey").halted is None

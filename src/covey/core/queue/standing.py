@@ -45,6 +45,8 @@ class Began:
     proven: bool = False
     rate: Rate = UNLEARNED
     """What was learned so far of how many are good."""
+    forgives: bool = False
+    """Main is tested anew although it failed before: by other checks, or under other settings."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,8 @@ Event = Began | Joined | Paused | Resumed | Frozen | Thawed | Halted
 def apply(standing: Standing, event: Event, at: float, by: str) -> Standing:
     """Return the queue as it stands after `event`. Never refuses."""
     match event:
-        case Began(strategy=strategy, slots=slots, base=base, proven=proven, rate=rate):
-            halted = standing.halted if base == standing.base else None
+        case Began(strategy=strategy, slots=slots, base=base, proven=proven, rate=rate, forgives=forgives):
+            halted = standing.halted if base == standing.base and not forgives else None
             return replace(
                 standing,
                 strategy=strategy,
@@ -118,7 +120,7 @@ def apply(standing: Standing, event: Event, at: float, by: str) -> Standing:
                 paused_since=None,
                 halted=None,
                 gates=(),
-                base=None,
+                base=standing.base if standing.halted is None else None,  # a main that was red is tested anew
             )
         case Frozen(why):
             return replace(standing, frozen=True, frozen_why=why or None, frozen_by=by, frozen_since=at)
