@@ -222,6 +222,17 @@ def test_failed_work_of_an_author_who_works_no_more_goes_to_anyone(line: Queue, 
     assert line.world.begin("bob").task == task
 
 
+@pytest.mark.parametrize("verb", ["session.stop", "session.remove"])
+def test_failed_work_waits_for_a_person_if_its_author_is_gone_and_nobody_works(line: Queue, verb: str) -> None:
+    line.world.add()
+    line.world.at_work()
+    merge = line.hand_in()
+    line.world.ask(verb, name="ada")
+    line.fail(merge)
+    shown = line.world.task(merge.task)
+    assert shown["status"] == "blocked" and shown["reason"].startswith("No session works")
+
+
 def of_the_owner(line: Queue) -> merges.Merge:
     """Queue a branch that a person has made."""
     task = line.world.add()

@@ -13,7 +13,7 @@ from covey.core import merges, sent_back, tasks
 from covey.core.gates import Gate
 from covey.core.merges import Merge
 from covey.core.sent_back import Back, Clash, Commit, Other, Since
-from covey.core.sessions import COVEY, OWNER, Goal, Kind
+from covey.core.sessions import COVEY, Goal, Kind
 from covey.core.tasks import Status, Task
 from covey.store import rows
 
@@ -67,7 +67,7 @@ def rejected(
         return after
     stuck = _stuck(before, after) if before is not None and _counts(task, before) else None
     sent = send_back(call, change(call, task, tasks.reject(task, now.session, sent_back.story(back)), COVEY))
-    if stuck is None and now.session == OWNER and not _anyone_works(call):
+    if stuck is None and sent.front is None and not _anyone_works(call):
         stuck = "No session works that could mend it"
     if stuck is not None:
         need_person(call, sent, f"{stuck}: {reason}")
