@@ -28,7 +28,7 @@ ALL_IN = 0.4
 EVEN = 0.5
 BOLD = 0.25
 """The same for one slot of several while nothing runs: if it passes, all the others were not needed."""
-START = 4
+START = 8
 """With one slot and as many or fewer changes known, no group is larger: where most are bad, it costs all the time."""
 LIKELY = 0.8
 """What runs is built upon if this is how likely it passes: if it lands, what is on it lands too, else it waits."""
