@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.line.lines import Line
 from tests.line.queues import fill
 from tests.line.test_queue import _ends, _good, _settings
@@ -38,3 +40,29 @@ def test_a_queue_that_halted_goes_on_when_the_gate_has_more_time(made: Callable[
     wait_until(lambda: line.events("queue.halted") != [], "the halt")
     line.settings(settings)
     assert _ends(line) == {"landed": ["values/a"]}
+
+
+def _commit_on(line: Line, branch: str, path: str, text: str) -> str:
+    """Commit a file on a branch, which begins at main if it is not there, and return the commit."""
+    there = line.git("branch", "--list", branch) != ""
+    place = line.folder / "theirs" / branch
+    if not place.exists():
+        line.git("worktree", "add", "-q", str(place), *((branch,) if there else ("-b", branch, "main")))
+    (place / path).write_text(text)
+    line.git("-C", str(place), "add", path)
+    line.git("-C", str(place), "commit", "-q", "-m", f"Write {path}")
+    return line.git("rev-parse", branch)
+
+
+@pytest.mark.parametrize("policy", ["squash", "rebase"])
+def test_a_branch_that_goes_on_after_it_landed_brings_only_what_is_new(made: Callable[..., Line], policy: str) -> None:
+    line = made(f'[merge]\ncheck = "true"\npolicy = "{policy}"\n', files={"notes": "one\n"})
+    line.up()
+    _commit_on(line, "feature", "notes", "two\n")
+    line.ok("merge", "queue", "feature", "--wait")
+    line.git("checkout", "-q", "main")
+    line.commit("other", "other\n", "Something else")
+    _commit_on(line, "feature", "notes", "three\n")
+    line.ok("merge", "queue", "feature", "--wait")
+    assert line.git("show", "main:notes") == "three"
+    assert len(line.landed()) == 3

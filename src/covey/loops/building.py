@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from covey.app.costs import spent_by
 from covey.app.verbs import Call
 from covey.config import Config
 from covey.core.merges import Merge
 from covey.git import chains, clashes, signing
-from covey.git.candidates import Conflict
+from covey.git.candidates import Conflict, is_ancestor
 from covey.git.chains import Link, Placed, Policy, Stopped
 from covey.git.messages import Trailer
 from covey.git.project import Project
+from covey.git.run import try_git
 from covey.store import rows
 
+LANDED = 200
+"""Merges that landed last, on whose branches a branch may go on although main has their work under other names."""
 MOST = 20_000
 """Links that are remembered; one that was forgotten is built again."""
+_NONE: Mapping[str, str] = MappingProxyType({})
 POLICIES: dict[str, Policy] = {"merge": "merge", "squash": "squash", "rebase": "rebase", "ff": "ff"}
 
 
@@ -41,6 +46,11 @@ class Clash:
     merge: str
     against: tuple[str, ...]
     conflict: Conflict
+
+
+def look(call: Call, merge_ids: Sequence[str]) -> tuple[dict[str, Link], dict[str, str]]:
+    """Return what a chain needs to know of merges that have entered, and of what landed last."""
+    return links(call, merge_ids), call.tx.landed_tips(LANDED)
 
 
 def links(call: Call, merge_ids: Sequence[str]) -> dict[str, Link]:
@@ -76,8 +86,14 @@ class Builder:
     _known: dict[tuple[str, str, str, str], Placed] = field(default_factory=dict)
     """Each link by the commit before it, its merge and tip, and the policy."""
 
-    def build(self, base: str, wanted: Sequence[Link], config: Config, group: str) -> Tree | Clash:
-        """Return the tree with these links on a base, or why there is none."""
+    def build(
+        self, base: str, wanted: Sequence[Link], config: Config, group: str, landed: Mapping[str, str] = _NONE
+    ) -> Tree | Clash:
+        """Return the tree with these links on a base, or why there is none.
+
+        `landed` are commits that were handed in, with what main got for them: a branch that went on from one of them
+        brings only what is new.
+        """
         policy = POLICIES[config.merge.policy]
         placed: list[Placed] = []
         head = base
@@ -89,16 +105,30 @@ class Builder:
             head = known.commit
         rest = wanted[len(placed) :]
         if rest:
-            chain = self._extend(head, rest, policy, group if len(wanted) > 1 else "")
+            held = self._held(base, rest, policy, landed)
+            chain = self._extend(head, rest, policy, group if len(wanted) > 1 else "", held)
             self._remember(chain.links, policy)
             if chain.stopped is not None:
-                return self._clash(base, wanted, chain.stopped, policy)
+                return self._clash(base, wanted, chain.stopped, policy, held)
             placed += chain.links
         return Tree(base, tuple(placed))
 
-    def _extend(self, head: str, wanted: Sequence[Link], policy: Policy, group: str) -> chains.Chain:
+    def _held(self, base: str, wanted: Sequence[Link], policy: Policy, landed: Mapping[str, str]) -> list[str]:
+        """Return the landed commits that a link stands on, and of which the base has the work under another name."""
+        if policy == "merge" or not landed:
+            return []  # merged commits keep their names
+        asked = "".join(f"{name}\n" for name in (*dict.fromkeys(each.tip for each in wanted), f"^{base}"))
+        added = try_git("rev-list", "--stdin", at=self.project.common, stdin=asked.encode())  # extend says what is odd
+        found = [name for name in added.stdout.decode().split() if name in landed]
+        return [name for name in found if is_ancestor(self.project, landed[name], base)]
+
+    def _extend(
+        self, head: str, wanted: Sequence[Link], policy: Policy, group: str, held: Sequence[str]
+    ) -> chains.Chain:
         key = signing.key(self.project)
-        return chains.extend(self.project, head, wanted, policy=policy, sign=key, group=group, at=self.wall())
+        return chains.extend(
+            self.project, head, wanted, policy=policy, sign=key, group=group, held=held, at=self.wall()
+        )
 
     def _remember(self, links: Sequence[Placed], policy: str) -> None:
         if len(self._known) > MOST:
@@ -106,11 +136,11 @@ class Builder:
         for each in links:
             self._known[each.before, each.id, each.tip, policy] = each
 
-    def _clash(self, base: str, wanted: Sequence[Link], stopped: Stopped, policy: Policy) -> Clash:
+    def _clash(self, base: str, wanted: Sequence[Link], stopped: Stopped, policy: Policy, held: Sequence[str]) -> Clash:
         """Find those that a link cannot be merged with; if no single one can be named, all before it are."""
         number = next(n for n, each in enumerate(wanted) if each.id == stopped.id)
         before, last = wanted[:number], wanted[number]
-        alone = self._extend(base, [last], policy, "").stopped if before else stopped
+        alone = self._extend(base, [last], policy, "", held).stopped if before else stopped
         if alone is not None:
             return Clash(last.id, (), alone.conflict)
         named = clashes.among(self.project, base, last.tip, [each.tip for each in before])

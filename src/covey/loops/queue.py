@@ -363,8 +363,8 @@ class Queue:
         if merge not in self.heard.train.doubtful:
             return
         config = self._config()
-        link = (await self.desk.read(lambda call: building.links(call, [merge])))[merge]
-        built = await self.desk.beside(lambda: self.builder.build(journey.base, [link], config, ""))
+        links, landed = await self.desk.read(lambda call: building.look(call, [merge]))
+        built = await self.desk.beside(lambda: self.builder.build(journey.base, [links[merge]], config, "", landed))
         if isinstance(built, Clash):
             await self._clashed(journey, built)
         else:
@@ -443,10 +443,10 @@ class Queue:
             self._wanted.add(test.id)
             return
         config, base = self._config(), journey.values[test.on]
-        links = await self.desk.read(lambda call: building.links(call, test.changes))
+        links, landed = await self.desk.read(lambda call: building.look(call, test.changes))
         wanted = [links[each] for each in test.changes if each in links]
         group = f"{journey.number}.{test.id}"
-        built = await self.desk.beside(lambda: self.builder.build(base, wanted, config, group))
+        built = await self.desk.beside(lambda: self.builder.build(base, wanted, config, group, landed))
         if isinstance(built, Clash):
             await self._clashed(journey, built)
             return

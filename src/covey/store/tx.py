@@ -519,6 +519,14 @@ class Tx:
         """Return the last merges that landed or were rejected, the newest first."""
         return self.find(rows.MERGES, "WHERE state IN ('landed', 'rejected') ORDER BY ordinal DESC LIMIT ?", (limit,))
 
+    def landed_tips(self, limit: int) -> dict[str, str]:
+        """Return the commits that were handed in and landed last, each with the commit that main got for it."""
+        sql = (
+            'SELECT "commit", coalesce(landed, candidate) FROM merges'
+            " WHERE state IN ('landed', 'passed') ORDER BY ordinal DESC LIMIT ?"
+        )
+        return {str(tip): str(landed) for tip, landed in self.db.rows(sql, (limit,)) if tip and landed}
+
     def batch(self, name: str) -> list[tasks.Task]:
         """Return the tasks of a batch that have not ended."""
         return self.find(rows.TASKS, "WHERE batch = ? AND status NOT IN ('done', 'dropped') ORDER BY ordinal", (name,))
