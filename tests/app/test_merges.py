@@ -16,6 +16,7 @@ from covey.core import gates, landings, merges
 from covey.core.gates import Gate
 from covey.core.landings import Landing
 from covey.core.merges import Merge
+from covey.core.queue import standing
 from covey.core.sessions import COVEY
 from covey.errors import Denied, NotFound, Refused
 from covey.store import rows
@@ -165,7 +166,7 @@ def test_a_rejected_merge_names_its_gates_what_landed_since_it_was_green_and_tes
     for gate in failed:
         assert f"{gate.id} failed with it alone (test_sum)." in told
     assert f"It was green in {green.id}, before {other} (T-1) landed: they do not go together." in told
-    assert f"test_sum has flaked 1 times, last in {failed[0].id}." in told
+    assert f"test_sum has flaked once, last in {failed[1].id}." in told
 
 
 def test_a_clash_with_what_landed_names_the_files_and_the_landing(world: World) -> None:
@@ -400,6 +401,78 @@ def test_a_revert_that_an_author_had_to_finish_by_hand_counts_as_well(world: Wor
     assert (merge_of(world, merge).state, world.status(task)) == (merges.State.REVERTED, "todo")
     assert f"taken out of main again in {MAIN[:12]} by {by_hand}" in why(world, merge)
     assert world.ask("merge.show", id=merge)["reverted_by"] == by_hand
+
+
+def test_a_merge_is_found_by_its_number_and_by_its_task_whose_newest_one_is_meant(world: World) -> None:
+    checked(world)
+    task, first = handed_in(world)
+    world.ask("merge.reject", id=first, reason="No test")
+    world.claim(task, "ada")
+    second = world.hand_in(task, "ada", commit=TREE)
+    assert world.ask("merge.show", id=task)["id"] == second
+    assert world.ask("merge.show", id=first.removeprefix("merge-"))["id"] == first
+    assert world.ask("merge.why", id=task)["merge"] == second
+    with pytest.raises(NotFound, match="was not handed in yet"):
+        world.ask("merge.why", id=world.add("Not begun"))
+    with pytest.raises(NotFound) as told:
+        world.ask("merge.show", id="gate-3")
+    assert told.value.hint == "covey merge log gate-3 shows what a gate said."
+
+
+def test_a_branch_with_new_commits_is_told_that_its_older_one_is_queued(world: World) -> None:
+    checked(world)
+    made = world.ask("merge.queue", branch="mine", commit=COMMIT, title="Mine")
+    with pytest.raises(Refused, match=f"{made['id']} .*at its older commit {COMMIT[:12]}; its new commits are not"):
+        world.ask("merge.queue", branch="mine", commit=TREE, title="Mine")
+    with pytest.raises(Refused, match=r"in the queue already, as merge-\d+ \(T-1\)\.$"):
+        world.ask("merge.queue", branch="mine", commit=COMMIT, title="Mine")
+
+
+def test_what_passed_and_waits_for_main_is_not_a_persons_to_approve(world: World) -> None:
+    checked(world)
+    _, merge = handed_in(world)
+    end(world, start(world, merge))
+    put(world, merge, merges.Passed(TREE))
+    put(world, merge, merges.Waits("Changes of yours in /home/ada are in the way of main: a.py."))
+    assert world.ask("merge.list")[0]["person"]
+    assert "git stash" in world.ask("merge.why", id=merge)["next"][0]
+    world.ask("queue.freeze")
+    (shown,) = world.ask("merge.list")
+    assert (shown["person"], shown["waits"]) == (False, "for main, which is frozen")
+    assert world.ask("merge.why", id=merge)["next"] == ["covey merge thaw"]
+
+
+def test_what_landed_untested_names_no_gate(world: World) -> None:
+    _, merge = handed_in(world)
+    gate = start(world, merge)
+    world.do(lambda call: train.end_gate(call, gate.id, gates.Ended(passed=True, summary="There is no gate.")))
+    land(world, None, merge)
+    assert world.ask("merge.show", id=merge)["gates"] == []
+
+
+def test_failures_on_a_red_main_count_against_nobody_and_are_told_once(world: World) -> None:
+    checked(world)
+    _, merge = handed_in(world)
+    gate = start(world, merge)
+    end(world, gate, "test_sum")
+    put(world, merge, merges.Requeued("main is red"))
+    put(world, merge, merges.Waits("main itself fails its gate."))
+    world.do(lambda call: train.put(call, standing.Halted("main itself fails its gate.")))
+    told = world.ask("merge.why", id=merge)
+    assert told["because"] == [
+        "The queue has halted: main itself fails its gate.",
+        f"What failed with it ({gate.id}) does not count while main itself is red.",
+    ]
+    assert told["next"][1].startswith("covey merge resume")
+    assert world.ask("merge.list")[0]["waits"] == "the queue has halted"
+
+
+def test_a_merge_whose_gate_was_lost_does_not_claim_to_be_tested(world: World) -> None:
+    checked(world)
+    _, merge = handed_in(world)
+    gate = start(world, merge)
+    world.do(lambda call: train.end_gate(call, gate.id, gates.Lost("the daemon ended")))
+    assert f"No gate tests it at this moment; {gate.id}, the last one, was ended before" in why(world, merge)
 
 
 def test_a_verb_of_a_merge_that_is_not_there_says_so(world: World) -> None:

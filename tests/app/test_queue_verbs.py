@@ -11,7 +11,8 @@ import pytest
 
 from covey.app import gate_logs, train
 from covey.app.app import Principal
-from covey.core import gates
+from covey.app.sessions import alert
+from covey.core import gates, merges
 from covey.core.gates import Gate
 from covey.core.judge import HandIn
 from covey.core.launches import Launch
@@ -19,7 +20,7 @@ from covey.core.queue import standing
 from covey.core.runs import Run
 from covey.errors import Denied, NotFound, Refused
 from covey.runners.process import ProcessRunner
-from tests.app.test_merges import COMMIT, MAIN, TREE, checked, end, handed_in, land, start
+from tests.app.test_merges import COMMIT, MAIN, TREE, checked, end, handed_in, land, put, start
 from tests.app.world import World
 from tests.serving import wait_until
 
@@ -74,6 +75,23 @@ def test_a_queue_that_has_halted_says_so_and_is_resumed(world: World) -> None:
     told = world.ask("merge.why", id=merge)
     assert "The queue has halted: main fails its own gate." in told["because"]
     assert world.ask("queue.resume")["halted"] is None
+
+
+def test_a_gate_that_cannot_be_run_and_a_remote_that_takes_nothing_are_told_of_the_whole_queue(world: World) -> None:
+    checked(world, push="origin")
+    _, merge = handed_in(world)
+    why = "The gate cannot be run: exit code 127."
+    put(world, merge, merges.Waits(why))
+    world.do(lambda call: alert(call, "gate_broken", f"{why} That is no change's fault.", None, None))
+    world.do(lambda call: alert(call, "not_pushed", "origin says no.", None, None))
+    mend = "Nothing lands until that is mended: see merge.check in covey.toml."
+    assert world.ask("queue.show")["troubles"] == [f"{why} {mend}", "origin says no."]
+    told = world.ask("merge.why", id=merge)
+    assert told["next"][0] == "mend merge.check in covey.toml: the queue goes on by itself"
+    world.clock.run(1)
+    landing = land(world, None, merge)
+    world.do(lambda call: train.pushed(call, landing, "origin"))
+    assert world.ask("queue.show")["troubles"] == []
 
 
 def test_a_session_looks_at_the_queue_and_only_the_owner_stops_it(world: World) -> None:

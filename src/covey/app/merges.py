@@ -6,7 +6,7 @@ from covey.app import reasons, shapes
 from covey.app.board import add_task, needs_review
 from covey.app.changes import change, queue, step
 from covey.app.costs import spent
-from covey.app.queued import approver, find_merge, reverted_by
+from covey.app.queued import approver, find_merge, reverted_by, was_run
 from covey.app.reasons import line_of, look
 from covey.app.reverts import settle
 from covey.app.sendback import send_back as send_back
@@ -55,7 +55,7 @@ def show(call: Call, asked: shapes.Nothing, id: str) -> MergeFull:
         task_status=task.status,
         agent=None if author is None else author.agent,
         approved_by=approver(call, merge),
-        gates=[GateRow.of(gate) for gate in call.tx.gates_of(merge.id, GATES)],
+        gates=[GateRow.of(gate) for gate in call.tx.gates_of(merge.id, GATES) if was_run(gate)],
         landed_by=None if landing is None else LandingRow.of(landing),
         group=[] if landing is None else [name for name in landing.merges if name != merge.id],
         reverted_by=None if out is None else out.id,
@@ -105,10 +105,18 @@ def _check_branch(call: Call, asked: QueueBranch) -> None:
         )
     for merge in call.tx.open_merges():
         if merge.commit == asked.commit or (merge.branch == asked.branch and merge.session == OWNER):
-            raise Refused(
-                f"{asked.branch} is in the queue already, as {merge.id} ({merge.task}).",
-                hint=f"covey merge drop {merge.id} takes it out; covey merge why {merge.id} tells where it is.",
-            )
+            raise _queued_already(asked, merge)
+
+
+def _queued_already(asked: QueueBranch, merge: Merge) -> Refused:
+    where = f"in the queue already, as {merge.id} ({merge.task})"
+    if merge.commit == asked.commit:
+        return Refused(f"{asked.branch} is {where}.", hint=f"covey merge why {merge.id} tells how far it is.")
+    older = "" if merge.commit is None else f" at its older commit {merge.commit[:12]}"
+    return Refused(
+        f"{asked.branch} is {where}{older}; its new commits are not in that.",
+        hint=f"Queue it again once that has landed, or take it out first: covey merge drop {merge.id}.",
+    )
 
 
 @verb("merge.approve", "POST /api/merges/{id}/approve", shapes.Nothing, MergeRow)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import os
 import statistics
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from covey.app import gate_logs, shapes, train, transcripts
-from covey.app.reasons import line_of, look
+from covey.app.queued import failed_in
+from covey.app.reasons import Sight, last_alert, line_of, look
 from covey.app.shapes import Logs
 from covey.app.shapes_merges import (
     FlakeRow,
@@ -53,6 +55,7 @@ def show(call: Call, asked: shapes.Nothing) -> QueueFull:
     return QueueFull(
         **_standing(call, sight.standing),
         checked=sight.checked,
+        troubles=[*_troubles(call, sight)],
         fleet_paused=sight.fleet_paused,
         running=[GateRow.of(gate) for gate in sight.running],
         merges=[line_of(sight, sight.open[name]) for name in (*sight.places, *rest)],
@@ -62,6 +65,15 @@ def show(call: Call, asked: shapes.Nothing) -> QueueFull:
         gate_seconds=statistics.median(took) if took else None,
         last=next((LandingRow.of(landing) for landing in call.tx.last_landings(1)), None),
     )
+
+
+def _troubles(call: Call, sight: Sight) -> Iterator[str]:
+    """Yield why the gate cannot be run, and why what landed does not reach the remote."""
+    if sight.broken:
+        yield f"{sight.broken} Nothing lands until that is mended: see merge.check in covey.toml."
+    told = last_alert(call, "not_pushed") if call.house.config.merge.push else None
+    if told is not None and not call.tx.find(rows.LANDINGS, "WHERE pushed > ? LIMIT 1", (told.raised,)):
+        yield told.message
 
 
 def _standing(call: Call, now: Standing) -> dict[str, Any]:
@@ -194,4 +206,5 @@ def list_landings(call: Call, asked: ListLandings) -> list[LandingRow]:
 @verb("flake.list", "GET /api/flakes", ListFlakes, list[FlakeRow])
 def list_flakes(call: Call, asked: ListFlakes) -> list[FlakeRow]:
     """List the tests that failed and then passed on the very same tree, those that did so last first."""
-    return [FlakeRow(**flake.__dict__) for flake in call.tx.flakes(asked.limit)]
+    found = call.tx.flakes(asked.limit)
+    return [FlakeRow(**flake.__dict__ | {"gate": failed_in(call, flake)}) for flake in found]

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from covey.app.verbs import Call, missing
-from covey.core import merges
+from covey.core import gates, ids, merges
+from covey.core.gates import Flake, Gate
 from covey.core.merges import Merge, State
+from covey.errors import NotFound
 from covey.store import rows
+
+_LIST = "covey merge list --all lists the merges; a task stands for its newest one."
 
 
 def find_merge(call: Call, merge_id: str) -> Merge:
-    """Return a merge, or say that there is none."""
-    merge = call.tx.get(rows.MERGES, merge_id)
+    """Return a merge by its id, by the number of it, or by its task, which means the newest of that."""
+    merge = call.tx.get(rows.MERGES, f"merge-{merge_id}" if merge_id.isdecimal() else merge_id)
+    if merge is None and ids.is_task_id(merge_id):
+        merge = call.tx.last_merge(merge_id)
+        if merge is None and call.tx.task(merge_id) is not None:
+            raise NotFound(f"{merge_id} was not handed in yet, so it has no merge.", hint=_LIST)
     if merge is None:
-        raise missing("merge", merge_id)
+        gate = merge_id.startswith("gate-")
+        hint = f"covey merge log {merge_id[:80]} shows what a gate said." if gate else _LIST
+        raise NotFound(missing("merge", merge_id).message, hint=hint)
     return merge
 
 
@@ -30,6 +40,19 @@ def reverted_by(call: Call, merge: Merge) -> Merge | None:
         if found is not None:
             return found
     return None
+
+
+def was_run(gate: Gate) -> bool:
+    """Say whether a gate tested something; without checks it lets everything pass."""
+    return gate.state is not gates.State.PASSED or gate.code is not None
+
+
+def failed_in(call: Call, flake: Flake) -> str:
+    """Return the gate in which a test failed that is known as a flake by the gate that passed after it."""
+    passed = call.tx.get(rows.GATES, flake.gate)
+    where = "WHERE state = 'failed' AND \"commit\" = ? AND ended <= ? ORDER BY ordinal DESC LIMIT 20"
+    failed = [] if passed is None else call.tx.find(rows.GATES, where, (passed.commit, passed.ended))
+    return next((gate.id for gate in failed if flake.test in gate.failures), flake.gate)
 
 
 def is_live(merge: Merge) -> bool:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from covey.app.queued import reverted_by
+from covey.app.queued import failed_in, reverted_by
 from covey.app.shapes_merges import MergeLine
 from covey.app.verbs import Call
 from covey.core import gates, landings, merges
+from covey.core.alerts import Alert
 from covey.core.gates import Gate
 from covey.core.merges import Merge, State
 from covey.core.queue import train
 from covey.core.queue.standing import Standing
 from covey.core.tasks import Status, Task
+from covey.store import rows
 from covey.store.rows import decode_payload
 
 SEEN = 50
@@ -34,6 +36,8 @@ class Sight:
     standing: Standing
     fleet_paused: bool
     checked: bool
+    broken: str | None = None
+    """Why the gate cannot be run at all, if it cannot."""
     named: dict[str, Merge] = field(default_factory=dict)
     """Merges that have ended and that an open one needs."""
 
@@ -62,8 +66,21 @@ def look(call: Call, also: Iterable[Merge] = ()) -> Sight:
         standing=tx.standing(),
         fleet_paused=tx.fleet().paused,
         checked=bool(call.house.config.merge.check),
+        broken=_broken(call, found),
         named=tx.merges_named(named - {merge.id for merge in found}),
     )
+
+
+def _broken(call: Call, found: Sequence[Merge]) -> str | None:
+    """Return why the gate cannot be run, as the person was told of it and as the merges say that wait for it."""
+    told = last_alert(call, "gate_broken")
+    waiting = (merge.reason for merge in found if merge.state is State.QUEUED and merge.reason)
+    return None if told is None else next((reason for reason in waiting if told.message.startswith(reason)), None)
+
+
+def last_alert(call: Call, type: str) -> Alert | None:
+    """Return the newest alert of a type."""
+    return next(iter(call.tx.find(rows.ALERTS, "WHERE type = ? ORDER BY ordinal DESC LIMIT 1", (type,))), None)
 
 
 def _change(merge: Merge, tasks: dict[str, Task]) -> train.Change:
@@ -88,7 +105,9 @@ def needs_person(sight: Sight, merge: Merge) -> bool:
     """Say whether a merge goes on only when a person has done something."""
     if merge.state is State.QUEUED:
         return not sight.checked and not merge.approved
-    return merge.state is State.REVIEW or (merge.state is State.PASSED and merge.reason is not None)
+    if merge.state is State.PASSED:
+        return merge.reason is not None and not sight.standing.frozen  # what is frozen is told of the whole queue
+    return merge.state is State.REVIEW
 
 
 def waits(sight: Sight, merge: Merge) -> str | None:
@@ -99,10 +118,10 @@ def waits(sight: Sight, merge: Merge) -> str | None:
         return merge.reason or "for a review"
     if needs_person(sight, merge):
         return merge.reason or "for your approval: merge.check is not set, so nobody tests it"
-    if merge.reason:
-        return merge.reason
     if merge.state is State.PASSED:
-        return "for main, which is frozen" if sight.standing.frozen else "for main to take it"
+        return "for main, which is frozen" if sight.standing.frozen else _stands_still(sight) or "for main to take it"
+    if merge.reason and merge.reason not in (sight.standing.halted, sight.broken):
+        return merge.reason
     return _behind(sight, merge) or _stands_still(sight)
 
 
@@ -132,6 +151,8 @@ def _stands_still(sight: Sight) -> str | None:
         return "the queue has halted"
     if sight.standing.paused:
         return "the queue is paused"
+    if sight.broken:
+        return "for the gate, which cannot be run"
     return "the fleet is paused" if sight.fleet_paused else None
 
 
@@ -143,11 +164,11 @@ def because(call: Call, sight: Sight, merge: Merge) -> list[str]:
     seen = call.tx.gates_of(merge.id, SEEN)
     match merge.state:
         case State.REVIEW:
-            return [_in_review(call, merge), *_story(call, merge, seen)]
+            return [_in_review(call, merge), *_story(call, sight, merge, seen)]
         case State.QUEUED:
-            return [*_queued(call, sight, merge), *_story(call, merge, seen)]
+            return [*_queued(call, sight, merge), *_story(call, sight, merge, seen)]
         case State.TESTING:
-            return [*_tested(sight, merge, call.tx.now), *_story(call, merge, seen)]
+            return [*_tested(sight, merge, seen, call.tx.now), *_story(call, sight, merge, seen)]
         case State.PASSED:
             return _passed(sight, merge, seen)
         case State.LANDED | State.REVERTED:
@@ -175,7 +196,7 @@ def _queued(call: Call, sight: Sight, merge: Merge) -> list[str]:
     said: list[str] = []
     if needs_person(sight, merge):
         said.append("It lands only when you approve it: merge.check is not set, so nobody tests it.")
-    if merge.reason:
+    if merge.reason and merge.reason not in (sight.standing.halted, sight.broken):
         said.append(f"It waits: {_sentence(merge.reason)}")
     said += whole_queue(sight)
     needs = [name for name in merge.needs if _has_not_landed(sight, name)]
@@ -209,6 +230,8 @@ def whole_queue(sight: Sight) -> list[str]:
         said.append(f"The queue has halted: {_sentence(standing.halted)}")
     if standing.paused:
         said.append(_sentence(f"The queue is paused by {standing.paused_by}{_because(standing.paused_why)}"))
+    if sight.broken:
+        said.append(f"{_sentence(sight.broken)} Nothing lands until that is mended.")
     if sight.fleet_paused:
         said.append("The whole fleet is paused.")
     if standing.frozen:
@@ -220,17 +243,29 @@ def _because(why: str | None) -> str:
     return f": {why}" if why else ""
 
 
-def _tested(sight: Sight, merge: Merge, now: float) -> list[str]:
+def _tested(sight: Sight, merge: Merge, seen: Sequence[Gate], now: float) -> list[str]:
     gate = sight.gate_of(merge)
     if gate is None:
-        return [f"It is tested{f' in {merge.run}' if merge.run else ''}."]
+        last = next((each for each in seen if each.id == merge.run), None)
+        before = "" if last is None else f"; {last.id}, the last one, {_ENDED.get(last.state, last.state)}"
+        return [f"No gate tests it at this moment{before}.", *whole_queue(sight)]
     others = [name for name in gate.merges if name != merge.id]
     company = f" together with {_list(others)}" if others else " alone"
     return [f"It is tested{company} in {gate.id} ({gate.purpose}) for {max(now - gate.started, 0):.0f} s."]
 
 
-def _story(call: Call, merge: Merge, seen: Sequence[Gate]) -> list[str]:
+_ENDED = {
+    gates.State.PASSED: "has passed",
+    gates.State.FAILED: "has failed",
+    gates.State.LOST: "was ended before it had a result",
+}
+
+
+def _story(call: Call, sight: Sight, merge: Merge, seen: Sequence[Gate]) -> list[str]:
     """Return what earlier gates said of a merge that is open still."""
+    if sight.standing.halted:
+        failed = [gate.id for gate in seen if gate.state is gates.State.FAILED]
+        return [f"What failed with it ({_list(failed)}) does not count while main itself is red."] if failed else []
     said: list[str] = []
     for gate in [gate for gate in reversed(seen) if gate.state is gates.State.FAILED][-3:]:
         others = [name for name in gate.merges if name != merge.id]
@@ -251,10 +286,12 @@ def _tests(gate: Gate) -> str:
 
 def _flakes(call: Call, seen: Sequence[Gate]) -> list[str]:
     names = {test for gate in seen for test in gate.failures}
-    return [
-        f"{flake.test} has flaked {flake.times} times, last in {flake.gate}."
-        for flake in call.tx.flaked(sorted(names)[:500])[:FEW]
-    ]
+    found = call.tx.flaked(sorted(names)[:500])[:FEW]
+    return [f"{each.test} has flaked {_times(each.times)}, last in {failed_in(call, each)}." for each in found]
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _passed(sight: Sight, merge: Merge, seen: Sequence[Gate]) -> list[str]:
@@ -365,14 +402,40 @@ def next_steps(sight: Sight, merge: Merge, task: Task | None, *, moved_on: bool)
         case State.QUEUED if needs_person(sight, merge):
             return [f"covey merge approve {merge.id}", f'covey merge reject {merge.id} "REASON"']
         case State.REJECTED | State.WITHDRAWN if not moved_on and task is not None:
-            again = [f"covey merge retry {merge.id}   tries it as it is"]
-            return [*again, f"covey task show {task.id}   tells what its next author is told"]
+            return [*_again(merge, task)]
         case _ if merge.state in merges.OPEN:
-            stop = sight.standing
-            resume = ["covey merge resume"] if stop.paused or stop.halted else []
-            return [*resume, *(["covey merge thaw"] if stop.frozen else []), *(["covey resume"] * sight.fleet_paused)]
+            return [*_onwards(sight, merge)]
         case _:
             return []
+
+
+def _again(merge: Merge, task: Task) -> Iterator[str]:
+    """Yield what can be done with work that did not land."""
+    if merge.run is not None:
+        yield f"covey merge log {merge.id}   shows what the gate said"
+    yield f"covey merge retry {merge.id}   tries it as it is"
+    if merge.reverts is None and task.status is Status.BLOCKED:
+        yield f"covey task edit {task.id} --status todo   lets it be worked on again"
+    yield f"covey task show {task.id}   tells what its next author is told"
+    yield f'covey task drop {task.id} "REASON"   ends it'
+
+
+def _onwards(sight: Sight, merge: Merge) -> Iterator[str]:
+    """Yield what brings a merge on that waits with the whole queue, or for main."""
+    stop = sight.standing
+    if stop.halted:
+        yield "git revert COMMIT on main, or mend it there: the queue goes on by itself"
+    if stop.paused or stop.halted:
+        yield "covey merge resume" + ("   tries the same main again" if stop.halted else "")
+    if sight.broken:
+        yield "mend merge.check in covey.toml: the queue goes on by itself"
+        yield f"covey merge retry {merge.id}   tries it again at once"
+    if stop.frozen:
+        yield "covey merge thaw"
+    elif merge.state is State.PASSED and merge.reason:
+        yield "commit or put away (git stash) what is in the way: main follows by itself"
+    if sight.fleet_paused:
+        yield "covey resume"
 
 
 def _list(names: Iterable[str]) -> str:

@@ -139,7 +139,7 @@ class LandingRow(Struct, frozen=True, kw_only=True):
 
 
 class FlakeRow(Struct, frozen=True):
-    """A test that failed and then passed on the very same tree: how often, first and last, and in which gate."""
+    """A test that failed and then passed on the very same tree: how often, first and last, and where it failed."""
 
     test: str
     times: int
@@ -199,10 +199,12 @@ class QueueRow(Struct, frozen=True, kw_only=True):
 class QueueFull(QueueRow, frozen=True, kw_only=True):
     """The train at a glance: the gates that run, what wants to land in its order, and what came of the last ones.
 
-    `rejected` of the last `ended` merges failed. `gate_seconds` is what a gate takes, if one has ended.
+    `rejected` of the last `ended` merges failed. `gate_seconds` is what a gate takes, if one has ended. `troubles` are
+    what else keeps work from landing or from reaching the remote, in sentences.
     """
 
     checked: bool
+    troubles: list[str]
     fleet_paused: bool
     running: list[GateRow]
     merges: list[MergeLine]

@@ -10,6 +10,7 @@ from covey.cli.client import Client
 from covey.cli.command import Command, Parser
 from covey.cli.merge import rows as merge_rows
 from covey.cli.show import age, one, paint, plain, prose, span, table
+from covey.cli.train import is_asking, stops
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -25,12 +26,13 @@ def _nothing(parser: Parser) -> None:
 
 
 def inbox(args: Namespace, client: Client) -> None:
-    """Show open questions, blocked tasks, merges that wait for a person, and sessions that do not get on."""
+    """Show open questions, blocked tasks, merges that wait for a person, what stops the queue, and stuck sessions."""
     with client:
         found = {
             "questions": client.ask("question.list", fields={"state": "open", "limit": MOST}).value,
             "tasks": client.ask("task.list", fields={"status": "blocked", "limit": MOST}).value,
             "merges": [each for each in client.ask("merge.list", fields={"limit": MOST}).value if each["person"]],
+            "queue": [*stops(client.ask("queue.show").value, word=str if args.json else paint)],
             "sessions": client.ask("session.list").value,
         }
     asking = {question["session"] for question in found["questions"]}
@@ -47,7 +49,7 @@ def _is_stuck(session: dict[str, Any], asking: set[str]) -> bool:
     return at_work and not (session["state"] == "needs-you" and session["name"] in asking)
 
 
-def _lines(found: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
+def _lines(found: dict[str, list[Any]]) -> Iterator[str]:
     if found["questions"]:
         count = len(found["questions"])
         yield f"{one(count, 'question')} {'waits' if count == 1 else 'wait'} for you:"
@@ -57,9 +59,15 @@ def _lines(found: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
         ("Blocked tasks", _blocked(found["tasks"]), "covey task edit ID --status todo lets one be tried again"),
         (
             "Merges that wait for you",
-            _split(merge_rows(found["merges"])),
+            _split(merge_rows([each for each in found["merges"] if is_asking(each)])),
             "covey merge approve ID, covey merge reject ID",
         ),
+        (
+            "Merges that passed, and that main cannot take",
+            _split(merge_rows([each for each in found["merges"] if not is_asking(each)])),
+            "covey merge why ID tells what you can do",
+        ),
+        ("The merge queue", found["queue"], "covey merge queue shows it"),
         ("Sessions that do not get on", _stuck(found["sessions"]), "covey session logs NAME shows what one printed"),
     )
     begun = bool(found["questions"])
@@ -121,5 +129,5 @@ COMMAND = Command(
     _nothing,
     inbox,
     example="covey inbox\ncovey answer question-12 --allow",
-    prints="one object: the lists questions, tasks, merges and sessions, as REST answers them",
+    prints="one object: the lists questions, tasks, merges and sessions as REST answers them, and what stops the queue",
 )

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 ABOUT = "The merge queue: what was handed in and wants to land on main, how it is tested, and what landed."
 rows = train.rows
+WAITS = 3
+"""The exit code of what was waited for in vain: only a person can bring it on."""
+FOR_MAIN = 2.0
+"""Seconds for which what is in the way of main may go by itself: another git command, for example."""
 TAIL = 4000
 """Bytes of the end of a gate's output that are shown unless all of it is asked for."""
 
@@ -33,7 +37,7 @@ def _list_arguments(parser: Parser) -> None:
 
 
 def _one_arguments(parser: Parser) -> None:
-    parser.add_argument("id", metavar="MERGE", help="for example merge-12")
+    parser.add_argument("id", metavar="MERGE", help="for example merge-12, or its task: T-4 means the newest of that")
 
 
 def _land_arguments(parser: Parser) -> None:
@@ -70,8 +74,10 @@ def _queue_arguments(parser: Parser) -> None:
 
 
 def _log_arguments(parser: Parser) -> None:
-    parser.add_argument("id", metavar="MERGE", help="for example merge-12, or a gate such as gate-31")
-    parser.add_argument("--gate", metavar="GATE", help="which gate (default: the last that failed, else the last)")
+    parser.add_argument("id", metavar="MERGE", help="for example merge-12, its task, or a gate such as gate-31")
+    parser.add_argument(
+        "--gate", metavar="GATE", help="which gate (default: that of its landing, else the last that failed)"
+    )
     parser.add_argument("--full", action="store_true", help="all that it printed, not only what says why it failed")
 
 
@@ -99,7 +105,7 @@ def queue(args: Namespace, client: Client) -> int | None:
                 "--title, --priority and --wait are for a branch.", hint="covey merge queue BRANCH queues one."
             )
         answer = client.ask("queue.show")
-        reply(args, answer, train.glance(answer.value))
+        reply(args, answer, train.glance(answer.value, at_work=client.url is not None))
         return None
     return _queue_branch(args, client)
 
@@ -121,18 +127,25 @@ def _queue_branch(args: Namespace, client: Client) -> int:
         if not args.json:
             print(_queued(answer.value, asked, client), flush=True)
         now = _until_ended(client, answer.value["id"])
-    reply(args, answer, _came_to(now, f"{now['id']}: {now['task']}"))
-    return 1 if now["state"] == "rejected" else 0
+    if args.json:
+        print(json.dumps(now, ensure_ascii=False))
+    else:
+        print(_came_to(now, f"{now['id']}: {now['task']}"))
+    return {"landed": 0, "rejected": 1, "withdrawn": 1}.get(now["state"], WAITS)
 
 
 def _queued(merge: dict[str, Any], asked: dict[str, Any], client: Client) -> str:
     said = f"Queued {merge['id']}: {merge['task']} {plain(asked['title'])} ({merge['commit'][:12]})"
     now = client.ask("merge.show", {"id": merge["id"]}).value
     if now["person"]:
-        return (
-            f"{said}\n  It waits {plain(now['waits'] or 'for you')}\n  covey merge approve {merge['id']} lets it land"
-        )
-    return said if client.url is not None else f"{said}; covey up lets it land"
+        return f"{said}\n  It {_waits(now) or 'waits for you'}\n  covey merge approve {merge['id']} lets it land"
+    still = _stands_still(client.ask("queue.show").value)
+    return said + (f"; it waits: {still}" if still else "") + _nobody(client)
+
+
+def _nobody(client: Client) -> str:
+    """Return what to say where no daemon is that would do what was asked for."""
+    return "" if client.url is not None else "; no daemon runs: covey up lets it go on"
 
 
 def show(args: Namespace, client: Client) -> None:
@@ -144,7 +157,7 @@ def show(args: Namespace, client: Client) -> None:
 def why(args: Namespace, client: Client) -> None:
     """Say why a merge is where it is."""
     answer = client.ask("merge.why", {"id": args.id})
-    reply(args, answer, train.reasons(answer.value))
+    reply(args, answer, train.reasons(answer.value, at_work=client.url is not None))
 
 
 def log(args: Namespace, client: Client) -> None:
@@ -157,15 +170,28 @@ def log(args: Namespace, client: Client) -> None:
     shown = train.gate_card(answer.value)
     if not answer.value["summary"] and not args.json:
         shown += _tail(client, gate)
-    reply(args, answer, f"{shown}\n\ncovey merge log {args.id} --gate {gate} --full prints all of it")
+    reply(args, answer, f"{shown}\n\ncovey merge log {gate} --full prints all of it")
 
 
 def _gate_of(client: Client, merge: str) -> str:
-    """Return the gate of a merge that says most: the last that failed, else the last."""
-    gates = client.ask("merge.show", {"id": merge}).value["gates"]
+    """Return the gate of a merge that says most: that of its landing, else the last that failed, else the last."""
+    found = client.ask("merge.show", {"id": merge}).value
+    gates = found["gates"]
+    if found["landed_by"] and found["landed_by"]["gate"]:
+        return str(found["landed_by"]["gate"])
     if not gates:
-        raise Refused(f"{merge} was in no gate yet.", hint=f"covey merge why {merge} tells what it waits for.")
-    return str(next((gate for gate in gates if gate["state"] == "failed"), gates[0])["id"])
+        raise _no_gate(found)
+    telling = [gate for state in ("failed", "running", "passed") for gate in gates if gate["state"] == state]
+    return str((telling or gates)[0]["id"])
+
+
+def _no_gate(merge: dict[str, Any]) -> Refused:
+    if merge["untested"]:
+        return Refused(f"No gate tested {merge['id']}: it was let pass untested.", hint="merge.check names a gate.")
+    tells = f"covey merge why {merge['id']} tells"
+    if merge["state"] in train.ENDED:
+        return Refused(f"{merge['id']} was in no gate, and is {merge['state']}.", hint=f"{tells} why.")
+    return Refused(f"{merge['id']} was in no gate yet.", hint=f"{tells} what it waits for.")
 
 
 def _tail(client: Client, gate: str) -> str:
@@ -196,34 +222,46 @@ def approve(args: Namespace, client: Client) -> int:
     """Let work land; without a daemon, have one for as long as that takes."""
     if client.token is not None:
         answer = client.ask("merge.approve", {"id": args.id}, {})
-        reply(args, answer, _came_to(answer.value, f"Approved {args.id}: {answer.value['task']}"))
+        reply(args, answer, _came_to(answer.value, f"Approved {answer.value['id']}: {answer.value['task']}"))
         return 0
     from covey.cli.daemon import errand
 
+    before = client.ask("merge.show", {"id": args.id}).value
+    if before["state"] not in ("review", "queued"):
+        client.ask("merge.approve", {"id": args.id}, {})  # is refused, and no daemon need be started for that
     with errand(client) as own:
-        answer = client.ask("merge.approve", {"id": args.id}, {})
-        now = _until_ended(client, args.id) if own else answer.value
-    reply(args, answer, _came_to(now, f"Approved {args.id}: {now['task']}"))
+        answer = client.ask("merge.approve", {"id": before["id"]}, {})
+        now = _until_ended(client, before["id"]) if own else answer.value
+    reply(args, answer, _came_to(now, f"Approved {now['id']}: {now['task']}"))
     return 1 if now["state"] == "rejected" else 0
 
 
 def _until_ended(client: Client, merge: str) -> dict[str, Any]:
     """Wait until a merge has ended, or waits for what only a person can bring about."""
-    begun, told = time.monotonic(), False
+    begun, told, stuck_since = time.monotonic(), False, 0.0
     while True:
         if not told and time.monotonic() - begun > 1:
             print(f"{merge} is tested as it would land ...", file=sys.stderr, flush=True)
             told = True
         now: dict[str, Any] = client.ask("merge.show", {"id": merge}).value
         stuck = now["person"] or (now["state"] in ("queued", "passed") and now["reason"])
-        if now["state"] not in ("queued", "testing", "passed") or stuck or _stands_still(client):
+        stuck_since = (stuck_since or time.monotonic()) if stuck and now["state"] == "passed" else 0.0
+        for_main = bool(stuck_since) and time.monotonic() - stuck_since < FOR_MAIN
+        if now["state"] not in ("queued", "testing", "passed") or (stuck and not for_main):
+            return now
+        queue = client.ask("queue.show").value
+        if (_stands_still(queue) and not now["gate"]) or (queue["frozen"] and now["state"] == "passed"):
             return now
         time.sleep(0.05)
 
 
-def _stands_still(client: Client) -> bool:
-    queue = client.ask("queue.show").value
-    return bool(queue["paused"] or queue["halted"] or queue["frozen"] or queue["fleet_paused"])
+def _stands_still(queue: dict[str, Any]) -> str | None:
+    """Return what keeps the whole queue from testing anything, if something does."""
+    if queue["halted"]:
+        return "the queue has halted (covey merge queue tells why)"
+    if queue["paused"]:
+        return "the queue is paused (covey merge resume)"
+    return "the fleet is paused (covey resume)" if queue["fleet_paused"] else None
 
 
 def _came_to(merge: dict[str, Any], said: str) -> str:
@@ -231,13 +269,19 @@ def _came_to(merge: dict[str, Any], said: str) -> str:
         case "landed":
             return f"{said} landed in {merge['landed'][:12]}"
         case "rejected":
-            return f"{said} was rejected: {merge['reason']}"
-        case "passed" if merge["reason"]:
-            return f"{said} passed, and waits: {merge['reason']}"
-        case "review" | "queued" if merge["reason"]:
-            return f"{said} waits: {merge['reason']}"
+            return f"{said} was rejected: {plain(merge['reason'])}"
+        case "withdrawn":
+            return f"{said} has left the queue: {plain(merge['reason'] or '')}"
+        case "passed" if _waits(merge):
+            return f"{said} passed, and {_waits(merge)}"
         case _:
-            return f"{said} may land"
+            return f"{said} {_waits(merge) or 'may land'}"
+
+
+def _waits(merge: dict[str, Any]) -> str:
+    """Return for what a merge waits, "" if that is not known."""
+    what = plain(merge.get("waits") or merge["reason"] or "")
+    return f"waits {what}" if what.startswith("for ") else f"waits: {what}" if what else ""
 
 
 def land(args: Namespace, client: Client) -> None:
@@ -253,7 +297,7 @@ def land(args: Namespace, client: Client) -> None:
             f"{args.commit} is not on {main}.", hint=f"Merge it into {main} first; covey.toml names the branch."
         )
     answer = client.ask("merge.land", {"id": args.id}, {"commit": commit})
-    reply(args, answer, f"Landed {args.id}: {answer.value['task']} is done")
+    reply(args, answer, f"Landed {answer.value['id']}: {answer.value['task']} is done")
 
 
 def reject(args: Namespace, client: Client) -> None:
@@ -266,43 +310,47 @@ def reject(args: Namespace, client: Client) -> None:
         what = f"{task['id']} is first in line for {task['front']}"
     else:
         what = f"{task['id']} is open for everyone"
-    reply(args, answer, f"Rejected {args.id}: {what}")
+    reply(args, answer, f"Rejected {answer.value['id']}: {what}")
 
 
 def hold(args: Namespace, client: Client) -> None:
     """Let a merge wait for a person."""
     answer = client.ask("merge.hold", {"id": args.id}, _reason(args))
-    reply(args, answer, f"Held {args.id}: it waits until you approve it (covey merge approve {args.id})")
+    merge = answer.value["id"]
+    reply(args, answer, f"Held {merge}: it waits until you approve it (covey merge approve {merge})")
 
 
 def drop(args: Namespace, client: Client) -> None:
     """Take a merge out of the queue."""
     answer = client.ask("merge.drop", {"id": args.id}, _reason(args))
-    task = answer.value["task"]
+    merge, task = answer.value["id"], answer.value["task"]
     reply(
         args,
         answer,
-        f"Dropped {args.id}: {task} is blocked, its work stays on {plain(answer.value['branch'])}\n"
-        f"  covey merge retry {args.id} brings it back as it is, covey task edit {task} --status todo lets it be\n"
+        f"Dropped {merge}: {task} is blocked, its work stays on {plain(answer.value['branch'])}\n"
+        f"  covey merge retry {merge} brings it back as it is, covey task edit {task} --status todo lets it be\n"
         f'  worked on again, covey task drop {task} "REASON" ends it'
         if answer.value["reverts"] is None
-        else f"Dropped {args.id}: {answer.value['reverts']} stays on main",
+        else f"Dropped {merge}: {answer.value['reverts']} stays on main",
     )
 
 
 def retry(args: Namespace, client: Client) -> None:
     """Try work again as it is."""
     answer = client.ask("merge.retry", {"id": args.id}, {})
-    new = "" if answer.value["id"] == args.id else f" as {answer.value['id']}"
-    where = "waits for a review" if answer.value["state"] == "review" else "is in the queue again"
-    reply(args, answer, f"{args.id} {where}{new}: {answer.value['task']}")
+    merge = answer.value
+    new = "" if args.id == merge["id"] else f" as {merge['id']}"
+    commit = f" at {merge['commit'][:12]}" if merge["commit"] else ""
+    where = "waits for a review" if merge["state"] == "review" else "is in the queue again"
+    reply(args, answer, f"{args.id} {where}{new}: {merge['task']}{commit}{_nobody(client)}")
 
 
 def revert(args: Namespace, client: Client) -> None:
     """Take landed work out of main again."""
     answer = client.ask("merge.revert", {"id": args.id}, _reason(args) | ({"reopen": True} if args.reopen else {}))
-    waits = f"; covey merge approve {answer.value['id']} lets it land" if answer.value["state"] == "review" else ""
-    reply(args, answer, f"Queued {answer.value['id']}: {answer.value['task']} takes {args.id} out of main{waits}")
+    made = answer.value
+    goes_on = f"; covey merge approve {made['id']} lets it land" if made["state"] == "review" else _nobody(client)
+    reply(args, answer, f"Queued {made['id']}: {made['task']} takes {made['reverts']} out of main{goes_on}")
 
 
 def pause(args: Namespace, client: Client) -> None:
@@ -313,7 +361,8 @@ def pause(args: Namespace, client: Client) -> None:
 
 def resume(args: Namespace, client: Client) -> None:
     """Let the queue go on."""
-    reply(args, client.ask("queue.resume", fields={}), "The queue goes on")
+    answer = client.ask("queue.resume", fields={})
+    reply(args, answer, "The queue goes on" + _nobody(client))
 
 
 def freeze(args: Namespace, client: Client) -> None:
@@ -326,7 +375,7 @@ def freeze(args: Namespace, client: Client) -> None:
 def thaw(args: Namespace, client: Client) -> None:
     """Let main move again."""
     answer = client.ask("queue.thaw", fields={})
-    reply(args, answer, f"{answer.value['branch']} moves again")
+    reply(args, answer, f"{answer.value['branch']} moves again" + _nobody(client))
 
 
 def _reason(args: Namespace) -> dict[str, str]:

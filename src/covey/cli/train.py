@@ -10,13 +10,14 @@ from covey.cli.show import age, clock, first_line, one, paint, plain, prose, spa
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 FEW = 6
 """Merges of a gate that are named in a line."""
 MOST = 30
 """Merges that are shown of a long queue."""
+NOBODY = "No daemon runs, so nothing is tested and nothing lands (covey up)."
 ENDED = ("landed", "rejected", "withdrawn", "reverted")
 
 
@@ -52,17 +53,25 @@ def _note(merge: dict[str, Any]) -> str:
 # The whole queue
 
 
-def glance(queue: dict[str, Any]) -> str:
-    """Return the train at a glance."""
-    waiting = [merge for merge in queue["merges"] if not merge["person"] and not merge["gate"]]
-    asking = [merge for merge in queue["merges"] if merge["person"]]
-    lines = [_head(queue), *(f"  {line}" for line in _stops(queue))]
-    lines += _part("Testing", [_gate_line(gate) for gate in queue["running"]])
+def glance(queue: dict[str, Any], *, at_work: bool = True) -> str:
+    """Return the train at a glance; `at_work`: a daemon is there that lets it go on."""
+    asking = [merge for merge in queue["merges"] if is_asking(merge)]
+    waiting = [merge for merge in queue["merges"] if not merge["gate"] and merge not in asking]
+    lines = [_head(queue), *(f"  {line}" for line in stops(queue))]
+    if not at_work and queue["merges"]:
+        lines.append(f"  {NOBODY}")
+    title = "Testing" if at_work else "Under test when the daemon ended; tested again by the next"
+    lines += _part(title, [_gate_line(gate) for gate in queue["running"]])
     lines += _part("Waiting", [_waiting_line(merge) for merge in waiting])
     lines += _part("Waiting for you (covey merge approve ID, covey merge reject ID)", [_asking_line(m) for m in asking])
     if not queue["merges"]:
         lines.append("Nothing wants to land.")
     return "\n".join([*lines, _landed(queue)])
+
+
+def is_asking(merge: dict[str, Any]) -> bool:
+    """Say whether a merge waits for a person who approves or rejects it."""
+    return bool(merge["person"]) and merge["state"] in ("review", "queued")
 
 
 def _head(queue: dict[str, Any]) -> str:
@@ -71,16 +80,17 @@ def _head(queue: dict[str, Any]) -> str:
     return f"The queue lands on {queue['branch']}: strategy {queue['strategy']}{slots}{gate}"
 
 
-def _stops(queue: dict[str, Any]) -> Iterator[str]:
-    """Yield what keeps the queue from testing or from moving main."""
+def stops(queue: dict[str, Any], word: Callable[[str], str] = paint) -> Iterator[str]:
+    """Yield what keeps the queue from testing, from moving main or from reaching the remote."""
     if queue["halted"]:
-        yield f"{paint('halted')}: {plain(queue['halted'])} (covey merge resume tries main again)"
+        yield f"{word('halted')}: {plain(queue['halted'])} (covey merge resume tries main again)"
     if queue["paused"]:
-        yield f"{paint('paused')}{_by_whom(queue, 'paused')} (covey merge resume)"
+        yield f"{word('paused')}{_by_whom(queue, 'paused')} (covey merge resume)"
     if queue["frozen"]:
-        yield f"{paint('frozen')}{_by_whom(queue, 'frozen')} (covey merge thaw)"
+        yield f"{word('frozen')}{_by_whom(queue, 'frozen')} (covey merge thaw)"
     if queue["fleet_paused"]:
-        yield f"the whole fleet is {paint('paused')} (covey resume)"
+        yield f"the whole fleet is {word('paused')} (covey resume)"
+    yield from (plain(each) for each in queue["troubles"])
 
 
 def _by_whom(queue: dict[str, Any], state: str) -> str:
@@ -183,14 +193,14 @@ def _landing_line(landing: dict[str, Any]) -> str:
     return f"{landing['id']}, {clock(landing['made'])}, {tested}{pushed}"
 
 
-def reasons(why: dict[str, Any]) -> str:
-    """Return why a merge is where it is."""
-    lines = [
-        f"{why['merge']} ({why['task']}) is {paint(why['state'])}.",
-        *(f"  {plain(each)}" for each in why["because"]),
-    ]
-    if why["next"]:
-        lines += ["What you can do:", *(f"  {each}" for each in why["next"])]
+def reasons(why: dict[str, Any], *, at_work: bool = True) -> str:
+    """Return why a merge is where it is; `at_work`: a daemon is there that lets it go on."""
+    away = not at_work and why["state"] not in ENDED
+    because = [*([NOBODY] if away else []), *why["because"]]
+    lines = [f"{why['merge']} ({why['task']}) is {paint(why['state'])}.", *(f"  {plain(each)}" for each in because)]
+    steps = [*(["covey up"] if away else []), *why["next"]]
+    if steps:
+        lines += ["What you can do:", *(f"  {plain(each)}" for each in steps)]
     return "\n".join(lines)
 
 
