@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from covey.config import Watcher
 from covey.core import merges
-from tests.app.test_merges import checked, handed_in, merge_of
+from tests.app.test_merges import COMMIT, MAIN, TREE, checked, handed_in, merge_of
 from tests.app.world import World
 
 
@@ -21,3 +23,24 @@ def test_settings_that_were_changed_count_for_the_next_work_that_is_handed_in(wo
     settings.write_text("[merge]\nreview = perhaps\n")
     _, merge = handed_in(world)
     assert merge_of(world, merge).state is merges.State.REVIEW  # what makes no sense changes nothing
+
+
+@pytest.mark.parametrize("ends", ["merge.reject", "merge.drop"])
+def test_a_branch_that_was_mended_carries_on_its_task(world: World, ends: str) -> None:
+    checked(world)
+    first = world.ask("merge.queue", branch="mine", commit=COMMIT, title="Mine")
+    world.ask(ends, id=first["id"], reason="Not so")
+    again = world.ask("merge.queue", branch="mine", commit=TREE, title="Mine, mended")
+    assert (again["task"], again["commit"], again["state"]) == (first["task"], TREE, "queued")
+    assert again["id"] != first["id"] and world.status(first["task"]) == "merging"
+    world.ask("merge.land", id=again["id"], commit=MAIN)
+    after = world.ask("merge.queue", branch="mine", commit="9" * 40, title="More")
+    assert after["task"] != first["task"], "what landed is done"
+
+
+def test_a_branch_of_a_task_that_was_dropped_becomes_another(world: World) -> None:
+    checked(world)
+    first = world.ask("merge.queue", branch="mine", commit=COMMIT, title="Mine")
+    world.ask("merge.reject", id=first["id"], reason="Not so")
+    world.ask("task.drop", id=first["task"], reason="Never")
+    assert world.ask("merge.queue", branch="mine", commit=TREE, title="Mine")["task"] != first["task"]

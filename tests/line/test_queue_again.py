@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.line.lines import Line
-from tests.line.queues import fill
+from tests.line.queues import fill, merges
 from tests.line.test_queue import _ends, _good, _settings
 from tests.serving import wait_until
 
@@ -66,3 +66,20 @@ def test_a_branch_that_goes_on_after_it_landed_brings_only_what_is_new(made: Cal
     line.ok("merge", "queue", "feature", "--wait")
     assert line.git("show", "main:notes") == "three"
     assert len(line.landed()) == 3
+
+
+def test_a_rejected_branch_that_was_mended_carries_on_its_task(made: Callable[..., Line]) -> None:
+    line = made('[merge]\ncheck = "! grep -q wrong notes"\n', files={"notes": "one\n"})
+    line.up()
+    _commit_on(line, "feature", "notes", "wrong\n")
+    assert line.run("merge", "queue", "feature", "--wait").returncode == 1
+    (first,) = merges(line)
+    mended = _commit_on(line, "feature", "notes", "right\n")
+    line.ok("merge", "pause")
+    said = line.ok("merge", "retry", first["id"])
+    assert f"at {first['commit'][:12]}" in said and f"feature is at {mended[:12]} by now" in said
+    line.ok("merge", "drop", merges(line)[-1]["id"])
+    line.ok("merge", "resume")
+    line.ok("merge", "queue", "feature", "--wait")
+    assert line.git("show", "main:notes") == "right"
+    assert {merge["task"] for merge in merges(line)} == {first["task"]}

@@ -75,8 +75,12 @@ def why(call: Call, asked: shapes.Nothing, id: str) -> MergeWhy:
 
 @verb("merge.queue", "POST /api/merges", QueueBranch, MergeRow, status=201, owner=True)
 def queue_branch(call: Call, asked: QueueBranch) -> MergeRow:
-    """Queue a branch from outside covey: it becomes a task whose work is handed in."""
+    """Queue a branch from outside covey: it becomes a task whose work is handed in, the same one if it comes again."""
     _check_branch(call, asked)
+    where = "WHERE branch = ? AND session = ? ORDER BY ordinal DESC LIMIT 1"
+    before = next(iter(call.tx.find(rows.MERGES, where, (asked.branch, OWNER))), None)
+    if before is not None and before.reverts is None and _moved_on(call, before) is None:
+        return MergeRow.of(_again(call, before, asked.commit))
     came = f"It came from outside, on branch {asked.branch} at {asked.commit}; git merge {asked.commit[:12]} brings"
     body = "\n\n".join(part for part in (asked.body.strip(), f"{came} that work into yours.") if part)
     wish = shapes.AddTask(title=asked.title, body=body, priority=asked.priority)
@@ -213,21 +217,27 @@ def retry(call: Call, asked: shapes.Nothing, id: str) -> MergeRow:
     why_not = _moved_on(call, merge)
     if why_not is not None:
         raise Refused(why_not, hint=f"covey merge why {merge.id} tells what became of it.")
+    # What takes work out of main is made anew.
+    return MergeRow.of(_again(call, merge, merge.commit if merge.reverts is None else None))
+
+
+def _again(call: Call, merge: Merge, commit: str | None) -> Merge:
+    """Hand the task of a merge that did not land in again, with a commit."""
     task = find(call.tx, merge.task)
     if task.status is Status.BLOCKED:
         task = change(call, task, tasks.edit(task, tasks.Edited(status=Status.TODO), owner=True), call.actor(None))
     review = needs_review(call, merge.session)
-    event = tasks.hand_in(task, merge.session, review=review, commit=merge.commit)
+    event = tasks.hand_in(task, merge.session, review=review, commit=commit)
     change(call, task, event, call.actor(None))
     wish = merges.Queued(
         task=task.id,
         session=merge.session,
         branch=merge.branch,
-        commit=merge.commit if merge.reverts is None else None,  # what takes work out of main is made anew
+        commit=commit,
         review=review,
         reverts=merge.reverts,
     )
-    return MergeRow.of(queue(call, wish))
+    return queue(call, wish)
 
 
 def _moved_on(call: Call, merge: Merge) -> str | None:

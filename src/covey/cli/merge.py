@@ -342,7 +342,19 @@ def retry(args: Namespace, client: Client) -> None:
     new = "" if args.id == merge["id"] else f" as {merge['id']}"
     commit = f" at {merge['commit'][:12]}" if merge["commit"] else ""
     where = "waits for a review" if merge["state"] == "review" else "is in the queue again"
-    reply(args, answer, f"{args.id} {where}{new}: {merge['task']}{commit}{_nobody(client)}")
+    said = f"{args.id} {where}{new}: {merge['task']}{commit}{_nobody(client)}"
+    reply(args, answer, said + _newer(merge, client))
+
+
+def _newer(merge: dict[str, Any], client: Client) -> str:
+    """Say that a branch has commits that are not in a merge of it."""
+    from covey.git.candidates import resolve
+
+    tip = resolve(client.project(), f"refs/heads/{merge['branch']}")
+    if tip is None or merge["commit"] in (None, tip):
+        return ""
+    how = f"covey merge drop {merge['id']}, then covey merge queue {plain(merge['branch'])}"
+    return f"\n  {plain(merge['branch'])} is at {tip[:12]} by now, which is not in that; to land it: {how}"
 
 
 def revert(args: Namespace, client: Client) -> None:
