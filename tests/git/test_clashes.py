@@ -62,6 +62,9 @@ def test_the_branches_that_one_cannot_be_merged_with_are_named(path: Path, proje
     assert clashes.among(project, main, mine, [same, apart, stacked, mine]) == (same,)
     assert clashes.among(project, main, same, [mine, apart, stacked]) == (mine, apart, stacked)
     assert clashes.among(project, main, mine, []) == ()
+    pairs = [(mine, same), (mine, apart), (mine, mine), (same, apart), (mine, "1" * 40)]
+    assert clashes.between(project, main, pairs) == {(mine, same), (same, apart)}
+    assert clashes.between(project, main, []) == set()
 
 
 def test_what_each_tip_changes_is_told_for_all(path: Path, project: Project) -> None:

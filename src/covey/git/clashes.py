@@ -45,6 +45,15 @@ def among(project: Project, base: str, tip: str, others: Sequence[str]) -> tuple
     return tuple(other for other in known if met.get((tip, other)) and met[tip, other].conflicts)
 
 
+def between(project: Project, base: str, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those pairs of tips that git cannot merge, as `among` does; a few processes do it for all of them."""
+    branches = Branches(project)
+    looked = branches.look(base, list(dict.fromkeys(tip for pair in pairs for tip in pair))) if pairs else {}
+    known = [(one, other) for one, other in dict.fromkeys(pairs) if one in looked and other in looked and one != other]
+    branches.compare(base, [(tip, base) for tip in dict.fromkeys(tip for pair in known for tip in pair)])
+    return {pair for pair, contact in branches.compare(base, known).items() if contact.conflicts}
+
+
 def changed(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the paths that each tip changes since it left `base`; a file that got another name counts under both."""
     looked = reading.looks(project, base, list(dict.fromkeys(tips))) if tips else {}

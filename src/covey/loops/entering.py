@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from covey.app import sendback, train
 from covey.app.changes import change, step
@@ -29,6 +30,8 @@ from covey.store import rows
 
 PATHS = 200
 """Paths of a merge that the train is told of."""
+PAIRS = 1000
+"""Pairs that are compared when merges join; a clash of others is seen when a tree cannot be built."""
 
 
 @dataclass(frozen=True)
@@ -232,15 +235,12 @@ def _look(project: Project, config: Config, base: str, wishes: Wishes, at: float
     except CoveyError:  # what one of them lacks must not keep the others out
         looks = [_whole(project, base, look) for look in looks]
         works, changed = _read(project, base, looks)
-    fits: list[Fit] = []
-    for number, look in enumerate(looks):
-        if isinstance(look, Fit):
-            look = _judge(config, base, look, works, changed[look.commit], wishes.unwanted)
-            if isinstance(look, Fit):
-                look = _meet(project, base, look, fits, wishes.inside)
-                fits.append(look)
-            looks[number] = look
-    return looks
+    looks = [
+        _judge(config, base, look, works, changed[look.commit], wishes.unwanted) if isinstance(look, Fit) else look
+        for look in looks
+    ]
+    against = _meet(project, base, [look for look in looks if isinstance(look, Fit)], wishes.inside)
+    return [replace(look, against=against[look.wish.merge.id]) if isinstance(look, Fit) else look for look in looks]
 
 
 def _resolve(project: Project, base: str, wishes: Iterable[Wish]) -> dict[str, str]:
@@ -296,17 +296,22 @@ def _judge(
     return Fit(fit.wish, fit.commit, paths[:PATHS])
 
 
-def _meet(project: Project, base: str, fit: Fit, others: Iterable[Fit], inside: Iterable[Merge]) -> Fit:
-    """Find the open merges that one cannot be merged with, among those that change something it changes too."""
-    paths = set(fit.paths)
-    met = {each.wish.merge.id: each.commit for each in others if not paths.isdisjoint(each.paths)}
-    met |= {each.id: each.commit for each in inside if each.commit is not None and not paths.isdisjoint(each.paths)}
-    met.pop(fit.wish.merge.id, None)
-    if not met:
-        return fit
-    named = clashes.among(project, base, fit.commit, list(met.values()))
-    against = tuple(merge for merge, commit in met.items() if commit in named)
-    return Fit(fit.wish, fit.commit, fit.paths, against)
+def _meet(project: Project, base: str, fits: Sequence[Fit], inside: Iterable[Merge]) -> dict[str, tuple[str, ...]]:
+    """Return for each merge the open ones before it with which git cannot merge it, the nearest looked at first."""
+    before = [(each.id, each.commit, frozenset(each.paths)) for each in inside if each.commit is not None]
+    most = max(PAIRS // max(len(fits), 1), 1)
+    met: dict[str, list[tuple[str, tuple[str, str]]]] = {}
+    for fit in fits:
+        own, paths = fit.wish.merge.id, frozenset(fit.paths)
+        shared = (
+            (merge, (fit.commit, commit))
+            for merge, commit, theirs in reversed(before)
+            if merge != own and not paths.isdisjoint(theirs)
+        )
+        met[own] = list(islice(shared, most))
+        before.append((own, fit.commit, paths))
+    clashing = clashes.between(project, base, [pair for pairs in met.values() for _, pair in pairs])
+    return {own: tuple(merge for merge, pair in pairs if pair in clashing) for own, pairs in met.items()}
 
 
 def _tip(project: Project, config: Config, base: str, wish: Wish, at: float) -> str | Unfit:
