@@ -277,8 +277,7 @@ class MainLine:
         branch = self._config().target
         self._untidy = True
         await self.desk.write(lambda call: train.landed(call, branch, arrived, before))
-        for merge in arrived:
-            await self.desk.beside(lambda merge=merge: tree.let_go(self.desk.project, merge.task))  # type: ignore[misc]
+        await self.desk.beside(lambda: tree.let_go(self.desk.project, [merge.task for merge in arrived]))
 
     async def requeue(self, merge: Merge, why: str) -> None:
         """Let a merge be built and tested again, unless something else has become of it."""

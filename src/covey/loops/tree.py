@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,9 +88,10 @@ def keep(project: Project, task: str, commit: str) -> None:
     git("update-ref", f"refs/covey/tasks/{task}", commit, at=project.common)
 
 
-def let_go(project: Project, task: str) -> None:
-    """Keep the work of a task no longer for its own sake: it has landed."""
-    try_git("update-ref", "-d", f"refs/covey/tasks/{task}", at=project.common)  # work from outside has none
+def let_go(project: Project, tasks: Iterable[str]) -> None:
+    """Keep the work of tasks no longer for its own sake: it has landed. Work from outside was never kept."""
+    asked = "".join(f"delete refs/covey/tasks/{task}\n" for task in dict.fromkeys(tasks))
+    try_git("update-ref", "--stdin", at=project.common, stdin=asked.encode())
 
 
 def expire(folder: Path, alive: Collection[str], old: float) -> None:
