@@ -294,3 +294,16 @@ def test_a_watcher_refuses_settings_that_make_no_sense_until_they_are_mended(tmp
     file.write_text("[board]\ntries = 7\n")
     seen = watcher.changed()
     assert seen is not None and seen.board.tries == 7
+
+
+def test_a_setting_that_stands_in_the_wrong_table_is_told_where_it_belongs() -> None:
+    for text in ('[project]\nmain = "main"\ncheck = "make test"\n', 'check = "make test"\n'):
+        with pytest.raises(Invalid, match="there is no setting") as told:
+            config.parse(text)
+        assert told.value.hint == "check belongs to [merge]: write that line above it."
+
+
+@pytest.mark.parametrize("name", ["check", "quick"])
+def test_a_blank_gate_is_no_gate(name: str) -> None:
+    with pytest.raises(Invalid, match=f"line 2: {name} is blank"):
+        config.parse(f'[merge]\n{name} = "   "\n')

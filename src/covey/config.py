@@ -6,6 +6,7 @@ import re
 import tomllib
 import types
 import typing
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -328,6 +329,12 @@ def _check_money(config: Config, text: str) -> None:
 
 def _check_merge(config: Config, text: str) -> None:
     merge = config.merge
+    for name in ("check", "quick"):
+        if getattr(merge, name) and not getattr(merge, name).strip():
+            raise Invalid(
+                f"{_place(text, ('merge',), name)}: {name} is blank, and would let everything pass.",
+                hint=f'{name} = "make test", for example; leave it out to test nothing.',
+            )
     if not 0 <= merge.slots <= MOST_SLOTS:
         raise Invalid(f"{_place(text, ('merge',), 'slots')}: slots must be between 0 and {MOST_SLOTS}.")
     for name, value, allowed, what in (
@@ -434,8 +441,24 @@ def _unknown(name: str, known: set[str], path: tuple[str, ...], text: str) -> In
 
     near = difflib.get_close_matches(name, known, 1, 0.5)
     what = f"[{name}]" if not path else f"{name} in [{'.'.join(part for part in path if not part.isdigit())}]"
-    hint = f"Did you mean {near[0]}?" if near else f"Known here: {', '.join(sorted(known))}."
+    owner = next((table for table, names in _tables(Config) if name in names), None)
+    if owner is not None:
+        hint = f"{name} belongs to [{owner}]: write that line above it."
+    elif near:
+        hint = f"Did you mean {near[0]}?"
+    else:
+        hint = f"Known here: {', '.join(sorted(known))}."
     return Invalid(f"{_place(text, path, name)}: there is no setting {what}.", hint=hint)
+
+
+def _tables(cls: type[Any], path: str = "") -> Iterator[tuple[str, set[str]]]:
+    """Yield the tables with settings of their own, and the names of those."""
+    hints = typing.get_type_hints(cls)
+    if path:
+        yield path, {each.name for each in fields(cls) if not is_dataclass(hints[each.name])}
+    for name, hint in hints.items():
+        if is_dataclass(hint):
+            yield from _tables(typing.cast(type[Any], hint), f"{path}.{name}" if path else name)
 
 
 def _place(text: str, path: tuple[str, ...], name: str) -> str:
