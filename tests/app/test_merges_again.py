@@ -8,6 +8,7 @@ import pytest
 
 from covey.config import Watcher
 from covey.core import merges
+from covey.errors import Refused
 from tests.app.test_merges import COMMIT, MAIN, TREE, checked, handed_in, merge_of
 from tests.app.world import World
 
@@ -44,3 +45,16 @@ def test_a_branch_of_a_task_that_was_dropped_becomes_another(world: World) -> No
     world.ask("merge.reject", id=first["id"], reason="Not so")
     world.ask("task.drop", id=first["task"], reason="Never")
     assert world.ask("merge.queue", branch="mine", commit=TREE, title="Mine")["task"] != first["task"]
+
+
+def test_what_is_being_reverted_by_a_task_that_is_open_is_not_reverted_twice(world: World) -> None:
+    checked(world)
+    _, merge = handed_in(world)
+    world.ask("merge.land", id=merge, commit=MAIN)
+    first = world.ask("merge.revert", id=merge)
+    world.ask("merge.reject", id=first["id"], reason="It conflicts")
+    with pytest.raises(Refused, match=f"is being reverted already, by {first['task']}, which is todo") as told:
+        world.ask("merge.revert", id=merge)
+    assert f"covey merge retry {first['id']}" in told.value.hint
+    world.ask("task.drop", id=first["task"], reason="Anew")
+    assert world.ask("merge.revert", id=merge)["reverts"] == merge

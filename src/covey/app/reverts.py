@@ -13,7 +13,7 @@ from covey.app.verbs import Call, verb
 from covey.core import merges, tasks
 from covey.core.merges import Merge, State
 from covey.core.sessions import COVEY, OWNER
-from covey.core.tasks import Status
+from covey.core.tasks import ENDED, Status
 from covey.core.texts import line
 from covey.errors import Refused
 from covey.store import rows
@@ -35,6 +35,7 @@ def revert(call: Call, asked: Revert, id: str) -> MergeRow:
             f"{merge.id} is being reverted already, by {under_way.id} ({under_way.task}).",
             hint=f"covey merge why {under_way.id} tells how far that is.",
         )
+    _check_none_is_open(call, merge)
     reason = line(asked.reason, "The reason", NOTE) if asked.reason else ""
     body = (
         f"Take the work of {task.id} ({merge.id}, commit {merge.landed}) out of main again."
@@ -57,6 +58,17 @@ def revert(call: Call, asked: Revert, id: str) -> MergeRow:
         reopen=asked.reopen,
     )
     return MergeRow.of(queue(call, event))
+
+
+def _check_none_is_open(call: Call, merge: Merge) -> None:
+    """Refuse a second revert while the task of the first, which did not land, may still be done."""
+    for tried in call.tx.reverts_of(merge.id):
+        task = find(call.tx, tried.task)
+        if task.status not in ENDED:
+            raise Refused(
+                f"{merge.id} is being reverted already, by {task.id}, which is {task.status}: {tried.id} did not land.",
+                hint=f"covey merge retry {tried.id} tries that again; covey task drop {task.id} REASON ends it.",
+            )
 
 
 def _instead(merge: Merge) -> str:
