@@ -123,6 +123,8 @@ def test_a_conflict_tells_whose_work_it_meets(line: Queue) -> None:
     clash = Clash(("lib.py",), "CONFLICT (content): Merge conflict in lib.py")
     after = line.world.do(lambda call: sendback.rejected(call, mine, TEXT, since=since, clash=clash))
     assert after is not None and after.fingerprint and after.cause == TEXT
+    whose = f"{theirs.task} ({theirs.id}), commit {BASE[:12]}"
+    assert after.reason == f"It conflicts with main in lib.py, changed meanwhile by {whose}."
     told = line.world.task(mine.task)["tries"][-1]["what"]
     assert f'- {theirs.task}: "First" by ada (it changed lib.py too)\n  > Make it round.\n' in told
     assert f'  commit {MAIN[:12]} by ada: "First"' in told and f"git merge {MAIN[:12]}" in told

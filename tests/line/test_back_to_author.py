@@ -68,8 +68,9 @@ def test_a_conflict_is_resolved_by_its_author_from_what_it_is_told(made: Callabl
     assert sorted(line.git("show", "main:shared.txt").split()) == ["left", "right"]
     last, first = line.landed()[:2]
     told = _story(line, last)
-    assert "It conflicts with main in shared.txt." in told and "> CONFLICT (content)" in told
     other = line.board()[first]
+    assert f"It conflicts with main in shared.txt, changed meanwhile by {other['id']} (merge-" in told
+    assert "> CONFLICT (content)" in told
     assert f'- {other["id"]}: "{first}" by ' in told and "(it changed shared.txt too)" in told
     assert "  > prompt=$1" in told, "the other's text"
     runs = [session for session, task in _runs(line) if task == line.board()[last]["id"]]

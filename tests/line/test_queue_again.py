@@ -83,3 +83,17 @@ def test_a_rejected_branch_that_was_mended_carries_on_its_task(made: Callable[..
     line.ok("merge", "queue", "feature", "--wait")
     assert line.git("show", "main:notes") == "right"
     assert {merge["task"] for merge in merges(line)} == {first["task"]}
+
+
+def test_a_revert_that_conflicts_names_what_was_built_on_it(made: Callable[..., Line]) -> None:
+    line = made('[merge]\ncheck = "true"\n', files={"notes": "one\n"})
+    line.up()
+    for branch, text in (("first", "two\n"), ("second", "three\n")):
+        _commit_on(line, branch, "notes", text)
+        line.ok("merge", "queue", branch, "--wait")
+    first, second = merges(line)
+    line.ok("merge", "revert", first["id"])
+    wait_until(lambda: merges(line)[-1]["state"] == "rejected", "the conflict")
+    whose = f"changed meanwhile by {second['task']} ({second['id']})."
+    assert merges(line)[-1]["reason"] == f"It conflicts with main in notes, {whose}"
+    assert whose in line.ok("merge", "why", merges(line)[-1]["id"])

@@ -134,6 +134,7 @@ def _back(call: Call, merge: Merge, why: Why) -> Back:
         passed=passed,
         suspects=tuple(each.task for each in suspects),
         clash=why.clash,
+        met=_met(call, why),
         since=why.since,
         others=tuple(_other(call, each) for each in told[: sent_back.OTHERS]),
         more=len(told[sent_back.OTHERS :]),
@@ -187,6 +188,20 @@ def _landed(call: Call, since: Since | None) -> list[_Landed]:
             parts.setdefault(owner.id, []).append(commit)
     by_id = {each.id: each for each in ended.values()}
     return [_Landed(by_id[each], tuple(commits)) for each, commits in parts.items()]
+
+
+def _met(call: Call, why: Why) -> tuple[str, ...]:
+    """Return who changed the files of a conflict on main meanwhile: tasks with their merges, or commits by hand."""
+    if why.clash is None or why.since is None:
+        return ()
+    files = set(why.clash.files)
+    owners = {commit.hash: each.merge for each in _landed(call, why.since) for commit in each.commits}
+    found: dict[str, None] = {}
+    for commit in why.since.commits:
+        if not files.isdisjoint(commit.paths):
+            owner = owners.get(commit.hash)
+            found[f"commit {commit.hash[:12]}" if owner is None else f"{owner.task} ({owner.id})"] = None
+    return tuple(found)
 
 
 def _ranked(call: Call, merge: Merge, why: Why, suspects: Sequence[Merge], failed: Sequence[Gate]) -> list[_Landed]:

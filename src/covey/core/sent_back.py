@@ -20,6 +20,8 @@ LINE, WORDS = 300, 120
 OUTPUT, TESTS, MESSAGES, FILES = 4000, 1200, 1600, 1200
 OTHERS, COMMITS = 4, 3
 """Tasks that are told of, and commits of each."""
+MET = 3
+"""Names of those who changed the files of a conflict."""
 RELATED, UNRELATED = 600, 200
 """Bytes of the text of a task that has to do with the work, and of one that only came meanwhile."""
 
@@ -87,6 +89,8 @@ class Back:
     suspects: tuple[str, ...] = ()
     """Tasks that have landed since that test."""
     clash: Clash | None = None
+    met: tuple[str, ...] = ()
+    """Who changed the files of the conflict on main meanwhile, the newest first."""
     since: Since | None = None
     others: tuple[Other, ...] = ()
     more: int = 0
@@ -108,13 +112,20 @@ def _reason(back: Back) -> str:
         return _said(" ".join(back.words.split()), REASON)
     if back.cause == TEXT:
         files = ", ".join(harmless(file) for file in back.clash.files[:10]) if back.clash else ""
-        return f"It conflicts with {main}" + (f" in {files}." if files else ".")
+        return f"It conflicts with {main}" + (f" in {files}" if files else "") + _met(back) + "."
     if back.cause == NEEDS:
         return f"It needs {_names(other.task for other in back.others) or 'work'}, which did not land."
     gate = _last(back)
     step = "the gate" if gate is None else _step(gate, back)
     failed = f" ({_said(gate.failures[0], WORDS)})" if gate is not None and gate.failures else ""
     return f"With {main}, {step} fails{failed}."
+
+
+def _met(back: Back) -> str:
+    if not back.met:
+        return ""
+    more = f" and {len(back.met) - MET} more" if len(back.met) > MET else ""
+    return f", changed meanwhile by {', '.join(_said(each, WORDS) for each in back.met[:MET])}{more}"
 
 
 def fingerprint(back: Back) -> str:
