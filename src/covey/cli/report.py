@@ -15,6 +15,8 @@ from covey.config import Config
 
 LINES = 12
 """Lines of the story of a try."""
+TODO = "## What to do"
+"""Where the story of rejected work begins to tell its author what to do."""
 HEAD = 3
 """The first of them that are always told."""
 
@@ -126,7 +128,13 @@ def _blocked(task: dict[str, Any]) -> Iterator[str]:
 
 
 def _short(story: list[str]) -> list[str]:
-    """Return the beginning of a story, which says what went wrong, and its end, where output says why."""
+    """Return the beginning of a story, which says what went wrong, and its end, where output says why.
+
+    Of what the queue tells an author, that is the part about the failure, and not what the author shall do.
+    """
+    if TODO in story:
+        story = [line for line in story[: story.index(TODO)] if line.strip()]
+        return story if len(story) <= LINES else [*story[:LINES], "[...]"]
     if len(story) <= LINES:
         return story
     return [*story[:HEAD], "[...]", *story[HEAD - LINES + 1 :]]

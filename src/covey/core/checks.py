@@ -50,8 +50,19 @@ def checks_for(settings: Settings, changed: Collection[str]) -> tuple[Check, ...
         return ()
     first = (Check(QUICK, settings.quick),) if settings.quick else ()
     further = tuple(
-        Check(" ".join(each.paths), each.run)
+        Check(name_of(each), each.run)
         for each in settings.checks
         if any(globs.covered(path, each.paths, ()) for path in changed)
     )
     return (*first, Check(CHECK, settings.check), *further)
+
+
+def name_of(check: PathCheck) -> str:
+    """Return what a check of some paths is called."""
+    return " ".join(check.paths)
+
+
+def commands(settings: Settings) -> tuple[tuple[str, str], ...]:
+    """Return the steps besides the check itself, by their names, and the command of each."""
+    quick = ((QUICK, settings.quick),) if settings.quick else ()
+    return (*quick, *((name_of(each), each.run) for each in settings.checks))
