@@ -52,7 +52,9 @@ def test_the_queue_is_paused_and_goes_on_by_a_persons_word(world: World) -> None
         world.ask("queue.resume")
     paused = world.ask("queue.pause", reason="the release")
     assert (paused["paused"], paused["paused_why"], paused["paused_by"]) == (True, "the release", "owner")
-    assert not world.ask("queue.resume")["paused"]
+    assert world.ask("queue.pause")["paused_why"] == "the release", "said once, it holds"
+    assert world.ask("queue.pause", reason="longer")["paused_why"] == "longer"
+    assert world.ask("queue.resume")["paused_why"] is None
     assert world.kinds()[-2:] == ["queue.paused", "queue.resumed"]
 
 

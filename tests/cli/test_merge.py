@@ -75,11 +75,11 @@ def test_an_empty_queue_is_shown_and_says_what_keeps_it_still(shell: Shell) -> N
     assert "Nothing wants to land." in shown
     assert shell.verb("queue.pause", "merge", "pause", "the", "release")["paused_why"] == "the release"
     assert "paused by owner" in shell.ok("merge", "queue") and "the release" in shell.ok("merge", "queue")
-    assert shell.ok("merge", "resume") == "The queue goes on\n"
+    assert shell.ok("merge", "resume") == "The queue goes on; no daemon runs (covey up)\n"
     assert "The queue is not paused" in shell.fails(5, "merge", "resume")
     assert "trunk is frozen" in shell.ok("merge", "freeze", "demo")
     assert "frozen by owner" in shell.ok("merge", "queue")
-    assert shell.ok("merge", "thaw") == "trunk moves again\n"
+    assert shell.ok("merge", "thaw") == "trunk moves again; no daemon runs (covey up)\n"
     assert shell.verb("queue.show", "merge", "queue")["frozen"] is False
 
 
@@ -93,8 +93,9 @@ def test_a_branch_from_outside_is_queued_with_what_its_commits_say(shell: Shell)
     assert task["body"].startswith("Because one is missing.")
     branch(shell, "two", "First step", "Second step")
     said = shell.ok("merge", "queue", "two", "--title", "In two steps")
-    assert "T-2 In two steps" in said and "covey up lets it land" in said
+    assert "T-2 In two steps" in said and "no daemon runs (covey up)" in said
     assert "* Second step\n* First step" in shell.json("task", "show", "T-2")["body"]
+    assert "No daemon runs, so nothing is tested and nothing lands (covey up)." in shell.ok("merge", "why", "T-2")
     assert "#1" in shell.ok("merge", "queue") and "In two steps" in shell.ok("merge", "queue")
 
 
@@ -102,6 +103,7 @@ def test_a_branch_that_cannot_land_is_refused_in_one_sentence(shell: Shell) -> N
     assert "There is no branch 'nowhere'" in shell.fails(4, "merge", "queue", "nowhere")
     shell.git("branch", "old", "trunk")
     assert "trunk has all commits of old already" in shell.fails(5, "merge", "queue", "old")
+    assert "trunk is where work lands" in shell.fails(5, "merge", "queue", "trunk")
     shell.ok("task", "add", "Mine")
     branch(shell, "covey/T-1")
     assert "covey/T-1 is the branch of T-1, which is todo" in shell.fails(5, "merge", "queue", "covey/T-1")
@@ -140,6 +142,19 @@ def test_a_branch_is_queued_and_waited_for_without_a_daemon(shell: Shell) -> Non
     log = shell.ok("merge", "log", merge["id"])
     assert f"{shown['gates'][0]['id']} passed" in log
     assert "$ true" in shell.ok("merge", "log", shown["gates"][0]["id"], "--full")
+
+
+def test_waiting_for_a_branch_says_what_it_waits_for_and_is_not_taken_for_a_landing(shell: Shell) -> None:
+    (shell.folder / "covey.toml").write_text(GATED)
+    branch(shell, "x", "Add x")
+    shell.ok("merge", "pause", "The release")
+    done = shell.run("merge", "queue", "x", "--wait")
+    assert (done.returncode, "T-1 waits: the queue is paused" in done.stdout) == (3, True), done.stdout
+    inbox = shell.ok("inbox")
+    assert "The merge queue:" in inbox and "paused by owner" in inbox and "The release" in inbox
+    assert shell.json("inbox")["queue"][0].startswith("paused by owner")
+    shell.ok("merge", "drop", "T-1")
+    assert "was in no gate, and is withdrawn" in shell.fails(5, "merge", "log", "T-1")
 
 
 def test_a_revert_is_built_tested_and_landed_and_its_task_is_open_again(shell: Shell) -> None:

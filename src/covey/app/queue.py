@@ -85,7 +85,7 @@ def _standing(call: Call, now: Standing) -> dict[str, Any]:
 @verb("queue.pause", "POST /api/queue/pause", Perhaps, QueueRow, owner=True)
 def pause(call: Call, asked: Perhaps) -> QueueRow:
     """Let the queue test and land nothing more; what is tested now is tested to its end."""
-    return _put(call, standing.Paused(_why(asked)))
+    return _put(call, standing.Paused(_why(asked) or call.tx.standing().paused_why or ""))
 
 
 @verb("queue.resume", "POST /api/queue/resume", shapes.Nothing, QueueRow, owner=True)
@@ -101,7 +101,7 @@ def resume(call: Call, asked: shapes.Nothing) -> QueueRow:
 @verb("queue.freeze", "POST /api/queue/freeze", Perhaps, QueueRow, owner=True)
 def freeze(call: Call, asked: Perhaps) -> QueueRow:
     """Keep main where it is: testing goes on, and what passes waits for main."""
-    return _put(call, standing.Frozen(_why(asked)))
+    return _put(call, standing.Frozen(_why(asked) or call.tx.standing().frozen_why or ""))
 
 
 @verb("queue.thaw", "POST /api/queue/thaw", shapes.Nothing, QueueRow, owner=True)

@@ -25,6 +25,8 @@ def wish(project: Project, branch: str, title: str | None, priority: int | None)
     if commit is None:
         raise NotFound(f"There is no branch {name[:80]!r}.", hint="git branch --all lists the branches.")
     target = _target(project)
+    if name == target:
+        raise Refused(f"{name} is where work lands.", hint="Name the branch that shall land on it.")
     if is_ancestor(project, commit, f"refs/heads/{target}"):
         raise Refused(f"{target} has all commits of {name} already.", hint="There is nothing to land.")
     subjects = _log(project, f"refs/heads/{target}..{commit}")

@@ -15,6 +15,7 @@ from covey.errors import CoveyError, Invalid, Refused
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 ABOUT = "The merge queue: what was handed in and wants to land on main, how it is tested, and what landed."
@@ -105,9 +106,27 @@ def queue(args: Namespace, client: Client) -> int | None:
                 "--title, --priority and --wait are for a branch.", hint="covey merge queue BRANCH queues one."
             )
         answer = client.ask("queue.show")
-        reply(args, answer, train.glance(answer.value, at_work=client.url is not None))
+        shown = "" if args.json else train.glance(answer.value, at_work=client.url is not None)
+        reply(args, answer, "\n".join([shown, *_wrong_settings(client)]))
         return None
     return _queue_branch(args, client)
+
+
+def _wrong_settings(client: Client) -> Iterator[str]:
+    """Yield what is wrong with the settings as they are written; a daemon goes on with those that it has read."""
+    if client.token is not None or client.url is None:
+        return
+    from covey import config
+    from covey.git.run import try_git
+
+    project = client.project()
+    try:
+        remote = config.load(project.root).merge.push
+    except Invalid as error:
+        yield f"The settings before it count until this is mended: {plain(error.message)}"
+        return
+    if remote and try_git("remote", "get-url", "--", remote, at=project.common).returncode != 0:
+        yield f"merge.push names the remote {remote!r}, which git does not know (git remote -v)."
 
 
 def _queue_branch(args: Namespace, client: Client) -> int:
@@ -145,7 +164,7 @@ def _queued(merge: dict[str, Any], asked: dict[str, Any], client: Client) -> str
 
 def _nobody(client: Client) -> str:
     """Return what to say where no daemon is that would do what was asked for."""
-    return "" if client.url is not None else "; no daemon runs: covey up lets it go on"
+    return "" if client.url is not None else "; no daemon runs (covey up)"
 
 
 def show(args: Namespace, client: Client) -> None:
