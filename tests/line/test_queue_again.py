@@ -97,3 +97,32 @@ def test_a_revert_that_conflicts_names_what_was_built_on_it(made: Callable[..., 
     whose = f"changed meanwhile by {second['task']} ({second['id']})."
     assert merges(line)[-1]["reason"] == f"It conflicts with main in notes, {whose}"
     assert whose in line.ok("merge", "why", merges(line)[-1]["id"])
+
+
+def test_an_integration_branch_takes_what_a_branch_has_of_main_as_it_is(made: Callable[..., Line]) -> None:
+    line = made('[merge]\ncheck = "test ! -e bad"\nbranch = "next"\n')
+    line.up()
+    _commit_on(line, "first", "one", "one\n")
+    line.ok("merge", "queue", "first", "--wait")
+    theirs = line.commit("other", "other\n", "By somebody on main")
+    _commit_on(line, "second", "two", "two\n")
+    line.ok("merge", "queue", "second", "--wait")
+    assert theirs in line.git("rev-list", "next").splitlines()
+    assert line.git("diff", "--name-only", "next^", "next") == "two"
+    assert line.git("log", "-1", "--format=%s", "next^") == "Merge main into next"
+    assert len(line.events("landing.made")) == 3 and line.git("rev-parse", "main") == theirs
+
+
+def test_what_main_has_and_an_integration_branch_cannot_take_is_told_of_with_the_branch_that_brings_it(
+    made: Callable[..., Line],
+) -> None:
+    line = made('[merge]\ncheck = "test ! -e bad"\nbranch = "next"\n', files={"notes": "one\n"})
+    line.up()
+    _commit_on(line, "first", "notes", "two\n")
+    line.ok("merge", "queue", "first", "--wait")
+    line.commit("notes", "three\n", "Another way")
+    _commit_on(line, "second", "two", "two\n")
+    assert line.run("merge", "queue", "second", "--wait").returncode == 1
+    assert "It conflicts with next in notes, changed meanwhile by" in merges(line)[-1]["reason"]
+    _commit_on(line, "third", "bad", "bad\n")
+    assert line.run("merge", "queue", "third", "--wait").returncode == 1

@@ -31,10 +31,10 @@ from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Refused
 from covey.git import candidates, landing, meanwhile
 from covey.git.chains import Placed
-from covey.loops import building, suspects
+from covey.loops import building, catching_up, suspects
 from covey.loops.building import Builder, Clash, Tree
 from covey.loops.desk import Desk
-from covey.loops.entering import Entering
+from covey.loops.entering import Entering, Wishes
 from covey.loops.gates import Gates
 from covey.loops.main_line import Line, MainLine, passed
 from covey.loops.pushing import Pusher
@@ -113,6 +113,8 @@ class Queue:
     _told: set[str] = field(default_factory=set)
     _halted_under: MergeSettings | None = None
     """The settings under which main was found red; under others it is tested anew."""
+    _vain: set[str] = field(default_factory=set)
+    """Commits of main that the integration branch could not take by themselves."""
     _is_tidy: bool = False
     """Nothing is left of a train that ended."""
     _is_ending: bool = False
@@ -356,7 +358,39 @@ class Queue:
         newest = await self._newest(Line(journey.head, journey.head))
         if not await self.line.is_in(newest, journey.base):
             raise Anew("the remote has moved on")
-        await self.entering.enter(journey.base, wishes)
+        wishes = await self._catch_up(journey, wishes)
+        if wishes.fresh:
+            await self.entering.enter(journey.base, wishes)
+
+    async def _catch_up(self, journey: Journey, wishes: Wishes) -> Wishes:
+        """Let an integration branch take what merges hold of main, as it is; return those that may join before that.
+
+        What conflicts there or fails is left to the merges themselves: they join, and land or go back.
+        """
+        config, project, base = self._config(), self.desk.project, journey.base
+        if config.target == config.project.main:
+            return wishes
+        found = await self.desk.beside(lambda: catching_up.behind(project, config, base, wishes.fresh, self._vain))
+        if found is None:
+            return wishes
+        line = await self.line.look()
+        if line is None or base != line.head:
+            return wishes
+        if line.main != line.head or (await self.desk.read(_stands))[1]:
+            await self.desk.write(lambda call: catching_up.note(call, config, found.wishes))
+            return found.others(wishes)
+        if self.testing.running or self._wanted or self._todo:
+            return replace(wishes, fresh=())  # what is under way ends first, and nothing more begins
+        at = self.desk.wall()
+        built = await self.desk.beside(lambda: catching_up.build(project, config, base, found.commit, at))
+        passed_by = None if built is None else await self._test_alone(built, line.head)
+        if self.testing.broken is not None or any((await self.desk.read(_stands))[:2]):
+            return replace(wishes, fresh=())
+        if built is None or passed_by is None:
+            self._vain.add(found.commit)
+            return await self._catch_up(journey, wishes)
+        await self.line.bring(line, built, passed_by)
+        raise Anew(f"commits of {config.project.main} have landed")
 
     async def _look_at_doubtful(self, journey: Journey, merge: str) -> None:
         """See whether a merge that clashed with what has landed since merges with main after all."""
