@@ -88,6 +88,17 @@ def test_work_that_lands_by_a_rebase_is_brought_up_to_date_by_one() -> None:
     assert f"git rebase {ONTO[:12]}" in text and "git rebase --continue" in text and "git merge" not in text
 
 
+def test_the_command_that_failed_is_named_and_not_only_its_step() -> None:
+    web = replace(RED, commands=(("web/**", "npm test"),), gates=(replace(GATE, step="web/**"),))
+    assert sent_back.reason(web).startswith('With main, "npm test" fails')
+
+
+def test_a_gate_that_took_too_long_is_not_only_called_failed() -> None:
+    said = "The check took longer than 0.5 minutes and was ended: make test\nThe end of its output:"
+    late = replace(RED, gates=(replace(GATE, step="check", failures=(), summary=said),))
+    assert sent_back.reason(late) == 'With main, "make test" took longer than 0.5 minutes and was ended.'
+
+
 def test_what_passes_alone_and_fails_together_is_called_so() -> None:
     passed = replace(GATE, id="gate-3", base=BASE, state=State.PASSED)
     text = sent_back.story(replace(RED, passed=passed, suspects=("T-7", "T-8")))

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from covey.app.changes import change, step
 from covey.app.tries import need_person, put_back
 from covey.app.verbs import Call
+from covey.core import checks, merges, sent_back, tasks
 from covey.core import gates as gate_life
-from covey.core import merges, sent_back, tasks
 from covey.core.gates import Gate
 from covey.core.merges import Merge
 from covey.core.sent_back import Back, Clash, Commit, Other, Since
@@ -129,6 +129,7 @@ def _back(call: Call, merge: Merge, why: Why) -> Back:
         cause=why.cause,
         main=config.target,
         check=config.merge.check,
+        commands=checks.commands(config.merge),
         rebases=config.merge.policy in REBASES,
         gates=tuple(failed),
         passed=passed,

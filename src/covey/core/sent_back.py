@@ -28,6 +28,9 @@ RELATED, UNRELATED = 600, 200
 FAILS, TEXT, NEEDS = "fails", "text", "needs"
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
 _GAP = "> [...]"
+_ENDED = re.compile(
+    r"The check[^\n]{0,300}? (took longer than [0-9.e+]+ minutes|printed more than [^:\n]{1,20}) and was ended"
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class Back:
     cause: str
     main: str
     check: str = ""
+    commands: tuple[tuple[str, str], ...] = ()
+    """The command of each step of the gate besides, by its name."""
     rebases: bool = False
     """The branch is brought up to date by a rebase, since merges in it would not land."""
     gates: tuple[Gate, ...] = ()
@@ -118,7 +123,7 @@ def _reason(back: Back) -> str:
     gate = _last(back)
     step = "the gate" if gate is None else _step(gate, back)
     failed = f" ({_said(gate.failures[0], WORDS)})" if gate is not None and gate.failures else ""
-    return f"With {main}, {step} fails{failed}."
+    return f"With {main}, {step} {_how(gate)}{failed}."
 
 
 def _met(back: Back) -> str:
@@ -300,4 +305,12 @@ def _last(back: Back) -> Gate | None:
 
 
 def _step(gate: Gate, back: Back) -> str:
-    return _cited(back.check if gate.step in ("", CHECK) and back.check else gate.step or "the gate")
+    if gate.step in ("", CHECK) and back.check:
+        return _cited(back.check)
+    return _cited(dict(back.commands).get(gate.step) or gate.step or "the gate")
+
+
+def _how(gate: Gate | None) -> str:
+    """Say how a gate failed: most often with an exit code, else as the first line of its story tells."""
+    ended = None if gate is None else _ENDED.match(gate.summary)
+    return "fails" if ended is None else f"{ended[1]} and was ended"
