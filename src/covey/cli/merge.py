@@ -71,7 +71,7 @@ def _queue_arguments(parser: Parser) -> None:
     parser.add_argument("branch", nargs="?", metavar="BRANCH", help="a branch from outside covey that shall land")
     parser.add_argument("--title", metavar="TEXT", help="of its task (default: the subject of its newest commit)")
     parser.add_argument("--priority", type=whole_number(-1_000_000, 1_000_000), metavar="N", help="larger goes first")
-    parser.add_argument("--wait", action="store_true", help="until it has landed, or cannot without a person")
+    parser.add_argument("--wait", action="store_true", help="until it has landed; exit code 3 if that needs a person")
 
 
 def _log_arguments(parser: Parser) -> None:
