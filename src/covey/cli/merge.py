@@ -150,7 +150,7 @@ def _queue_branch(args: Namespace, client: Client) -> int:
         print(json.dumps(now, ensure_ascii=False))
     else:
         print(_came_to(now, f"{now['id']}: {now['task']}"))
-    return {"landed": 0, "rejected": 1, "withdrawn": 1}.get(now["state"], WAITS)
+    return {"landed": 0, "reverted": 0, "rejected": 1, "withdrawn": 1}.get(now["state"], WAITS)
 
 
 def _queued(merge: dict[str, Any], asked: dict[str, Any], client: Client) -> str:
