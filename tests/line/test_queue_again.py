@@ -111,6 +111,8 @@ def test_an_integration_branch_takes_what_a_branch_has_of_main_as_it_is(made: Ca
     assert line.git("diff", "--name-only", "next^", "next") == "two"
     assert line.git("log", "-1", "--format=%s", "next^") == "Merge main into next"
     assert len(line.events("landing.made")) == 3 and line.git("rev-parse", "main") == theirs
+    assert "It landed on next in" in line.ok("merge", "why", merges(line)[-1]["id"])
+    assert line.ok("merge", "journal").count(" next ") == 3
 
 
 def test_what_main_has_and_an_integration_branch_cannot_take_is_told_of_with_the_branch_that_brings_it(

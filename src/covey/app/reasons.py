@@ -316,7 +316,8 @@ def _landed(call: Call, merge: Merge, seen: Sequence[Gate]) -> list[str]:
         group = [name for name in landing.merges if name != merge.id]
         company = f" together with {_list(group)}" if group else ""
         tested = "untested" if landing.untested or landing.gate is None else f"after {landing.gate} had passed"
-        said.append(f"It landed in {(merge.landed or landing.commit)[:12]} ({landing.id}){company}, {tested}.")
+        on = "" if landing.branch == call.house.config.project.main else f" on {landing.branch}"
+        said.append(f"It landed{on} in {(merge.landed or landing.commit)[:12]} ({landing.id}){company}, {tested}.")
         if landing.remote:
             said.append(f"It was pushed to {landing.remote}.")
     if merge.state is State.REVERTED:

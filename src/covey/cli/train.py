@@ -234,6 +234,7 @@ def journal(landings: list[dict[str, Any]]) -> str:
         (
             landing["id"],
             clock(landing["made"]),
+            plain(landing["branch"]),
             f"{landing['before'][:10]}..{landing['commit'][:10]}",
             landing["gate"] or "untested",
             f"pushed to {landing['remote']}" if landing["remote"] else "",
