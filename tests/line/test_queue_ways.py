@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,29 @@ def test_what_leaves_the_queue_while_main_moves_is_in_the_journal(yard: Yard) ->
     assert (made.before, made.commit, made.merges) == (yard.head, commit, ())
     (told,) = [event for event in yard.store.read(lambda tx: list(tx.all_events())) if event.kind == "alert.raised"]
     assert "git revert" in told.data
+
+
+def test_what_others_pushed_and_is_red_is_not_tested_again_and_again(yard: Yard) -> None:
+    house = yard.app.house
+    house.config = replace(house.config, merge=replace(house.config.merge, check="test ! -e red", push="origin"))
+    git_out(yard.root, "checkout", "-q", "-b", "theirs")
+    commit_files(yard.root, {"red": "red\n"}, "Theirs")
+    theirs = git_out(yard.root, "rev-parse", "HEAD")
+    git_out(yard.root, "checkout", "-q", "main")
+    commit_files(yard.root, {"b.txt": "b\n"}, "Ours")
+    queue = Queue(yard.desk)
+
+    async def bring_in() -> None:
+        line = await queue.line.look()
+        assert line is not None
+        await queue._bring_in(line, theirs)
+
+    for _ in range(3):
+        yard.loop.run_until_complete(bring_in())
+    assert len(yard.store.read(lambda tx: tx.last_gates(10))) == 2
+    commit_files(yard.root, {"c.txt": "c\n"}, "Perhaps it is mended")
+    yard.loop.run_until_complete(bring_in())
+    assert len(yard.store.read(lambda tx: tx.last_gates(10))) == 4
 
 
 # Gates that say nothing

@@ -32,6 +32,8 @@ class Tree:
 
     base: str
     links: tuple[Placed, ...]
+    since: str = ""
+    """Where main is, if what it is built on has not landed either: all since then has to pass."""
 
     @property
     def commit(self) -> str:

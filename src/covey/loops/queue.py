@@ -115,6 +115,8 @@ class Queue:
     """The settings under which main was found red; under others it is tested anew."""
     _vain: set[str] = field(default_factory=set)
     """Commits of main that the integration branch could not take by themselves."""
+    _refused: tuple[str, str] = ("", "")
+    """What the remote has that failed the gate here, and where our main was then."""
     _is_tidy: bool = False
     """Nothing is left of a train that ended."""
     _is_ending: bool = False
@@ -422,6 +424,11 @@ class Queue:
     async def _bring_in(self, line: Line, theirs: str) -> None:
         """Merge what the remote has, test it as it is, and land it; then the train begins anew on it."""
         config, project = self._config(), self.desk.project
+        fails = f"The gate fails with what {config.merge.push} has at {theirs[:12]}."
+        # Nobody else waits for one more test of what fails, and the same tree is not tested without end.
+        if self._refused == (theirs, line.head) or (self._refused[0] == theirs and not self._is_idle()):
+            await self.pusher.cannot_take(fails)
+            return
         message = f"Merge {config.target} of {config.merge.push}\n"
         author = ("covey", "covey@localhost")
         at = self.desk.wall()
@@ -434,7 +441,8 @@ class Queue:
             return
         passed_by = await self._test_alone(built.commit, line.head)
         if passed_by is None:
-            await self.pusher.cannot_take(f"The gate fails with what {config.merge.push} has at {theirs[:12]}.")
+            self._refused = (theirs, line.head)
+            await self.pusher.cannot_take(fails)
             return
         await self.line.bring(line, built.commit, passed_by)
         self.pusher.caught_up()
@@ -484,6 +492,8 @@ class Queue:
         if isinstance(built, Clash):
             await self._clashed(journey, built)
             return
+        if base == journey.values.get(0) != journey.head:
+            built = replace(built, since=journey.head)  # what the remote has beyond main lands with it
         journey.trees[test.id] = built
         is_current = self.heard.train.running.get(test.id) == test
         if not (is_current and await self.testing.start(test, built)) and test.id in self.heard.train.running:

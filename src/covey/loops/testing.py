@@ -30,6 +30,8 @@ BROKEN_FOR = 60.0
 """Seconds after which a gate that could not be run is tried again."""
 LOST = 3
 """Times that a gate may be killed, or not be started, before that counts."""
+MOST_LOST = 100
+"""Commits of which is remembered how often their gate was killed."""
 KILLED = (-9, 128 + 9)
 """How a check ends that was killed, as the kernel does when memory runs out: that says nothing of what was tested."""
 
@@ -187,7 +189,8 @@ class Testing:
         if gate.purpose == Purpose.PROBE.value:
             wanted = _all_checks(config)
         else:
-            changed = candidates.changed_paths(self.desk.project, tree.base, tree.commit) if config.merge.checks else ()
+            since = tree.since or tree.base
+            changed = candidates.changed_paths(self.desk.project, since, tree.commit) if config.merge.checks else ()
             wanted = checks.checks_for(config.merge, changed)
         return Order(gate.id, tree.commit, gate.slot, wanted, config.merge.check_minutes * 60)
 
@@ -197,7 +200,8 @@ class Testing:
         if passed is None or _is_killed(outcome):
             if gate.id in self._unwanted:
                 return gates.Lost("nobody wanted it any more")
-            times = self._lost[gate.commit] = self._lost.get(gate.commit, 0) + 1
+            times = self._lost.pop(gate.commit, 0) + 1
+            self._lost = dict([*self._lost.items(), (gate.commit, times)][-MOST_LOST:])
             if times < LOST or outcome.strayed:
                 return gates.Lost(why or "it was ended by somebody else")
             summary = f"It ended {LOST} times without a result. The last time: {why}\n{summary}".strip()
