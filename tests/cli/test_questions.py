@@ -53,7 +53,7 @@ def asks(shell: Shell, *words: str) -> str:
 
 def test_an_empty_inbox_says_so(shell: Shell) -> None:
     assert shell.ok("inbox") == "Nothing waits for you.\n"
-    assert shell.json("inbox") == {"questions": [], "tasks": [], "merges": [], "sessions": []}
+    assert shell.json("inbox") == {"questions": [], "tasks": [], "merges": [], "sessions": [], "queue": []}
     assert "question" not in shell.ok("status")
 
 
