@@ -99,7 +99,7 @@ def test_work_that_is_approved_while_the_fleet_is_paused_waits(made: Callable[..
     line.ends(1, "run", "One")
     line.ok("pause")
     (merge,) = line.json("merge", "list")
-    assert "may land" in line.ok("merge", "approve", merge["id"])
+    assert "waits: the fleet is paused" in line.ok("merge", "approve", merge["id"])
     assert line.landed() == []
     line.ok("resume")
     line.up()
