@@ -360,9 +360,11 @@ class Queue:
         newest = await self._newest(Line(journey.head, journey.head))
         if not await self.line.is_in(newest, journey.base):
             raise Anew("the remote has moved on")
-        wishes = await self._catch_up(journey, wishes)
-        if wishes.fresh:
-            await self.entering.enter(journey.base, wishes)
+        may_join = await self._catch_up(journey, wishes)
+        if len(may_join.fresh) < len(wishes.fresh):
+            self.entering.look_again()
+        if may_join.fresh:
+            await self.entering.enter(journey.base, may_join)
 
     async def _catch_up(self, journey: Journey, wishes: Wishes) -> Wishes:
         """Let an integration branch take what merges hold of main, as it is; return those that may join before that.
