@@ -296,7 +296,7 @@ EXIT_CODES = {
     0: "done; also if whoever reads the output goes away",
     1: "`log verify` found something wrong, or not everything that `run` worked on has landed",
     errors.Invalid.exit_code: "what was asked makes no sense: a wrong word, option, value or setting",
-    NOTHING: "`task next`: nothing waits",
+    NOTHING: "`task next`: nothing waits; `merge queue BRANCH --wait`: it waits for a person",
     errors.NotFound.exit_code: "there is no such task, lease, message, merge or session",
     errors.Refused.exit_code: "the rules say no at this moment: another holds it, the fence is old, it exists already",
     errors.Denied.exit_code: "not with this token: it is for the owner or for another session",

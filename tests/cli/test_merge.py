@@ -12,6 +12,7 @@ from covey.app import gate_logs, train
 from covey.app.app import App
 from covey.app.changes import step
 from covey.app.verbs import Call, Principal
+from covey.cli.train import reasons
 from covey.config import Config
 from covey.core import gates, landings, merges
 from covey.git.project import find
@@ -184,6 +185,40 @@ def handed_in(shell: Shell, title: str = "Mend it") -> str:
     shell.ok("task", "claim", task, "--as", "ada")
     shell.ok("task", "handin", task, "--as", "ada", "--commit", "HEAD")
     return str(shell.json("merge", "list")[-1]["id"])
+
+
+def test_what_was_under_test_when_the_daemon_ended_does_not_pass_for_tested() -> None:
+    why = {"merge": "merge-9", "task": "T-1", "state": "testing", "next": [], "because": ["It is tested alone."]}
+    told = reasons(why, at_work=False)
+    assert "No daemon runs" in told and "It was under test when the daemon ended" in told
+    assert "It is tested alone." not in told and told.endswith("covey up")
+    assert "It is tested alone." in reasons(why) and "No daemon runs" not in reasons(why)
+
+
+def test_a_log_is_that_of_the_gate_after_which_a_merge_landed(shell: Shell) -> None:
+    merge = handed_in(shell)
+    gate = gated(shell, merge)
+
+    def job(call: Call) -> None:
+        lost = train.start_gate(call, gates.Started(test=2, base="a" * 40, commit="c" * 40, merges=(merge,)))
+        train.end_gate(call, lost.id, gates.Lost("nobody needs it"))
+        made = landings.Made(branch="trunk", before="a" * 40, commit="b" * 40, merges=(merge,), gate=gate)
+        landing = train.journal(call, made)
+        found = call.tx.get(rows.MERGES, merge)
+        assert found is not None
+        step(call, found, merges.Landed("b" * 40, landing.id), "covey")
+
+    write(shell, job)
+    assert shell.json("merge", "log", merge)["id"] == gate
+
+
+def test_settings_that_the_daemon_does_not_take_are_told_with_the_queue(served: Shell) -> None:
+    settings = served.folder / "covey.toml"
+    settings.write_text('[project]\nmain = "trunk"\n[merge]\ncheck = "true"\npush = "nowhere"\n')
+    assert "merge.push names the remote 'nowhere', which git does not know" in served.ok("merge", "queue")
+    settings.write_text('[project]\nmain = "trunk"\n[merge]\nchekc = "true"\n')
+    shown = served.run("merge", "queue")
+    assert "there is no setting chekc in [merge]" in shown.stdout + shown.stderr
 
 
 def test_a_merge_is_shown_and_explained_with_what_its_gate_said(shell: Shell) -> None:

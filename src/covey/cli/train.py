@@ -196,7 +196,10 @@ def _landing_line(landing: dict[str, Any]) -> str:
 def reasons(why: dict[str, Any], *, at_work: bool = True) -> str:
     """Return why a merge is where it is; `at_work`: a daemon is there that lets it go on."""
     away = not at_work and why["state"] not in ENDED
-    because = [*([NOBODY] if away else []), *why["because"]]
+    because = list(why["because"])
+    if away and why["state"] == "testing":
+        because[:1] = ["It was under test when the daemon ended, and is tested again by the next."]
+    because = [*([NOBODY] if away else []), *because]
     lines = [f"{why['merge']} ({why['task']}) is {paint(why['state'])}.", *(f"  {plain(each)}" for each in because)]
     steps = [*(["covey up"] if away else []), *why["next"]]
     if steps:
