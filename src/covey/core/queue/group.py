@@ -221,7 +221,8 @@ def _even(belief: Belief, most: int) -> int:
 
 def _parts(table: Table) -> Iterator[tuple[list[int], list[int]]]:
     """Yield failed sets and tests in parts that have no change in common, so that each can be weighed by itself."""
-    failed, tests = list(table.belief.failed), list(table.tests)
+    # Nothing has something in common with what is empty: it would never leave the list.
+    failed, tests = ([each for each in sets if each] for sets in (table.belief.failed, table.tests))
     while failed or tests:
         inside = failed[0] if failed else tests[0]
         before = 0
