@@ -109,7 +109,7 @@ _TELL: dict[str, Any] = {
     "task.handed_in": _handed_in,
     "task.approved": "{who} approved {it}",
     "task.released": _released,
-    "task.rejected": lambda data: f"{{who}} sent {{it}} back to {_safe(data['session'])}{_because(data, 'what')}",
+    "task.rejected": lambda data: f"{{who}} sent back {{it}} by {_safe(data['session'])}{_because(data, 'what')}",
     "task.blocked": lambda data: f"{{who}} blocked {{it}}{_because(data, 'reason')}",
     "task.dropped": lambda data: f"{{who}} dropped {{it}}{_because(data, 'reason')}",
     "task.ready": lambda data: f"{{it}} is ready, now that {_safe(data['after'])} has ended",
