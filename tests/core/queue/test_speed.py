@@ -40,9 +40,9 @@ def _speed(seeds: range, **options: float) -> float:
     return min(speed.makespan, speed.overall)
 
 
-def test_a_thousand_changes_land_in_an_hour() -> None:
-    report = simulate(make(1, changes=1200, conflicts=0.0, slots=2, seconds=10.0), "group")
-    assert sum(each.at <= 3600 for each in report.landed) >= 1000
+def test_changes_land_as_fast_as_a_thousand_in_an_hour() -> None:
+    report = simulate(make(1, changes=400, conflicts=0.0, slots=2, seconds=10.0), "group")
+    assert len(report.landed) / report.makespan * 3600 >= 1000
 
 
 @pytest.mark.parametrize("kind", KINDS)
