@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from covey.git import chains
@@ -26,6 +26,10 @@ def text(number: int) -> str:
     lines = [f"line {line} of a file that is long enough to be known again" for line in range(14)]
     lines[number * 3 % 14] = f"changed {number}"
     return "\n".join(lines) + "\n"
+
+
+FEW, MANY = 25, 200
+"""Worlds in `make test`, and in the soak: each costs some dozen git processes."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +162,20 @@ def merged_by_git(path: Path, main: str, tips: list[str]) -> list[str]:
     return trees
 
 
+@settings(max_examples=FEW)
 @given(worlds)
 def test_a_chain_of_merges_holds_what_git_merge_gives(world: World) -> None:
+    _holds_what_git_gives(world)
+
+
+@pytest.mark.soak
+@settings(max_examples=MANY)
+@given(worlds)
+def test_a_chain_of_merges_holds_what_git_merge_gives_in_many_worlds(world: World) -> None:
+    _holds_what_git_gives(world)
+
+
+def _holds_what_git_gives(world: World) -> None:
     with tempfile.TemporaryDirectory() as folder:
         made, main, tips = make(world, Path(folder))
         chain = chains.extend(projects.find(made.path), main, links(tips), policy="merge", at=1_700_000_000)
@@ -172,8 +188,21 @@ def test_a_chain_of_merges_holds_what_git_merge_gives(world: World) -> None:
 
 
 @pytest.mark.parametrize("policy", ["merge", "squash", "rebase", "ff"])
+@settings(max_examples=FEW)
 @given(world=worlds)
 def test_what_is_written_together_is_what_git_merges_one_by_one(policy: Policy, world: World) -> None:
+    _is_the_same_one_by_one(policy, world)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("policy", ["merge", "squash", "rebase", "ff"])
+@settings(max_examples=MANY)
+@given(world=worlds)
+def test_what_is_written_together_is_what_git_merges_one_by_one_in_many_worlds(policy: Policy, world: World) -> None:
+    _is_the_same_one_by_one(policy, world)
+
+
+def _is_the_same_one_by_one(policy: Policy, world: World) -> None:
     with tempfile.TemporaryDirectory() as folder:
         made, main, tips = make(world, Path(folder))
         project = projects.find(made.path)

@@ -124,12 +124,12 @@ def test_what_waits_is_tested_with_a_commit_that_came_in_its_way(line: Line) -> 
     ]
 
 
-def test_a_change_that_the_user_made_otherwise_goes_back_to_its_author(line: Line) -> None:
+def test_a_change_that_the_user_made_otherwise_needs_a_person_when_nobody_works_who_could_mend_it(line: Line) -> None:
     _waits(line)
     line.git("commit", "-q", "-am", "Otherwise")
     line.up()
     task = line.board()["Change it"]["id"]
-    line.wait_for(task, "todo")
+    line.wait_for(task, "blocked")
     (tried,) = line.task(task)["tries"]
     assert "conflicts with" in tried["what"]
     assert line.landed() == ["Otherwise"]

@@ -120,11 +120,12 @@ def yard(request: pytest.FixtureRequest, made: Callable[[str], Yard]) -> Yard:
 
 
 def alive(mark: str) -> list[int]:
-    """Return the processes that have a mark in their command."""
-    found = []
+    """Return the processes of this very test, known by their HOME, that have a mark in their command."""
+    found, home = [], f"HOME={os.environ['HOME']}".encode()
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if mark.encode() in Path(f"/proc/{name}/cmdline").read_bytes() and int(name) != os.getpid():
+            command, env = (Path(f"/proc/{name}/{file}").read_bytes() for file in ("cmdline", "environ"))
+            if mark.encode() in command and home in env.split(b"\0") and int(name) != os.getpid():
                 found.append(int(name))
         except OSError:
             continue
