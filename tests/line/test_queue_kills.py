@@ -144,7 +144,7 @@ def test_gates_that_end_at_the_same_moment_leave_nothing_waiting(made: Callable[
     _undisturbed(made, changes(16, bad=3), _settings("prefix", slots=4))
 
 
-@pytest.mark.parametrize("strategy", ["serial", "group"])
+@pytest.mark.parametrize("strategy", ["group"])
 def test_a_queue_that_is_killed_ends_as_one_that_is_not(made: Callable[..., Line], strategy: str) -> None:
     queue, settings = changes(8, bad=1), _settings(strategy)
     calm = _undisturbed(made, queue, settings)
