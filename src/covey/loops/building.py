@@ -11,7 +11,7 @@ from covey.app.verbs import Call
 from covey.config import Config
 from covey.core.merges import Merge
 from covey.git import chains, clashes, signing
-from covey.git.candidates import Conflict, is_ancestor
+from covey.git.candidates import Conflict, is_ancestor, resolve
 from covey.git.chains import Link, Placed, Policy, Stopped
 from covey.git.messages import Trailer
 from covey.git.project import Project
@@ -97,14 +97,8 @@ class Builder:
         brings only what is new.
         """
         policy = POLICIES[config.merge.policy]
-        placed: list[Placed] = []
-        head = base
-        for each in wanted:
-            known = self._known.get((head, each.id, each.tip, policy))
-            if known is None:
-                break
-            placed.append(known)
-            head = known.commit
+        placed = self._built(base, wanted, policy)
+        head = placed[-1].commit if placed else base
         rest = wanted[len(placed) :]
         if rest:
             held = self._held(base, rest, policy, landed)
@@ -114,6 +108,21 @@ class Builder:
                 return self._clash(base, wanted, chain.stopped, policy, held)
             placed += chain.links
         return Tree(base, tuple(placed))
+
+    def _built(self, base: str, wanted: Sequence[Link], policy: Policy) -> list[Placed]:
+        """Return the first links as they were built before, if git has them still: no ref keeps them from a gc."""
+        placed: list[Placed] = []
+        head = base
+        for each in wanted:
+            known = self._known.get((head, each.id, each.tip, policy))
+            if known is None:
+                break
+            placed.append(known)
+            head = known.commit
+        if placed and resolve(self.project, head) is None:
+            self._known.clear()
+            return []
+        return placed
 
     def _held(self, base: str, wanted: Sequence[Link], policy: Policy, landed: Mapping[str, str]) -> list[str]:
         """Return the landed commits that a link stands on, and of which the base has the work under another name."""
