@@ -6,7 +6,6 @@ would be broken. A hook that says no, or does not end, is a push that failed.
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 from subprocess import CompletedProcess
@@ -15,6 +14,7 @@ from covey.errors import ToolFailed
 from covey.git.candidates import is_ancestor, resolve
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
+from covey.git.upstream import silent_env
 
 PATIENCE = 120.0
 SHORTEST = 1.0
@@ -71,16 +71,6 @@ def push(
         return Failed(f"{remote} did not take {branch}: {_refusal(done.stdout) or complaint(done)}.")
     except ToolFailed as error:
         return Failed(f"{branch} could not be pushed to {remote}: {error.message}")
-
-
-def silent_env(project: Project) -> dict[str, str]:
-    """Return the environment of a git that asks nobody anything."""
-    env = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
-    if "GIT_SSH" in os.environ and "GIT_SSH_COMMAND" not in os.environ:
-        return env
-    configured = try_git("config", "core.sshCommand", at=project.common).stdout.decode(errors="replace").strip()
-    command = os.environ.get("GIT_SSH_COMMAND") or configured or "ssh"
-    return {**env, "GIT_SSH_COMMAND": f"{command} -o BatchMode=yes -o ConnectTimeout=10"}
 
 
 def _look(project: Project, remote: str, branch: str, deadline: float) -> str | None:

@@ -20,6 +20,16 @@ SULK = 300.0
 """Seconds after which a remote that failed is asked again."""
 
 
+def silent_env(project: Project) -> dict[str, str]:
+    """Return the environment of a git that asks nobody anything."""
+    env = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
+    if "GIT_SSH" in os.environ and "GIT_SSH_COMMAND" not in os.environ:
+        return env
+    configured = try_git("config", "core.sshCommand", at=project.common).stdout.decode(errors="replace").strip()
+    command = os.environ.get("GIT_SSH_COMMAND") or configured or "ssh"
+    return {**env, "GIT_SSH_COMMAND": f"{command} -o BatchMode=yes -o ConnectTimeout=10"}
+
+
 class Upstream:
     """What we know of the remote's main; fetched once for all who ask at the same time."""
 
@@ -61,7 +71,7 @@ class Upstream:
             f"+refs/heads/{main}:{FETCHED}",
         )  # fmt: skip
         try:
-            deadline, env = time.monotonic() + FETCH_PATIENCE, self._silent()
+            deadline, env = time.monotonic() + FETCH_PATIENCE, silent_env(self.project)
             done = self._try(*words, env=env, patience=FETCH_PATIENCE)
             if done.returncode != 0 and b"/worktrees/" in done.stderr:
                 done = self._try(*words, env=env, patience=max(1.0, deadline - time.monotonic()))
@@ -70,15 +80,6 @@ class Upstream:
             return False
         self.note = "" if done.returncode == 0 else f"{remote} could not be fetched: {complaint(done)}."
         return done.returncode == 0
-
-    def _silent(self) -> dict[str, str]:
-        """Return the environment of a git that asks nobody anything."""
-        env = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
-        if "GIT_SSH" in os.environ and "GIT_SSH_COMMAND" not in os.environ:
-            return env
-        configured = self._try("config", "core.sshCommand").stdout.decode(errors="replace").strip()
-        command = os.environ.get("GIT_SSH_COMMAND") or configured or "ssh"
-        return {**env, "GIT_SSH_COMMAND": f"{command} -o BatchMode=yes -o ConnectTimeout=10"}
 
     def _refs(self, *names: str) -> dict[str, str]:
         done = self._try("for-each-ref", "--format=%(refname) %(objectname)", *names)
