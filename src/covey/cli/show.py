@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
 
 from covey.cli.command import width
+from covey.core.trail import first_line as first_line
+from covey.core.trail import plain as plain
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -69,16 +70,6 @@ def table(rows: Iterable[Sequence[str]], *, words: int | None = None) -> str:
     )
 
 
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
-
-
-def plain(text: str) -> str:
-    """Return a text without colours and without what would move the cursor of a terminal."""
-    if "\x1b" in text:
-        text = _ESCAPE.sub("", text)
-    return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
 def prose(text: str) -> str:
     """Return a text of many lines without what would move the cursor of a terminal."""
     return "\n".join(plain(line.replace("\t", "    ")) for line in text.split("\n"))
@@ -134,12 +125,6 @@ def spent(used: dict[str, Any]) -> str:
         return f"{one(tokens, 'token')}{without}" if tokens else ""
     plus = f" plus {unpriced:,} without a price" if unpriced else ""
     return f"{money(used['cost'])} for {one(tokens - unpriced, 'token')}{plus}"
-
-
-def first_line(text: str, limit: int = 100) -> str:
-    """Return the beginning of a text, fit for a line."""
-    line = plain(text.strip().partition("\n")[0])
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def title(text: str, beside: int) -> str:
