@@ -1,0 +1,118 @@
+// The page: who may see it, where one is, and the frame around every view.
+import { html, render, useEffect, useState } from "./lib.js";
+import { post } from "./api.js";
+import * as feed from "./feed.js";
+import * as keys from "./keys.js";
+import { Palette } from "./palette.js";
+import { Rail } from "./rail.js";
+import { Strip, Tabs } from "./strip.js";
+import { setConnection, state, useTopics } from "./store.js";
+import { Asking, Notes } from "./ui.js";
+import { View as Board } from "./views/board.js";
+
+export const PLACES = [
+  { id: "board", title: "Board", keys: "g b", load: async () => ({ View: Board }) },
+  { id: "inbox", title: "Inbox", keys: "g i", load: () => import("./views/inbox.js") },
+  { id: "sessions", title: "Sessions", keys: "g s", load: () => import("./views/sessions.js") },
+  { id: "review", title: "Review", keys: "g r", load: () => import("./views/review.js") },
+  { id: "queue", title: "Merge queue", keys: "g q", load: () => import("./views/queue.js") },
+  { id: "timeline", title: "Timeline", keys: "g t", load: () => import("./views/timeline.js") },
+  { id: "mail", title: "Mail", keys: "g m", load: () => import("./views/mail.js") },
+  { id: "leases", title: "Leases", keys: "g l", load: () => import("./views/leases.js") },
+  { id: "costs", title: "Costs", keys: "g c", load: () => import("./views/costs.js") },
+];
+
+/** Return where the address says that one is: a place, and what it shows there. */
+export function whereabouts() {
+  const [place, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  const known = PLACES.find(({ id }) => id === place);
+  return { place: known?.id ?? "board", what: rest.map(decodeURIComponent).join("/") || null };
+}
+
+/** Go to a place, such as go("review", "AF-12"). */
+export function go(place, what = null) {
+  location.hash = what === null ? `#/${place}` : `#/${place}/${encodeURIComponent(what)}`;
+}
+
+function usePlace() {
+  const [where, setWhere] = useState(whereabouts());
+  useEffect(() => {
+    const move = () => setWhere(whereabouts());
+    addEventListener("hashchange", move);
+    return () => removeEventListener("hashchange", move);
+  }, []);
+  return where;
+}
+
+const loaded = new Map([["board", Board]]);
+
+function Place({ where }) {
+  const [, again] = useState(0);
+  const [problem, setProblem] = useState(null);
+  const View = loaded.get(where.place);
+  useEffect(() => {
+    if (View) return;
+    const { load } = PLACES.find(({ id }) => id === where.place);
+    load().then((module) => {
+      loaded.set(where.place, module.View);
+      setProblem(null);
+      again((count) => count + 1);
+    }, setProblem);
+  }, [where.place]);
+  if (problem && !View) return html`<p class="loading">This view cannot be loaded now. Reload the page when the daemon is back.</p>`;
+  return View ? html`<${View} key=${where.place} what=${where.what} />` : html`<p class="loading" aria-busy="true">…</p>`;
+}
+
+function Stranger() {
+  return html`<main class="stranger">
+    <h1>covey</h1>
+    <p>This browser does not know this project yet.</p>
+    <p>Run this in the project's folder:</p>
+    <pre><code>covey open</code></pre>
+    <p>or, for a phone, <code>covey open --phone</code>. The link works once.</p>
+  </main>`;
+}
+
+function App() {
+  useTopics("connection");
+  const where = usePlace();
+  keys.useCommands(PLACES.map((place) => ({ label: place.title, group: "Go to", keys: place.keys, run: () => go(place.id) })), []);
+  useEffect(() => {
+    document.title = `${PLACES.find(({ id }) => id === where.place).title} · covey`;
+  }, [where.place]);
+  if (state.connection.state === "unknown") return html`<${Stranger} />`;
+  return html`<div class=${`frame at-${where.place}`}>
+    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the view</a>
+    <${Strip} where=${where} />
+    <${Tabs} where=${where} places=${PLACES} />
+    <${Rail} where=${where} />
+    <main id="main" class="view" tabindex="-1" aria-label=${PLACES.find(({ id }) => id === where.place).title}><${Place} where=${where} /></main>
+    <${Palette} />
+    <${Asking} />
+    <${Notes} />
+  </div>`;
+}
+
+/** Take a code out of the address, so that it stays in no history, and join with it. */
+async function join() {
+  const found = /^#code=([\w-]+)$/.exec(location.hash);
+  if (!found) return;
+  history.replaceState(null, "", `${location.pathname}#/${matchMedia("(max-width: 760px)").matches ? "inbox" : "board"}`);
+  try {
+    await post("/api/devices/join", { code: found[1], label: deviceName() });
+  } catch (error) {
+    if (error.status === 0) throw error;
+    sessionStorage.setItem("covey.refused", error.message);
+  }
+}
+
+function deviceName() {
+  const system = /Android|iPhone|iPad|Mac|Windows|Linux/.exec(navigator.userAgent)?.[0] ?? "a device";
+  const browser = /Firefox|Edg|Chrome|Safari/.exec(navigator.userAgent)?.[0].replace("Edg", "Edge") ?? "a browser";
+  return `${browser} on ${system}`;
+}
+
+keys.begin();
+await join().catch(() => setConnection("lost"));
+render(html`<${App} />`, document.getElementById("app"));
+feed.begin();

@@ -1,0 +1,105 @@
+// What the daemon tells as it happens, from the first page on and across every loss of the connection.
+import { get, Problem } from "./api.js";
+import * as store from "./store.js";
+
+const SILENCE = 40_000;
+const INBOX = new Set(["questions", "merges", "mail", "fleet", "runs", "comments"]);
+
+let source = null;
+let last = null;
+let watch = 0;
+let fresh = true;
+
+/** Begin to follow; after a loss it goes on where it was. */
+export function follow() {
+  close();
+  source = new EventSource(last === null ? "/api/events" : `/api/events?after=${last}`);
+  source.onopen = () => hear();
+  source.onerror = () => lose();
+  const on = (name, take) => source.addEventListener(name, (event) => {
+    if (event.lastEventId) last = event.lastEventId;
+    hear();
+    take(JSON.parse(event.data));
+  });
+  on("counts", (counts) => {
+    store.state.counts = counts;
+    store.touch("counts");
+  });
+  on("sessions", takeSessions);
+  on("board", takeBoard);
+  on("live", store.putLive);
+  on("alerts", (alert) => {
+    store.putAlert({ ...alert, raised: Date.now() / 1000 });
+    store.loadInbox();
+  });
+  on("invalidate", takeStale);
+  on("heartbeat", () => {});
+}
+
+function takeSessions(rows) {
+  if (fresh) store.setSessions(rows);
+  else store.putSessions(rows);
+  store.loadInbox();
+}
+
+function takeBoard(rows) {
+  store.putTasks(rows);
+  if (fresh) {
+    fresh = false;
+    store.loadBoard().catch(report);
+  }
+  if (rows.some((row) => row.status === "blocked" || row.status === "review")) store.loadInbox();
+  else if (store.state.inbox.some((item) => rows.some((row) => row.id === item.task))) store.loadInbox();
+}
+
+function takeStale({ type }) {
+  if (type === "board") fresh = true; // what follows is a first page: the daemon could not tell us each change
+  store.touch(type);
+  if (INBOX.has(type)) store.loadInbox();
+}
+
+function hear() {
+  clearTimeout(watch);
+  watch = setTimeout(follow, SILENCE);
+  store.setConnection("live");
+}
+
+async function lose() {
+  if (store.state.connection.state !== "unknown") store.setConnection("lost");
+  if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+  close();
+  const known = await isKnown();
+  if (known === false) return store.setConnection("unknown");
+  watch = setTimeout(follow, known ? 250 : 1000);
+}
+
+/** Say whether this browser has joined, null if the daemon does not tell. */
+async function isKnown() {
+  try {
+    const answer = await fetch("/api/status", { credentials: "same-origin" });
+    return answer.status === 401 ? false : answer.ok ? true : null;
+  } catch {
+    return null;
+  }
+}
+
+function close() {
+  clearTimeout(watch);
+  source?.close();
+  source = null;
+}
+
+function report(error) {
+  if (!(error instanceof Problem)) throw error;
+}
+
+/** Bring what is wanted at the first paint: the inbox, and what is live. */
+export async function begin() {
+  follow();
+  store.loadInbox();
+  try {
+    store.putLive(await get("/api/live"));
+  } catch (error) {
+    report(error);
+  }
+}

@@ -1,0 +1,70 @@
+// Everything that can be done, by key or by name: one list feeds the keyboard, the palette and the help.
+import { useEffect } from "./lib.js";
+
+const commands = new Set();
+const CHORD = 900;
+let prefix = "";
+let since = 0;
+
+/**
+ * Offer commands while a component is shown. Each is {label, run} with, if it has them, `keys` ("a", "g b", "mod+k",
+ * "shift+arrowdown"), `group`, `hint`, `when` (says whether it can be used now), `always` (also while typing).
+ */
+export function useCommands(list, inputs) {
+  useEffect(() => {
+    for (const command of list) commands.add(command);
+    return () => list.forEach((command) => commands.delete(command));
+  }, inputs);
+}
+
+/** Return all commands that can be used now, the latest offered first for the same key. */
+export function offered() {
+  return [...commands].reverse().filter((command) => !command.when || command.when());
+}
+
+function nameOf(event) {
+  const key = event.key === " " ? "space" : event.key.toLowerCase();
+  const parts = [];
+  if (event.ctrlKey || event.metaKey) parts.push("mod");
+  if (event.altKey) parts.push("alt");
+  if (event.shiftKey && (key.length > 1 || parts.length)) parts.push("shift");
+  return [...parts, event.shiftKey && key.length === 1 && !parts.length ? event.key : key].join("+");
+}
+
+/** Say whether keys belong to what has the focus: a field, or a terminal. */
+export function isTyping(target) {
+  return target instanceof Element && target.closest("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable], [data-keys=own]") !== null;
+}
+
+function take(event) {
+  if (event.defaultPrevented || event.isComposing || ["Shift", "Control", "Alt", "Meta"].includes(event.key)) return;
+  const typing = isTyping(event.target);
+  const name = nameOf(event);
+  const now = performance.now();
+  const whole = prefix && now - since < CHORD ? `${prefix} ${name}` : name;
+  const usable = offered().filter((command) => command.keys && (!typing || command.always));
+  const open = document.querySelector("dialog[open]");
+  const found = usable.find((command) => [command.keys].flat().includes(whole) && (!open || command.always || command.inDialog));
+  if (found) {
+    prefix = "";
+    event.preventDefault();
+    found.run(event);
+  } else if (!typing && !open && usable.some((command) => [command.keys].flat().some((keys) => keys.startsWith(`${whole} `)))) {
+    prefix = whole;
+    since = now;
+  } else {
+    prefix = "";
+  }
+}
+
+/** Listen to the keyboard. */
+export function begin() {
+  document.addEventListener("keydown", take);
+}
+
+const SIGNS = { mod: navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl", arrowup: "↑", arrowdown: "↓", arrowleft: "←", arrowright: "→", enter: "Enter", escape: "Esc", space: "Space", shift: "Shift", alt: "Alt" };
+
+/** Return keys as people read them. */
+export function spell(keys) {
+  return [keys].flat()[0].split(" ").map((chord) => chord.split("+").map((key) => SIGNS[key] ?? key).join("+")).join(" then ");
+}

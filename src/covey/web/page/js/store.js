@@ -1,0 +1,219 @@
+// All that the page knows, and who wants to hear of what. Changes of one moment are told together, once a frame.
+import { useEffect, useState } from "./lib.js";
+import { get, query } from "./api.js";
+import { Columns } from "./columns.js";
+
+export const state = {
+  tasks: new Map(),
+  sessions: new Map(),
+  live: new Map(),
+  columns: new Columns((name) => state.sessions.get(name)?.state === "needs-you"),
+  counts: {},
+  inbox: [],
+  alerts: [],
+  machine: null,
+  limits: [],
+  today: null,
+  paused: false,
+  /** connecting, live, lost (since when), or unknown: this browser has not joined. */
+  connection: { state: "connecting", since: Date.now() / 1000 },
+  /** Whether every task of the board is here, and how many there are. */
+  loaded: { whole: false, total: 0 },
+};
+
+const listeners = new Map();
+let changed = new Set();
+let timer = 0;
+
+/** Say that a topic changed; all who listen hear of it within one frame. */
+export function touch(...topics) {
+  for (const topic of topics) changed.add(topic);
+  if (timer) return;
+  timer = 1;
+  if (document.hidden) setTimeout(tell, 16);
+  else requestAnimationFrame(tell);
+}
+
+function tell() {
+  timer = 0;
+  const topics = changed;
+  changed = new Set();
+  const heard = new Set();
+  for (const topic of topics) for (const listen of listeners.get(topic) ?? []) heard.add(listen);
+  for (const listen of heard) listen(topics);
+}
+
+/** Call a function after each change of some topics; returns what ends that. */
+export function listen(topics, heard) {
+  for (const topic of topics) {
+    if (!listeners.has(topic)) listeners.set(topic, new Set());
+    listeners.get(topic).add(heard);
+  }
+  return () => topics.forEach((topic) => listeners.get(topic)?.delete(heard));
+}
+
+/**
+ * Draw a component again when one of some topics changes. Topics: `tasks`, `task:ID`, `column:ID`, `sessions`,
+ * `session:NAME`, `live`, `live:NAME`, `counts`, `inbox`, `alerts`, `machine`, `connection`, `fleet`, and whatever the
+ * daemon invalidates: `leases`, `mail`, `merges`, `runs`, `questions`, `permits`, `overlaps`, `log`, `comments`.
+ */
+export function useTopics(...topics) {
+  const [, again] = useState(0);
+  useEffect(() => listen(topics, () => again((count) => count + 1)), [topics.join(" ")]);
+}
+
+/** Return what a function reads from the daemon, read again after a change of the topics: [value, error, read]. */
+export function useRead(read, topics, inputs = []) {
+  const [found, setFound] = useState([null, null]);
+  const [again, setAgain] = useState(0);
+  useEffect(() => {
+    let current = true;
+    let busy = false;
+    let stale = false;
+    const load = async () => {
+      if (busy) return void (stale = true);
+      busy = true;
+      do {
+        stale = false;
+        try {
+          const value = await read();
+          if (current) setFound([value, null]);
+        } catch (error) {
+          if (current) setFound((before) => [before[0], error]);
+        }
+      } while (stale && current);
+      busy = false;
+    };
+    load();
+    const leave = listen(topics, load);
+    return () => {
+      current = false;
+      leave();
+    };
+  }, [...inputs, again]);
+  return [...found, () => setAgain((count) => count + 1)];
+}
+
+// Tasks
+
+/** Take rows of tasks as they are now; an older row never replaces a newer one. */
+export function putTasks(rows) {
+  for (const row of rows) {
+    const known = state.tasks.get(row.id);
+    if (known && known.updated > row.updated) continue;
+    state.tasks.set(row.id, row);
+    for (const column of state.columns.put(row)) touch(`column:${column}`);
+    touch(`task:${row.id}`);
+  }
+  if (rows.length) touch("tasks");
+}
+
+const PAGE = 1000;
+let loading = 0;
+
+/** Read the whole board, page by page, beside what is told live; tasks that are gone vanish. */
+export async function loadBoard() {
+  const own = ++loading;
+  const seen = new Set();
+  const begun = Date.now() / 1000;
+  let after = null;
+  for (;;) {
+    const rows = await get(query("/api/board", { limit: PAGE, after }));
+    if (own !== loading) return;
+    for (const row of rows) seen.add(row.id);
+    putTasks(rows);
+    state.loaded = { whole: rows.length < PAGE, total: rows.total ?? seen.size };
+    touch("loaded");
+    if (rows.length < PAGE) break;
+    after = rows.at(-1).id;
+    await new Promise((go) => setTimeout(go));
+  }
+  for (const [id, row] of state.tasks) if (!seen.has(id) && row.created < begun - 60) dropTask(id);
+}
+
+function dropTask(id) {
+  state.tasks.delete(id);
+  for (const column of state.columns.remove(id)) touch(`column:${column}`);
+  touch("tasks", `task:${id}`);
+}
+
+/** Return the needs of a task that have not ended, as ids. */
+export function openNeeds(task) {
+  return [...task.needs, ...task.needs_any].filter((id) => !["done", "dropped"].includes(state.tasks.get(id)?.status ?? "done"));
+}
+
+// Sessions
+
+/** Take rows of sessions; a session that begins or ceases to ask moves its tasks. */
+export function putSessions(rows) {
+  for (const row of rows) {
+    const before = state.sessions.get(row.name);
+    if (row.removed) state.sessions.delete(row.name);
+    else state.sessions.set(row.name, row);
+    touch(`session:${row.name}`);
+    if ((before?.state === "needs-you") !== (row.state === "needs-you")) moveTasksOf(row.name);
+  }
+  if (rows.length) touch("sessions");
+}
+
+/** Take all sessions at once; those that are not among them are gone. */
+export function setSessions(rows) {
+  const names = new Set(rows.map((row) => row.name));
+  for (const name of state.sessions.keys()) if (!names.has(name)) state.sessions.delete(name);
+  putSessions(rows);
+}
+
+function moveTasksOf(name) {
+  for (const column of ["doing", "needs"]) {
+    for (const task of state.columns.lists.get(column).filter((each) => each.session === name)) {
+      for (const changed of state.columns.put(task)) touch(`column:${changed}`);
+    }
+  }
+}
+
+// What is told beside the log
+
+/** Take what the daemon says of this moment: the machine, limits, spending, and what each session does. */
+export function putLive(said) {
+  if (said.machine) state.machine = said.machine;
+  if (said.limits) state.limits = said.limits;
+  if (said.today) state.today = said.today;
+  if (said.paused !== undefined) state.paused = said.paused;
+  for (const row of said.sessions ?? []) {
+    state.live.set(row.session, row);
+    touch(`live:${row.session}`);
+  }
+  touch("live", "machine", "fleet");
+}
+
+let asked = 0;
+
+/** Read the inbox again; what several changes of one moment ask for is read once. */
+export async function loadInbox() {
+  const own = ++asked;
+  await new Promise((go) => setTimeout(go, 30));
+  if (own !== asked) return;
+  try {
+    const rows = await get("/api/inbox");
+    if (own !== asked) return;
+    state.inbox = rows;
+    touch("inbox");
+  } catch (error) {
+    if (error.status !== 0 && error.status !== 401) throw error;
+  }
+}
+
+const ALERTS = 200;
+
+/** Keep an alert, the newest first. */
+export function putAlert(alert) {
+  state.alerts = [alert, ...state.alerts].slice(0, ALERTS);
+  touch("alerts");
+}
+
+/** Note how the connection stands. */
+export function setConnection(next) {
+  if (state.connection.state === next) return;
+  state.connection = { state: next, since: Date.now() / 1000 };
+  touch("connection");
+}

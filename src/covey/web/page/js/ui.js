@@ -1,0 +1,234 @@
+// Parts that every view is made of. State is told by shape, colour and word, never by one of them alone.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
+import { listen, touch } from "./store.js";
+import { span, visible } from "./text.js";
+
+// States
+
+const SHAPES = {
+  needs: "M8 1.5 14.5 8 8 14.5 1.5 8Z",
+  failed: "M3.2 3.2 12.8 12.8M12.8 3.2 3.2 12.8",
+  working: "M8 2a6 6 0 1 1-6 6",
+  review: "M8 2a6 6 0 1 0 0 12 6 6 0 0 0 0-12ZM8 2v12a6 6 0 0 0 0-12Z",
+  merging: "M4.5 8 8 4.5 11.5 8M4.5 12.5 8 9 11.5 12.5",
+  done: "M2.5 8.5 6.3 12.3 13.5 4.5",
+  paused: "M5.5 3v10M10.5 3v10",
+  limited: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2ZM8 5v3.2l2.2 1.5",
+  waiting: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11Z",
+  stale: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11Z",
+  idle: "M3 8h10",
+};
+const FILLED = new Set(["needs"]);
+
+/** The states that people see: for each state of a task, session, merge or gate its shape and word. */
+const STATES = {
+  "needs-you": ["needs", "needs you"], blocked: ["needs", "blocked"], needs: ["needs", "needs you"],
+  working: ["working", "working"], doing: ["working", "doing"], starting: ["working", "starting"], compacting: ["working", "compacting"],
+  testing: ["working", "testing"], building: ["working", "building"], running: ["working", "running"],
+  review: ["review", "review"], waiting: ["waiting", "waiting"], todo: ["waiting", "to do"], queued: ["waiting", "queued"], backlog: ["idle", "backlog"], idle: ["idle", "idle"],
+  merging: ["merging", "merging"], landing: ["merging", "landing"],
+  done: ["done", "done"], landed: ["done", "landed"], passed: ["done", "passed"],
+  failed: ["failed", "failed"], rejected: ["failed", "rejected"], dead: ["failed", "dead"], dropped: ["failed", "dropped"], clashed: ["failed", "conflict"],
+  paused: ["paused", "paused"], held: ["paused", "held"], limited: ["limited", "limited"], stalled: ["stale", "stalled"], stopped: ["idle", "stopped"],
+};
+
+/** Return the shape and the word of a state. */
+export function stateOf(name) {
+  const [shape, word] = STATES[name] ?? ["stale", name ?? "unknown"];
+  return { shape, word };
+}
+
+/** The sign of a state; with `word` its word stands beside it, else it is there for those who cannot see. */
+export function State({ name, word = false }) {
+  const known = stateOf(name);
+  const filled = FILLED.has(known.shape) ? "filled" : "";
+  return html`<span class="state state-${known.shape}">
+    <svg viewBox="0 0 16 16" class=${`glyph ${filled}`} aria-hidden="true"><path d=${SHAPES[known.shape]} /></svg>
+    <span class=${word ? "word" : "unseen"}>${known.word}</span>
+  </span>`;
+}
+
+// Text
+
+/** Text of agents and repositories: shown as it is, isolated, nothing hidden in it. */
+export function Words({ text, most, class: name }) {
+  return html`<bdi class=${name}>${visible(text, most)}</bdi>`;
+}
+
+const ages = new Set();
+setInterval(() => ages.forEach((draw) => draw()), 1000);
+
+/** How long ago something was; it stays right without drawing anything else again. */
+export function Age({ since, class: name = "age" }) {
+  const place = useRef(null);
+  useLayoutEffect(() => {
+    const draw = () => {
+      const text = since ? span(Date.now() / 1000 - since) : "";
+      if (place.current && place.current.textContent !== text) place.current.textContent = text;
+    };
+    draw();
+    ages.add(draw);
+    return () => ages.delete(draw);
+  }, [since]);
+  return html`<time class=${name} ref=${place} title=${since ? new Date(since * 1000).toLocaleString() : ""}></time>`;
+}
+
+/** A button; `keys` are shown beside its label. */
+export function Button({ children, keys, kind = "", ...more }) {
+  return html`<button type="button" class=${`button ${kind}`} ...${more}>${children}${keys && html`<kbd>${keys}</kbd>`}</button>`;
+}
+
+/** What is shown where nothing is: what would stand here, and one command that brings it. */
+export function Empty({ title, children }) {
+  return html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
+}
+
+// Dialogs
+
+/** A dialog over the page; Escape and a click beside it close it, and the focus goes back. */
+export function Dialog({ title, onClose, children, wide = false, name = "" }) {
+  const place = useRef(null);
+  useLayoutEffect(() => {
+    const dialog = place.current;
+    const before = document.activeElement;
+    dialog.showModal();
+    (dialog.querySelector("[data-first]") ?? dialog.querySelector("input, textarea, select, button:not(.close)"))?.focus();
+    return () => {
+      if (dialog.open) dialog.close();
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
+  }, []);
+  const outside = (event) => event.target === place.current && onClose();
+  const escape = (event) => {
+    event.preventDefault();
+    onClose();
+  };
+  return html`<dialog ref=${place} class=${`dialog ${wide ? "wide" : ""} ${name}`} aria-label=${title} onCancel=${escape} onMouseDown=${outside}>
+    <header class="dialog-head"><h2>${title}</h2><button type="button" class="button quiet close" aria-label="Close" onClick=${onClose}>✕</button></header>
+    ${children}
+  </dialog>`;
+}
+
+let asking = null;
+
+/** Ask a person whether to go on; resolves to what was typed (or true), or null. `text`: the label of a field, if one is wanted. */
+export function confirm({ title, body = "", action = "Go on", text = null, value = "", danger = false, required = false }) {
+  return new Promise((answer) => {
+    asking = { title, body, action, text, value, danger, required, answer };
+    touch("asking");
+  });
+}
+
+/** The place where `confirm` asks. */
+export function Asking() {
+  const [, again] = useState(0);
+  useEffect(() => listen(["asking"], () => again((count) => count + 1)), []);
+  const [typed, setTyped] = useState(null);
+  if (!asking) return null;
+  const { title, body, action, text, value, danger, required, answer } = asking;
+  const now = typed ?? value;
+  const end = (said) => {
+    asking = null;
+    setTyped(null);
+    again((count) => count + 1);
+    answer(said);
+  };
+  const go = (event) => {
+    event.preventDefault();
+    if (!required || now.trim()) end(text === null ? true : now.trim());
+  };
+  return html`<${Dialog} title=${title} onClose=${() => end(null)}>
+    <form onSubmit=${go}>
+      ${body && html`<p class="dialog-text"><${Words} text=${body} /></p>`}
+      ${text !== null && html`<label class="field"><span>${text}</span><textarea rows="3" data-first value=${now} onInput=${(event) => setTyped(event.target.value)}
+        onKeyDown=${(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && go(event)}></textarea></label>`}
+      <footer class="dialog-foot"><${Button} onClick=${() => end(null)}>Cancel<//><button class=${`button ${danger ? "danger" : "primary"}`} type="submit">${action}</button></footer>
+    </form>
+  <//>`;
+}
+
+// Notes at the edge
+
+let notes = [];
+let noted = 0;
+
+/** Say something in passing; `undo` offers to take it back, `bad` says that it went wrong. */
+export function note(text, { undo = null, hint = "", bad = false } = {}) {
+  const id = ++noted;
+  notes = [...notes, { id, text, undo, hint, bad }].slice(-4);
+  touch("notes");
+  setTimeout(() => {
+    notes = notes.filter((each) => each.id !== id);
+    touch("notes");
+  }, bad ? 12000 : undo ? 10000 : 5000);
+}
+
+/** Do something and say what went wrong, if it did; returns what it returned, or undefined. */
+export async function attempt(work, done = null) {
+  try {
+    const value = await work();
+    if (done) note(done);
+    return value ?? null;
+  } catch (error) {
+    note(error.message, { hint: error.hint ?? "", bad: true });
+    return undefined;
+  }
+}
+
+/** The place where notes are shown. */
+export function Notes() {
+  const [, again] = useState(0);
+  useEffect(() => listen(["notes"], () => again((count) => count + 1)), []);
+  const drop = (id) => {
+    notes = notes.filter((each) => each.id !== id);
+    touch("notes");
+  };
+  return html`<div class="notes" role="status" aria-live="polite">
+    ${notes.map(({ id, text, hint, undo, bad }) => html`<div class=${`note ${bad ? "bad" : ""}`} key=${id}>
+      <div><${Words} text=${text} />${hint && html`<small><${Words} text=${hint} /></small>`}</div>
+      ${undo && html`<${Button} onClick=${() => { drop(id); undo(); }} keys="z">Undo<//>`}
+      <button type="button" class="button quiet" aria-label="Dismiss" onClick=${() => drop(id)}>✕</button>
+    </div>`)}
+  </div>`;
+}
+
+// Long lists
+
+/**
+ * A list of which only what can be seen is drawn: `rows`, each `size` pixels high, drawn by `draw(row, index)`.
+ * `focus`: the index of a row that has to be in view.
+ */
+export function Long({ rows, size, draw, class: name = "", focus = null, label, role = "list", more = 6 }) {
+  const place = useRef(null);
+  const [view, setView] = useState({ top: 0, height: 800 });
+  useLayoutEffect(() => {
+    const element = place.current;
+    const see = () => setView((before) => {
+      const top = Math.floor(element.scrollTop / size) * size;
+      return before.top === top && before.height === element.clientHeight ? before : { top, height: element.clientHeight };
+    });
+    const watcher = new ResizeObserver(see);
+    watcher.observe(element);
+    element.addEventListener("scroll", see, { passive: true });
+    see();
+    return () => {
+      watcher.disconnect();
+      element.removeEventListener("scroll", see);
+    };
+  }, [size]);
+  useLayoutEffect(() => {
+    if (focus === null || focus < 0) return;
+    const element = place.current;
+    if (focus * size < element.scrollTop) element.scrollTop = focus * size;
+    else if ((focus + 1) * size > element.scrollTop + element.clientHeight) element.scrollTop = (focus + 1) * size - element.clientHeight;
+  }, [focus]);
+  const first = Math.max(0, Math.floor(view.top / size) - more);
+  const last = Math.min(rows.length, Math.ceil((view.top + view.height) / size) + more);
+  return html`<div class=${`long ${name}`} ref=${place} role=${role} aria-label=${label} tabindex="-1">
+    <div class="long-inside" style=${{ height: `${rows.length * size}px` }} role="presentation">
+      <div class="long-shown" style=${{ transform: `translateY(${first * size}px)` }} role="presentation">
+        ${rows.slice(first, last).map((row, i) => draw(row, first + i))}
+      </div>
+    </div>
+  </div>`;
+}
