@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from covey.core import (
     alerts,
+    comments,
+    devices,
     events,
     fleet,
     gates,
@@ -87,11 +89,13 @@ UNIONS = {
     "session": sessions.Event | events.Minted,
     "lease": leases.Event,
     "mail": mail.Event,
+    "comment": comments.Event,
     "merge": merges.Event,
     "run": runs.Event,
     "fleet": fleet.Event,
     "question": questions.Event,
     "permit": permits.Event,
+    "device": devices.Event,
     "overlap": overlaps.Event,
     "queue": standing.Event,
     "gate": gates.Event,

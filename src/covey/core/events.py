@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from covey.core import (
     alerts,
+    comments,
+    devices,
     fleet,
     gates,
     landings,
@@ -91,11 +93,13 @@ Payload = (
     | sessions.Event
     | leases.Event
     | mail.Event
+    | comments.Event
     | merges.Event
     | runs.Event
     | fleet.Event
     | questions.Event
     | permits.Event
+    | devices.Event
     | overlaps.Event
     | standing.Event
     | gates.Event
@@ -109,6 +113,7 @@ Payload = (
 KINDS: dict[str, type[Payload]] = {
     "task.added": tasks.Added,
     "task.edited": tasks.Edited,
+    "task.moved": tasks.Moved,
     "task.claimed": tasks.Claimed,
     "task.handed_in": tasks.HandedIn,
     "task.approved": tasks.Approved,
@@ -148,6 +153,9 @@ KINDS: dict[str, type[Payload]] = {
     "question.told": questions.Told,
     "permit.granted": permits.Granted,
     "permit.revoked": permits.Revoked,
+    "device.invited": devices.Invited,
+    "device.joined": devices.Joined,
+    "device.revoked": devices.Revoked,
     "lease.taken": leases.Taken,
     "lease.waiting": leases.Waiting,
     "lease.granted": leases.Granted,
@@ -158,6 +166,10 @@ KINDS: dict[str, type[Payload]] = {
     "mail.read": mail.Read,
     "mail.acked": mail.Acked,
     "mail.delivered": mail.Delivered,
+    "comment.written": comments.Written,
+    "comment.edited": comments.Edited,
+    "comment.removed": comments.Removed,
+    "comment.sent": comments.Sent,
     "overlap.found": overlaps.Found,
     "overlap.changed": overlaps.Changed,
     "overlap.gone": overlaps.Gone,

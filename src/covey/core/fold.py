@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from covey.core import (
     alerts,
+    comments,
+    devices,
     fleet,
     gates,
     ids,
@@ -70,6 +72,7 @@ Row = (
     | leases.Crossing
     | mail.Message
     | mail.Reading
+    | comments.Comment
     | merges.Merge
     | standing.Standing
     | gates.Gate
@@ -79,6 +82,7 @@ Row = (
     | fleet.Fleet
     | questions.Question
     | permits.Permit
+    | devices.Device
     | spending.Spend
     | overlaps.Overlap
     | overlaps.HotFile
@@ -100,6 +104,7 @@ class State:
     leases: dict[str, leases.Lease] = field(default_factory=dict)
     messages: dict[str, mail.Message] = field(default_factory=dict)
     readings: dict[tuple[str, str], mail.Reading] = field(default_factory=dict)
+    comments: dict[str, comments.Comment] = field(default_factory=dict)
     merges: dict[str, merges.Merge] = field(default_factory=dict)
     queue: dict[str, standing.Standing] = field(default_factory=dict)
     flakes: dict[str, gates.Flake] = field(default_factory=dict)
@@ -109,6 +114,7 @@ class State:
     fleet: dict[str, fleet.Fleet] = field(default_factory=dict)
     questions: dict[str, questions.Question] = field(default_factory=dict)
     permits: dict[str, permits.Permit] = field(default_factory=dict)
+    devices: dict[str, devices.Device] = field(default_factory=dict)
     spends: dict[tuple[str, str, str], spending.Spend] = field(default_factory=dict)
     hot_files: dict[str, overlaps.HotFile] = field(default_factory=dict)
     overlaps: dict[str, overlaps.Overlap] = field(default_factory=dict)
@@ -125,6 +131,8 @@ class State:
                 self._lease(subject, seq, payload, at)
             case "mail":
                 self._mail(subject, seq, payload, at, actor)
+            case "comment":
+                self._comment(subject, seq, payload, at, actor)
             case "merge":
                 self._merge(subject, seq, payload, at)
             case "queue" if isinstance(payload, standing.Event):
@@ -141,6 +149,8 @@ class State:
                 self._question(subject, seq, payload, at, actor)
             case "permit":
                 self._permit(subject, seq, payload, at, actor)
+            case "device":
+                self._device(subject, seq, payload, at)
             case "overlap":
                 self._overlap(subject, payload, at)
             case "alert" if isinstance(payload, alerts.Raised):
@@ -175,6 +185,12 @@ class State:
         elif isinstance(payload, mail.Read | mail.Acked | mail.Delivered):
             key = (message, payload.reader)
             self.readings[key] = mail.read(message, self.readings.get(key), payload, at)
+
+    def _comment(self, comment: str, seq: int, payload: Payload, at: float, actor: str) -> None:
+        if isinstance(payload, comments.Written):
+            self.comments[comment] = comments.first(comment, seq, actor, payload, at)
+        elif isinstance(payload, comments.Event):
+            self.comments[comment] = comments.apply(self.comments[comment], payload, at)
 
     def _merge(self, merge: str, seq: int, payload: Payload, at: float) -> None:
         if isinstance(payload, merges.Queued):
@@ -218,6 +234,12 @@ class State:
         elif isinstance(payload, permits.Event):
             self.permits[permit] = permits.apply(self.permits[permit], payload, at, actor)
 
+    def _device(self, device: str, seq: int, payload: Payload, at: float) -> None:
+        if isinstance(payload, devices.Invited):
+            self.devices[device] = devices.first(device, seq, payload, at)
+        elif isinstance(payload, devices.Event):
+            self.devices[device] = devices.apply(self.devices[device], payload, at)
+
     def _overlap(self, subject: str, payload: Payload, at: float) -> None:
         if isinstance(payload, overlaps.Found):
             self.overlaps[subject] = overlaps.first(subject, payload, at)
@@ -239,6 +261,7 @@ class State:
         yield "crossings", (row for row in self.crossings.values() if self._is_open(row.lease))
         yield "messages", iter(self.messages.values())
         yield "readings", iter(self.readings.values())
+        yield "comments", iter(self.comments.values())
         yield "merges", iter(self.merges.values())
         yield "queue", iter(self.queue.values())
         yield "gates", iter(self.gates.values())
@@ -248,6 +271,7 @@ class State:
         yield "fleet", iter(self.fleet.values())
         yield "questions", iter(self.questions.values())
         yield "permits", iter(self.permits.values())
+        yield "devices", iter(self.devices.values())
         yield "spends", iter(self.spends.values())
         yield "overlaps", iter(self.overlaps.values())
         yield "hot_files", iter(self.hot_files.values())

@@ -13,6 +13,8 @@ import msgspec
 
 from covey.core import (
     alerts,
+    comments,
+    devices,
     fleet,
     fold,
     gates,
@@ -163,6 +165,7 @@ LEASE_RESOURCES = Table("lease_resources", fold.ResourceRow, ("lease", "resource
 CROSSINGS = Table("crossings", leases.Crossing, ("lease", "task", "path"))
 MESSAGES = Table("messages", mail.Message, ("id",))
 READINGS = Table("readings", mail.Reading, ("message", "reader"))
+COMMENTS = Table("comments", comments.Comment, ("id",))
 MERGES = Table("merges", merges.Merge, ("id",))
 QUEUE = Table("queue", standing.Standing, ("id",))
 GATES = Table("gates", gates.Gate, ("id",))
@@ -172,6 +175,7 @@ RUNS = Table("runs", runs.Run, ("id",))
 FLEET = Table("fleet", fleet.Fleet, ("id",))
 QUESTIONS = Table("questions", questions.Question, ("id",))
 PERMITS = Table("permits", permits.Permit, ("id",))
+DEVICES = Table("devices", devices.Device, ("id",))
 SPENDS = Table("spends", spending.Spend, ("run", "model", "day"))
 OVERLAPS = Table("overlaps", overlaps.Overlap, ("id",))
 HOT_FILES = Table("hot_files", overlaps.HotFile, ("path",))
@@ -190,6 +194,7 @@ FOLDED: dict[str, Table[Any]] = {
         CROSSINGS,
         MESSAGES,
         READINGS,
+        COMMENTS,
         MERGES,
         QUEUE,
         GATES,
@@ -199,6 +204,7 @@ FOLDED: dict[str, Table[Any]] = {
         FLEET,
         QUESTIONS,
         PERMITS,
+        DEVICES,
         SPENDS,
         OVERLAPS,
         HOT_FILES,

@@ -32,11 +32,13 @@ TOPICS = {"task": "board", "session": "sessions", "alert": "alerts"}
 _STALE = {
     "lease": "leases",
     "mail": "mail",
+    "comment": "comments",
     "merge": "merges",
     "run": "runs",
     "fleet": "fleet",
     "question": "questions",
     "permit": "permits",
+    "device": "devices",
     "overlap": "overlaps",
 }
 
