@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from covey.core import globs
+from covey.core import globs, order
 from covey.core.sessions import Session
 from covey.core.tasks import Task
 
@@ -29,9 +29,9 @@ def lanes(session: Session) -> list[str]:
     return [*own, f"r:{session.role}"] if session.role else own
 
 
-def rank(task: Task) -> tuple[int, int, int]:
-    """Return what orders the tasks of all lanes: first in line, larger priority, older."""
-    return (0 if task.front else 1, -task.priority, task.ordinal)
+def rank(task: Task) -> tuple[int, int, float, int]:
+    """Return what orders the tasks of all lanes: first in line, then as on the board."""
+    return (0 if task.front else 1, *order.key(task))
 
 
 def scope_paths(scope: Iterable[str]) -> list[str]:

@@ -63,6 +63,8 @@ class Task:
 
     id: str
     ordinal: int
+    rank: float = 0.0
+    """Where it stands among those of its priority, the smallest first: its ordinal, until a person moves it."""
     title: str
     body: Text = ""
     kind: Kind = Kind.CHANGE
@@ -146,6 +148,15 @@ class Edited:
     batch: str | None = None
     note: str | None = None
     cleared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The task was put at another place on the board, or made room there for another."""
+
+    rank: float
+    priority: int | None = None
+    """The priority that it needs to stand there, if that is a new one."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +244,7 @@ class Done:
 Event = (
     Added
     | Edited
+    | Moved
     | Claimed
     | HandedIn
     | Approved
@@ -352,6 +364,15 @@ def edit(task: Task, changes: Edited, *, owner: bool) -> Edited:
     return replace(changes, **same, cleared=cleared)
 
 
+def reopen(task: Task) -> Edited | None:
+    """Let a task that was dropped, or needs a person, be tried anew; None if it waits to be claimed already."""
+    if task.status is Status.TODO:
+        return None
+    if task.status not in (Status.BLOCKED, Status.DROPPED):
+        raise _refusal("reopened", task)
+    return Edited(status=Status.TODO)
+
+
 def is_nothing(changes: Edited) -> bool:
     """Say whether an edit changes nothing."""
     return changes == Edited()
@@ -382,6 +403,7 @@ def add(task_id: str, ordinal: int, event: Added, at: float, by: str) -> Task:
     return Task(
         id=task_id,
         ordinal=ordinal,
+        rank=float(ordinal),
         title=event.title,
         body=event.body,
         kind=event.kind,
@@ -423,6 +445,8 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
             return add(task.id, task.ordinal, event, at, by)
         case Edited():
             return _edited(task, event, at, by)
+        case Moved(rank, priority):
+            return _with(task, rank=rank, priority=task.priority if priority is None else priority)
         case Claimed(session, fence):
             return _with(
                 task,

@@ -215,7 +215,7 @@ class Tx:
         return self.find(
             rows.TASKS,
             "WHERE status = 'todo' AND unmet = 0 AND open_children = 0 AND lane = ?"
-            " ORDER BY line, priority DESC, ordinal LIMIT ? OFFSET ?",
+            " ORDER BY line, priority DESC, rank, ordinal LIMIT ? OFFSET ?",
             (lane, limit, offset),
         )
 
@@ -243,13 +243,40 @@ class Tx:
     def board(
         self, *, status: str | None, session: str | None, limit: int, after: tasks.Task | None
     ) -> list[tasks.Task]:
-        """Return a page of the board: larger priority first, then older."""
+        """Return a page of the board: larger priority first, then by rank, then older."""
+        if after is None:
+            return self._on_board(status, session, "", (), limit)
+        # Two statements, each of which finds its first row by the index.
+        place = (after.priority, after.rank, after.ordinal)
+        found = self._on_board(status, session, "priority = ? AND (rank, ordinal) > (?, ?)", place, limit)
+        if len(found) < limit:
+            found += self._on_board(status, session, "priority < ?", place[:1], limit - len(found))
+        return found
+
+    def _on_board(
+        self, status: str | None, session: str | None, term: str, more: Sequence[Any], limit: int
+    ) -> list[tasks.Task]:
         terms, values = _board_filter(status, session)
-        if after is not None:
-            terms.append("(priority < ? OR (priority = ? AND ordinal > ?))")
-            values += [after.priority, after.priority, after.ordinal]
+        terms += [term] if term else []
         where = f"WHERE {' AND '.join(terms)} " if terms else ""
-        return self.find(rows.TASKS, f"{where}ORDER BY priority DESC, ordinal LIMIT ?", (*values, limit))
+        order = "ORDER BY priority DESC, rank, ordinal LIMIT ?"
+        return self.find(rows.TASKS, f"{where}{order}", (*values, *more, limit))
+
+    def first_on_board(self, status: str, *, last: bool = False) -> tasks.Task | None:
+        """Return the first task in a status, or the last."""
+        order = "priority, rank DESC, ordinal DESC" if last else "priority DESC, rank, ordinal"
+        return next(iter(self.find(rows.TASKS, f"WHERE status = ? ORDER BY {order} LIMIT 1", (status,))), None)
+
+    def before_on_board(self, task: tasks.Task) -> Iterator[tasks.Task]:
+        """Yield the tasks that come before one on the board, the nearest first, found as they are asked for."""
+        same = "WHERE priority = ? AND (rank, ordinal) < (?, ?) ORDER BY rank DESC, ordinal DESC LIMIT ? OFFSET ?"
+        place = (task.priority, task.rank, task.ordinal)
+        larger = "WHERE priority > ? ORDER BY priority, rank DESC, ordinal DESC LIMIT ? OFFSET ?"
+        for where, values in ((same, place), (larger, place[:1])):
+            offset, size = 0, 4
+            while page := self.find(rows.TASKS, where, (*values, size, offset)):
+                yield from page
+                offset, size = offset + size, 64
 
     def board_size(self, *, status: str | None, session: str | None) -> int:
         """Return how many tasks a filter of the board lets through."""
