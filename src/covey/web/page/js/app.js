@@ -3,6 +3,7 @@ import { html, render, useEffect, useState } from "./lib.js";
 import { post } from "./api.js";
 import * as feed from "./feed.js";
 import * as keys from "./keys.js";
+import { go, whereabouts } from "./places.js";
 import { Palette } from "./palette.js";
 import { Rail } from "./rail.js";
 import { Strip, Tabs } from "./strip.js";
@@ -21,18 +22,6 @@ export const PLACES = [
   { id: "leases", title: "Leases", keys: "g l", load: () => import("./views/leases.js") },
   { id: "costs", title: "Costs", keys: "g c", load: () => import("./views/costs.js") },
 ];
-
-/** Return where the address says that one is: a place, and what it shows there. */
-export function whereabouts() {
-  const [place, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
-  const known = PLACES.find(({ id }) => id === place);
-  return { place: known?.id ?? "board", what: rest.map(decodeURIComponent).join("/") || null };
-}
-
-/** Go to a place, such as go("review", "AF-12"). */
-export function go(place, what = null) {
-  location.hash = what === null ? `#/${place}` : `#/${place}/${encodeURIComponent(what)}`;
-}
 
 function usePlace() {
   const [where, setWhere] = useState(whereabouts());

@@ -1,0 +1,19 @@
+// Where one is: the address is the only memory of it, so that links, the way back and a reload all work.
+
+const NAMES = ["board", "inbox", "sessions", "review", "queue", "timeline", "mail", "leases", "costs"];
+
+/** Return where the address says that one is: a place, and what it shows there. */
+export function whereabouts() {
+  const [place, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  return { place: NAMES.includes(place) ? place : "board", what: rest.map(decodeURIComponent).join("/") || null };
+}
+
+/** Return the address of a place, such as to("review", "AF-12"). */
+export function to(place, what = null) {
+  return what === null ? `#/${place}` : `#/${place}/${encodeURIComponent(what)}`;
+}
+
+/** Go to a place. */
+export function go(place, what = null) {
+  location.hash = to(place, what);
+}
