@@ -107,6 +107,15 @@ export function readFilter(text) {
   return wanted;
 }
 
+/** Filters that one press sets; `lets` sees a task, its column, and what is live of its session, if anything. */
+export const QUICK = {
+  needs: { title: "need you", lets: (task, column) => column === "needs" },
+  working: { title: "working", lets: (task, column) => column === "doing" },
+  review: { title: "review", lets: (task, column) => column === "review" },
+  merging: { title: "merging", lets: (task, column) => column === "merging" },
+  failed: { title: "failed", lets: (task, column, live) => column !== "done" && (task.failed_tries > 0 || live?.gate?.state === "failed" || live?.state === "dead") },
+};
+
 const holds = (value, part) => value !== null && value !== undefined && String(value).toLowerCase().includes(part);
 
 /** Say whether a task is what a filter asks for. */

@@ -19,6 +19,8 @@ export const state = {
   connection: { state: "connecting", since: Date.now() / 1000 },
   /** Whether every task of the board is here, and how many there are. */
   loaded: { whole: false, total: 0 },
+  /** What the board shows: a search text (columns.js `readFilter`), and one of its QUICK filters by name, or null. */
+  filter: { text: "", quick: null },
 };
 
 const listeners = new Map();
@@ -54,7 +56,7 @@ export function listen(topics, heard) {
 
 /**
  * Draw a component again when one of some topics changes. Topics: `tasks`, `task:ID`, `column:ID`, `sessions`,
- * `session:NAME`, `live`, `live:NAME`, `counts`, `inbox`, `alerts`, `machine`, `connection`, `fleet`, and whatever the
+ * `session:NAME`, `live`, `live:NAME`, `counts`, `inbox`, `alerts`, `machine`, `connection`, `fleet`, `filter`, and whatever the
  * daemon invalidates: `leases`, `mail`, `merges`, `runs`, `questions`, `permits`, `overlaps`, `log`, `comments`.
  */
 export function useTopics(...topics) {
@@ -216,4 +218,10 @@ export function setConnection(next) {
   if (state.connection.state === next) return;
   state.connection = { state: next, since: Date.now() / 1000 };
   touch("connection");
+}
+
+/** Show only some tasks: {text} or {quick} replaces that part of the filter, what is left out stays. */
+export function setFilter(change) {
+  state.filter = { ...state.filter, ...change };
+  touch("filter");
 }
