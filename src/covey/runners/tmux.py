@@ -14,6 +14,7 @@ import stat
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,11 +24,14 @@ from covey.errors import Invalid, Refused, TooLarge, ToolFailed, Unavailable
 from covey.runners.activity import process
 from covey.runners.control import Answer, Connection, Control
 from covey.runners.process import START_PATIENCE, TYPED_BYTES, ProcessRunner, wrapper_command, wrapper_environment
+from covey.runners.watching import FEATURES, Size, Watch
 
 COLUMNS, ROWS = 200, 50
 TERM = "screen-256color"
 """What a program finds in TERM; nearly every system knows it."""
 OLDEST = (3, 1)
+WITH_FEATURES = (3, 2)
+"""The first one that can be told what a terminal understands."""
 TOOL_PATIENCE = 10.0
 REACH_PATIENCE = 2.0
 PASSING = (".door", ".life")
@@ -63,7 +67,6 @@ LOOK = "\t".join(
         "session_name",
         "pane_id",
         "window_activity",
-        "session_attached",
         "window_width",
         "window_height",
         SIZE,
@@ -79,6 +82,9 @@ KEY = re.compile(
     r"(?:[CMS]-){0,3}(?:[A-Za-z0-9/?.,:+=_@-]|Enter|Escape|Tab|BTab|Space|BSpace|Up|Down|Left|Right|Home|End"
     r"|PageUp|PageDown|PPage|NPage|IC|DC|F[1-9]|F1[0-2])"
 )
+CLIENTS = "list-clients -F '#{client_readonly} #{client_session}'"
+KEYS_AT_ONCE = 2048
+"""Bytes of keys that fit into one command."""
 UNTYPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """What must not be typed: a text could end the paste with it, and go on as keys."""
 
@@ -118,6 +124,7 @@ class TmuxRunner:
         self._control = Control(self._connect)
         self._screens: dict[str, tuple[Pane, int, Screen]] = {}
         self._looking = threading.Lock()
+        self._writers: Counter[str] = Counter()
         self._version: tuple[int, int] | None = None
 
     # What every runner does
@@ -252,13 +259,61 @@ class TmuxRunner:
         return [*words, *sized, "attach-session", "-t", session]
 
     def is_used(self, run_id: str) -> bool:
-        """Say whether the terminal of a run is open before a person now."""
+        """Say whether a person can type at the terminal of a run now; who only looks does not use it."""
         try:
-            pane = self._pane(run_id)
+            self._pane(run_id)
         except Refused:
             return False
-        (told,) = self._control.ask(f"display-message -p -t {pane} '#{{session_attached}}'")
-        return told.good and told.lines[:1] not in ([], ["0"])
+        if self._writers[run_id]:
+            return True
+        (told,) = self._control.ask(CLIENTS)
+        return run_id in _used(told)
+
+    # What viewers of a terminal have
+
+    def watch(self, run_id: str) -> Watch:
+        """Begin to look at the terminal of a run, in its own size; it never notices."""
+        self._pane(run_id)
+        size = self.sizes().get(run_id)
+        if size is None:
+            raise _no_terminal(run_id)
+        self._check()
+        features = ["-T", FEATURES] if self._version and self._version >= WITH_FEATURES else []
+        command = [*self._command(), *features, "attach-session", "-r", "-t", f"={_session(run_id)}"]
+        return Watch(command, _environment(), size)
+
+    def sizes(self) -> dict[str, Size]:
+        """Return how large the terminals of all runs are now."""
+        if not self._server_lives():
+            return {}
+        (told,) = self._control.ask("list-windows -a -F '#{session_name} #{window_width} #{window_height}'")
+        found: dict[str, Size] = {}
+        for line in told.lines:
+            session, columns, rows = line.rsplit(" ", 2)
+            found.setdefault(_run_of(session), Size(int(columns), int(rows)))
+        return found
+
+    def begin_typing(self, run_id: str) -> None:
+        """Count one more person who types at the terminal of a run: nothing else types there meanwhile."""
+        self._listening(run_id)
+        self._writers[run_id] += 1
+
+    def end_typing(self, run_id: str) -> None:
+        """Count one person less."""
+        self._writers[run_id] -= 1
+        if self._writers[run_id] <= 0:
+            del self._writers[run_id]
+
+    def keys(self, run_id: str, data: bytes) -> None:
+        """Let what a person typed arrive at a run's terminal, byte for byte; no key has a meaning on the way."""
+        if len(data) > TYPED_BYTES:
+            raise TooLarge(f"At most {TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
+        pane = self._listening(run_id)
+        words = [data[i : i + KEYS_AT_ONCE].hex(" ") for i in range(0, len(data), KEYS_AT_ONCE)]
+        scrolled = f"send-keys -t {pane} -X cancel"  # An error where nobody scrolls back, and then of no matter.
+        answers = self._control.ask(scrolled, *(f"send-keys -t {pane} -H {each}" for each in words), again=False)
+        if not all(answer.good for answer in answers[1:]):
+            raise _no_terminal(run_id)
 
     def close(self) -> None:
         """Let go of the server; it lives on as long as a run is in it."""
@@ -441,14 +496,15 @@ class TmuxRunner:
 
     def _panes(self) -> dict[str, Pane]:
         """Return the panes of all runs: of each session the first, since others are a person's."""
-        (told,) = self._control.ask(f"list-panes -a -F '{LOOK}'")
+        told, clients = self._control.ask(f"list-panes -a -F '{LOOK}'", CLIENTS)
+        used = _used(clients)
         found: dict[str, Pane] = {}
         for line in told.lines:
-            session, pane, activity, attached, wide, high, size, *place, column, row, title = line.split("\t", 12)
+            session, pane, activity, wide, high, size, *place, column, row, title = line.split("\t", 11)
             run = _run_of(session)
             if not self._is_drawing(run) or (run in found and int(found[run].id[1:]) < int(pane[1:])):
                 continue
-            if attached == "0" and size and size != f"{wide}x{high}":  # a person used it who has left
+            if run not in used and size and size != f"{wide}x{high}":  # a person used it who has left
                 self._control.ask("resize-window -t {} -x {} -y {}".format(pane, *size.split("x")))
             found[run] = Pane(
                 pane, int(activity), (*place, column, row, title), int(place[2]), int(column), int(row), title
@@ -539,6 +595,12 @@ def _environment() -> dict[str, str]:
 
 
 # Names
+
+
+def _used(clients: Answer) -> set[str]:
+    """Return the runs at whose terminals somebody can type, by the clients that there are."""
+    told = [line.partition(" ") for line in clients.lines if clients.good]
+    return {_run_of(session) for reads, _, session in told if reads == "0"}
 
 
 def _session(run_id: str) -> str:
