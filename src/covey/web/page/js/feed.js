@@ -60,8 +60,21 @@ function takeStale({ type }) {
 
 function hear() {
   clearTimeout(watch);
-  watch = setTimeout(follow, SILENCE);
+  watch = setTimeout(fallSilent, SILENCE);
+  store.state.heard = Date.now() / 1000;
   store.setConnection("live");
+}
+
+/** Begin anew when nothing came for long: a connection can be gone without anybody having said so. */
+function fallSilent() {
+  store.setConnection("lost");
+  follow();
+  watch = setTimeout(fallSilent, SILENCE);
+}
+
+/** Try at once when there is reason to hope: the machine woke up, the network is back, somebody looks. */
+function hurry() {
+  if (store.state.connection.state === "lost" && !document.hidden) follow();
 }
 
 async function lose() {
@@ -96,7 +109,13 @@ function report(error) {
 /** Bring what is wanted at the first paint: the inbox, and what is live. */
 export async function begin() {
   follow();
+  addEventListener("online", hurry);
+  document.addEventListener("visibilitychange", hurry);
   store.loadInbox();
+  get("/api/status").then(({ project, log, version }) => {
+    store.state.about = { project, log, version };
+    store.touch("about");
+  }, report);
   try {
     store.putLive(await get("/api/live"));
   } catch (error) {

@@ -8,7 +8,8 @@ let since = 0;
 
 /**
  * Offer commands while a component is shown. Each is {label, run} with, if it has them, `keys` ("a", "g b", "mod+k",
- * "shift+arrowdown"), `group`, `hint`, `when` (says whether it can be used now), `always` (also while typing).
+ * "shift+arrowdown"), `group`, `hint`, `when` (says whether it can be used now), `always` (also while typing),
+ * `within` (a selector: only while the focus is inside, and then before all others), `unlisted` (not in the palette).
  */
 export function useCommands(list, inputs) {
   useEffect(() => {
@@ -36,13 +37,23 @@ export function isTyping(target) {
   return target instanceof Element && target.closest("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable], [data-keys=own]") !== null;
 }
 
+const isNear = (command, target) => !command.within || (target instanceof Element && target.closest(command.within) !== null);
+const PRESSES = ["enter", "space"];
+const PRESSED = "button, a[href], summary, [role=menuitem], [role=option]";
+
+function usableAt(target, name) {
+  const near = offered().filter((command) => command.keys && isNear(command, target));
+  if (PRESSES.includes(name) && target instanceof Element && target.closest(PRESSED)) return []; // it is pressed itself
+  return [...near.filter((command) => command.within), ...near.filter((command) => !command.within)];
+}
+
 function take(event) {
   if (event.defaultPrevented || event.isComposing || ["Shift", "Control", "Alt", "Meta"].includes(event.key)) return;
   const typing = isTyping(event.target);
   const name = nameOf(event);
   const now = performance.now();
   const whole = prefix && now - since < CHORD ? `${prefix} ${name}` : name;
-  const usable = offered().filter((command) => command.keys && (!typing || command.always));
+  const usable = usableAt(event.target, name).filter((command) => !typing || command.always);
   const open = document.querySelector("dialog[open]");
   const found = usable.find((command) => [command.keys].flat().includes(whole) && (!open || command.always || command.inDialog));
   if (found) {

@@ -1,6 +1,6 @@
 // Parts that every view is made of. State is told by shape, colour and word, never by one of them alone.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
-import { listen, touch } from "./store.js";
+import { listen, state, touch } from "./store.js";
 import { span, visible } from "./text.js";
 
 // States
@@ -163,8 +163,21 @@ export function note(text, { undo = null, hint = "", bad = false } = {}) {
   }, bad ? 12000 : undo ? 10000 : 5000);
 }
 
+const PATIENCE = 3000;
+
+/** Wait a moment for a connection that is lost; says whether it is back. */
+async function isConnected() {
+  const begun = Date.now();
+  while (state.connection.state === "lost" && Date.now() - begun < PATIENCE) await new Promise((go) => setTimeout(go, 100));
+  return state.connection.state !== "lost";
+}
+
 /** Do something and say what went wrong, if it did; returns what it returned, or undefined. */
 export async function attempt(work, done = null) {
+  if (!(await isConnected())) {
+    note("The connection is lost, so nothing was done.", { hint: "Try it again when the page is live.", bad: true });
+    return undefined;
+  }
   try {
     const value = await work();
     if (done) note(done);
