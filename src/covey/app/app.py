@@ -12,12 +12,14 @@ import msgspec
 from covey.app import (
     board,
     costs,
+    devices,
     fleet,
     imports,
     leases,
     log,
     mail,
     merges,
+    moves,
     origins,
     overlaps,
     questions,
@@ -26,6 +28,8 @@ from covey.app import (
     sessions,
     status,
     steering,
+    strips,
+    trail,
     whence,
 )
 from covey.app.clock import Clock
@@ -46,12 +50,14 @@ __all__ = [
     "Verb",
     "board",
     "costs",
+    "devices",
     "fleet",
     "imports",
     "leases",
     "log",
     "mail",
     "merges",
+    "moves",
     "origins",
     "overlaps",
     "questions",
@@ -59,6 +65,8 @@ __all__ = [
     "reverts",
     "status",
     "steering",
+    "strips",
+    "trail",
     "whence",
 ]
 

@@ -19,16 +19,22 @@ from covey.store.rows import decode_payload, encode_payload
 @verb("log.list", "GET /api/log", shapes.ListEvents, list[EventRow])
 def list_events(call: Call, asked: shapes.ListEvents) -> list[EventRow]:
     """List events in the order of the log, filtered; a session sees the text of its own mail only."""
-    _check_kind(asked.kind)
-    if asked.origin is not None:
-        call.only_owner("read the logs of other origins")
-        if not call.tx.db.rows("SELECT 1 FROM origins WHERE log = ?", (asked.origin,)):
-            raise missing("imported log", asked.origin)
+    check_kind(asked.kind)
+    check_origin(call, asked.origin)
     found = call.tx.events(**{name: getattr(asked, name) for name in asked.__struct_fields__})
-    return [event_row(_for_eyes_of(call, event)) for event in found]
+    return [event_row(for_eyes_of(call, event)) for event in found]
 
 
-def _check_kind(kind: str | None) -> None:
+def check_origin(call: Call, log: str | None) -> None:
+    """Refuse a log that was never imported, and any but ours to a session."""
+    if log is None:
+        return
+    call.only_owner("read the logs of other origins")
+    if not call.tx.db.rows("SELECT 1 FROM origins WHERE log = ?", (log,)):
+        raise missing("imported log", log)
+
+
+def check_kind(kind: str | None) -> None:
     """Refuse a kind of event that there is not; one that ends in a dot stands for all of its noun."""
     if kind is None or kind in KINDS or (kind.endswith(".") and any(name.startswith(kind) for name in KINDS)):
         return
@@ -41,7 +47,7 @@ def _check_kind(kind: str | None) -> None:
     )
 
 
-def _for_eyes_of(call: Call, event: Event) -> Event:
+def for_eyes_of(call: Call, event: Event) -> Event:
     """Return an event without the text of a message that was sent to others."""
     if call.who.session is None or event.kind != "mail.sent" or event.actor == call.who.session:
         return event

@@ -1,0 +1,118 @@
+"""The verb that tells the log in sentences."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from covey.app.log import check_kind, check_origin, for_eyes_of
+from covey.app.shapes import ListEvents, Name, TaskId
+from covey.app.verbs import Call, verb
+from covey.core.events import Event
+from covey.core.trail import sentence
+from covey.errors import Invalid
+
+Kinds = Annotated[str, Meta(max_length=1000)]
+
+_COLUMNS = "seq, time, actor, kind, subject, data, key, prev"
+_OF_SESSION = (
+    "SELECT seq FROM events WHERE actor = ? AND {terms}",
+    "SELECT seq FROM events WHERE subject = ? AND {terms}",
+    "SELECT seq FROM events WHERE subject IN (SELECT id FROM runs WHERE session = ?) AND {terms}",
+    "SELECT seq FROM events WHERE subject IN (SELECT id FROM merges WHERE session = ?) AND {terms}",
+    "SELECT seq FROM events WHERE subject IN (SELECT id FROM questions WHERE session = ?) AND {terms}",
+    "SELECT seq FROM events WHERE subject IN (SELECT id FROM leases WHERE holder = ?) AND {terms}",
+)
+_OF_TASK = (
+    "SELECT seq FROM events WHERE subject = ? AND {terms}",
+    "SELECT seq FROM events WHERE subject IN (SELECT id FROM runs WHERE task = ?) AND {terms}",
+    "SELECT seq FROM events WHERE subject IN (SELECT id FROM merges WHERE task = ?) AND {terms}",
+    "SELECT seq FROM events WHERE subject IN (SELECT id FROM questions WHERE task = ?) AND {terms}",
+    "SELECT seq FROM events WHERE subject IN (SELECT id FROM leases WHERE task = ?) AND {terms}",
+)
+
+
+class ListTrail(ListEvents, frozen=True, kw_only=True):
+    """A part of the log: `session` and `task` take all that has to do with one, `kinds` several kinds with commas."""
+
+    session: Name | None = None
+    task: TaskId | None = None
+    kinds: Kinds | None = None
+
+
+class TrailRow(Struct, frozen=True, kw_only=True):
+    """One event as a sentence."""
+
+    seq: int
+    time: float
+    actor: str
+    kind: str
+    subject: str
+    text: str
+
+
+@verb("trail.list", "GET /api/trail", ListTrail, list[TrailRow])
+def tell(call: Call, asked: ListTrail) -> list[TrailRow]:
+    """Tell events in sentences in the order of the log, filtered; a session sees the text of its own mail only."""
+    kinds = _kinds(asked)
+    if asked.origin is not None and (asked.session is not None or asked.task is not None):
+        raise Invalid("Only our own log knows what belongs to a session or a task.", hint="Ask by actor or subject.")
+    check_origin(call, asked.origin)
+    return [_row(for_eyes_of(call, event)) for event in _found(call, asked, kinds)]
+
+
+def _row(event: Event) -> TrailRow:
+    said = sentence(event.kind, event.actor, event.subject, msgspec.json.decode(event.data))
+    return TrailRow(
+        seq=event.seq, time=event.time, actor=event.actor, kind=event.kind, subject=event.subject, text=said
+    )
+
+
+def _kinds(asked: ListTrail) -> list[str]:
+    """Return the kinds that are asked for, or refuse one that there is not."""
+    kinds = [kind for kind in (asked.kinds or "").split(",") if kind] + ([asked.kind] if asked.kind else [])
+    for kind in kinds:
+        check_kind(kind)
+    return kinds
+
+
+def _found(call: Call, asked: ListTrail, kinds: list[str]) -> list[Event]:
+    """Return the events that fit, in the order of the log."""
+    terms, values = _terms(asked, kinds)
+    for name, sources in (("session", _OF_SESSION), ("task", _OF_TASK)):
+        about = getattr(asked, name)
+        if about is not None:
+            terms, values = _about(sources, about, terms, values)
+    order = "DESC" if asked.newest else "ASC"
+    table = "events" if asked.origin is None else "origin_events"
+    sql = f"SELECT {_COLUMNS} FROM {table} WHERE {terms} ORDER BY seq {order} LIMIT ?"
+    found = [Event(*row) for row in call.tx.db.rows(sql, (*values, asked.limit))]
+    return found[::-1] if asked.newest else found
+
+
+def _terms(asked: ListTrail, kinds: list[str]) -> tuple[str, list[Any]]:
+    """Return what every event must fulfil."""
+    pairs = (
+        ("seq > ?", asked.after),
+        ("seq < ?", asked.before),
+        ("log = ?", asked.origin),
+        ("subject = ?", asked.subject),
+        ("actor = ?", asked.actor),
+        ("time >= ?", asked.since),
+        ("time <= ?", asked.until),
+    )
+    known = [(term, value) for term, value in pairs if value is not None]
+    terms, values = [term for term, _ in known], [value for _, value in known]
+    if kinds:
+        alike = ["kind LIKE ?" if kind.endswith(".") else "kind = ?" for kind in kinds]
+        terms.append(f"({' OR '.join(alike)})")
+        values += [f"{kind}%" if kind.endswith(".") else kind for kind in kinds]
+    return " AND ".join(terms), values
+
+
+def _about(sources: tuple[str, ...], about: str, terms: str, values: list[Any]) -> tuple[str, list[Any]]:
+    """Return the terms for what has to do with one thing: each way to it is an index of its own, and no scan."""
+    ways = " UNION ".join(source.format(terms=terms) for source in sources)
+    return f"seq IN ({ways})", [value for _ in sources for value in (about, *values)]

@@ -1,0 +1,146 @@
+"""The night at a glance: what a session did over a time, as spans that a strip of a page has room for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from covey.core.sessions import State
+
+MOST = 500
+"""Spans beyond which a strip shows nothing more, since each is then thinner than a line."""
+
+
+class Doing(StrEnum):
+    """What a session did, in the few words that a strip tells apart."""
+
+    WORKING = "working"
+    IDLE = "idle"
+    NEEDS_YOU = "needs-you"
+    LIMITED = "limited"
+    PAUSED = "paused"
+    STALLED = "stalled"
+    DOWN = "down"
+    UNKNOWN = "unknown"
+    """Nobody watched: the daemon was away."""
+
+
+_DOING = {
+    State.STARTING: Doing.WORKING,
+    State.WORKING: Doing.WORKING,
+    State.COMPACTING: Doing.WORKING,
+    State.IDLE: Doing.IDLE,
+    State.NEEDS_YOU: Doing.NEEDS_YOU,
+    State.LIMITED: Doing.LIMITED,
+    State.PAUSED: Doing.PAUSED,
+    State.STALLED: Doing.STALLED,
+    State.DEAD: Doing.DOWN,
+}
+
+
+@dataclass(frozen=True)
+class Turn:
+    """From then on a session was in this state, for this evidence; None: there was no such session."""
+
+    at: float
+    state: State | None
+    evidence: str | None = None
+
+
+@dataclass(frozen=True)
+class Span:
+    """What a session did from one time until another."""
+
+    at: float
+    until: float
+    state: Doing
+    evidence: str | None = None
+
+
+def strip(
+    turns: Iterable[Turn], since: float, until: float, away: Iterable[tuple[float, float]] = (), most: int = MOST
+) -> list[Span]:
+    """Return what a session did between two times, in order and at most so many spans.
+
+    `turns` are in the order of the log, with the last one before `since` first; while the daemon was `away`, nobody
+    knows. There is no span for the time in which there was no session.
+    """
+    spans = _spans(turns, since, until)
+    for begin, end in away:
+        spans = [part for span in spans for part in _unknown(span, begin, end)]
+    joined = _joined(spans)
+    return joined if len(joined) <= most else _sampled(joined, since, until, most)
+
+
+def _spans(turns: Iterable[Turn], since: float, until: float) -> list[Span]:
+    """Return the time of each turn within the window; a clock that was set back makes a turn short, not negative."""
+    spans: list[Span] = []
+    last, begin = Turn(since, None), since
+    for turn in (*turns, Turn(until, None)):
+        end = min(max(turn.at, begin), until)
+        if last.state is not None and end > begin:
+            spans.append(Span(begin, end, _DOING[last.state], last.evidence))
+        last, begin = turn, end
+    return spans
+
+
+def _unknown(span: Span, begin: float, end: float) -> list[Span]:
+    """Return a span in which nobody knows what was done between two times."""
+    first, last = max(span.at, begin), min(span.until, end)
+    if first >= last:
+        return [span]
+    parts = (
+        replace(span, until=first),
+        Span(first, last, Doing.UNKNOWN, "covey was not there to see it"),
+        replace(span, at=last),
+    )
+    return [part for part in parts if part.until > part.at]
+
+
+def _joined(spans: Sequence[Span]) -> list[Span]:
+    """Return spans in which no two that touch are of one state; the first of them says why."""
+    joined: list[Span] = []
+    for span in spans:
+        last = joined[-1] if joined else None
+        if last is not None and last.state is span.state and last.until == span.at:
+            joined[-1] = replace(last, until=span.until)
+        else:
+            joined.append(span)
+    return joined
+
+
+def _sampled(spans: Sequence[Span], since: float, until: float, most: int) -> list[Span]:
+    """Return at most so many spans: for each part of the window, one thing that a session did in it.
+
+    What one part leaves out it owes to the next, so that what is short but often keeps its share of the strip.
+    """
+    borders = [since + (until - since) * number / most for number in range(1, most)] + [until]
+    sampled: list[Span] = []
+    owed: dict[Doing, float] = {}
+    rest = deque(spans)
+    for border in borders:
+        within: list[Span] = []
+        while rest and rest[0].at < border:
+            span = rest.popleft()
+            within.append(replace(span, until=min(span.until, border)))
+            if span.until > border:
+                rest.appendleft(replace(span, at=border))
+        if within:
+            part = Span(within[0].at, within[-1].until, _most_owed(within, owed).state)
+            owed[part.state] -= part.until - part.at
+            longest = max((span for span in within if span.state is part.state), key=_length)
+            sampled.append(replace(part, evidence=longest.evidence))
+    return _joined(sampled)
+
+
+def _most_owed(spans: Sequence[Span], owed: dict[Doing, float]) -> Span:
+    """Return the span of what has been left out for the longest time, with these counted in."""
+    for span in spans:
+        owed[span.state] = owed.get(span.state, 0.0) + _length(span)
+    return max(spans, key=lambda span: owed[span.state])
+
+
+def _length(span: Span) -> float:
+    return span.until - span.at
