@@ -6,6 +6,8 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
+import threading
 from pathlib import Path
 
 from covey.errors import ToolFailed
@@ -89,6 +91,40 @@ def try_git(
         raise ToolFailed("git is not installed, or not on the PATH.", hint="Install git.") from error
     except subprocess.TimeoutExpired as error:
         raise ToolFailed(f"git {_verb(words)} did not end within {patience:g} s.") from error
+
+
+def first_of(
+    *words: str, at: Path, most: int, env: dict[str, str] | None = None, patience: float = PATIENCE
+) -> tuple[bytes, bool]:
+    """Run git, return at most so many bytes of what it prints, and say whether that is all; then it is ended."""
+    with (
+        tempfile.TemporaryFile() as complaints,
+        subprocess.Popen(
+            ["git", *words],
+            cwd=at,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            env={**inherited_env(), **_AS_IT_IS, "LC_ALL": "C", **(env or {})},
+        ) as process,
+    ):
+        assert process.stdout is not None
+        timer = threading.Timer(patience, process.terminate)
+        timer.start()
+        try:
+            printed = process.stdout.read(most + 1)
+            if len(printed) > most:
+                _end(process, whole_group=False)
+        except BaseException:
+            _end(process, whole_group=False)
+            raise
+        finally:
+            timer.cancel()
+        if len(printed) <= most and process.wait() != 0:
+            complaints.seek(0)
+            done = subprocess.CompletedProcess(process.args, process.returncode, b"", complaints.read())
+            raise ToolFailed(f"git {_verb(words)} failed: {complaint(done)}.")
+        return printed[:most], len(printed) <= most
 
 
 def _verb(words: tuple[str, ...]) -> str:
