@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from covey.errors import Refused, TooLarge
-from covey.runners.tmux import TYPED_BYTES
+from covey.runners.process import TYPED_BYTES
 from covey.runners.watching import PART, Size, Watch
 from tests.runners.places import alive, children, command
 from tests.runners.test_tmux import FOREVER, Desk, code, person, reads, script

@@ -125,6 +125,7 @@ class TmuxRunner:
         self._screens: dict[str, tuple[Pane, int, Screen]] = {}
         self._looking = threading.Lock()
         self._writers: Counter[str] = Counter()
+        self._counting = threading.Lock()
         self._version: tuple[int, int] | None = None
 
     # What every runner does
@@ -296,13 +297,13 @@ class TmuxRunner:
     def begin_typing(self, run_id: str) -> None:
         """Count one more person who types at the terminal of a run: nothing else types there meanwhile."""
         self._listening(run_id)
-        self._writers[run_id] += 1
+        with self._counting:
+            self._writers[run_id] += 1
 
     def end_typing(self, run_id: str) -> None:
         """Count one person less."""
-        self._writers[run_id] -= 1
-        if self._writers[run_id] <= 0:
-            del self._writers[run_id]
+        with self._counting:
+            self._writers -= Counter({run_id: 1})  # what is left are those with somebody
 
     def keys(self, run_id: str, data: bytes) -> None:
         """Let what a person typed arrive at a run's terminal, byte for byte; no key has a meaning on the way."""

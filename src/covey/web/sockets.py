@@ -1,0 +1,307 @@
+"""Terminals over WebSocket: what a run draws goes out as it comes, and what its owner types goes in when they ask."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol, TypeVar
+from urllib.parse import parse_qs
+
+from covey.app.verbs import Principal
+from covey.core.launches import Observation
+from covey.core.runs import TMUX, Run
+from covey.errors import CoveyError, Denied, NotFound, Refused, TooLarge
+from covey.runners.watching import BELOW, Size, Watch
+from covey.store.tx import Tx
+
+T = TypeVar("T")
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Read = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
+
+START, END = "/api/sessions/", "/terminal/socket"
+BATCH = 0.016
+"""Seconds that pass between two messages of what is drawn: as often as a screen shows something new."""
+KEYS = 64 * 1024
+"""Bytes that may be typed at once."""
+IDLE = 600.0
+"""Seconds without a key after which nobody types any more: a page left open must not keep covey off for ever."""
+MOST = 100
+"""Terminals that are shown at once; each is a process."""
+SIZES_EVERY = 1.0
+LAST_WORDS = 30
+"""How often, ten times a second, a run is given the time to end whose terminal has closed."""
+
+NORMAL, TOO_LARGE, NO_TERMINAL, NO_SESSION, TOO_MANY = 1000, 1009, 4409, 4404, 4429
+
+log = logging.getLogger("covey.sockets")
+
+
+class Panes(Protocol):
+    """Terminals that can be watched and typed to."""
+
+    def watch(self, run_id: str) -> Watch:
+        """Begin to look at one."""
+
+    def sizes(self) -> dict[str, Size]:
+        """Return how large they are."""
+
+    def begin_typing(self, run_id: str) -> None:
+        """Count one more who types."""
+
+    def end_typing(self, run_id: str) -> None:
+        """Count one less."""
+
+    def keys(self, run_id: str, data: bytes) -> None:
+        """Let keys arrive."""
+
+    def look(self, run_id: str) -> Observation:
+        """Return what can be seen of a run."""
+
+
+@dataclass
+class Viewer:
+    """One socket: whose terminal it shows, and whether its owner types."""
+
+    run: str
+    send: Send
+    watch: Watch | None = None
+    writes: bool = False
+
+    async def tell(self, **said: Any) -> None:
+        """Say something about the terminal, beside what it draws."""
+        await self.send({"type": "websocket.send", "text": json.dumps(said)})
+
+    async def tell_size(self, size: Size) -> None:
+        """Say how large the terminal is from here on; it is to be drawn afresh."""
+        await self.tell(run=self.run, columns=size.columns, rows=size.rows, below=BELOW, write=self.writes)
+
+
+@dataclass
+class Terminals:
+    """Serves every socket that shows a terminal, each for the owner alone."""
+
+    panes: Panes
+    read: Read
+    _viewers: list[Viewer] = field(default_factory=list)
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4, "covey-terminal"))
+    _sizing: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send, who: Principal) -> None:
+        name = scope["path"].removeprefix(START).removesuffix(END)
+        if not (scope["path"].startswith(START) and scope["path"].endswith(END)) or not name or "/" in name:
+            raise NotFound("There is no socket here.", hint="A terminal is at /api/sessions/NAME/terminal/socket.")
+        if not who.is_owner:
+            raise Denied("Only the owner may look at a terminal.")
+        if (await receive())["type"] != "websocket.connect":
+            return
+        await send({"type": "websocket.accept"})
+        try:
+            run = await self._run_of(name)
+            await self._serve(Viewer(run.id, send), receive, asks="1" in _query(scope).get("write", ()))
+        except CoveyError as error:
+            await _part(send, error)
+        except OSError as error:  # who looked has gone
+            log.debug("a viewer of %s has gone: %s", name, error)
+
+    async def _run_of(self, name: str) -> Run:
+        """Return the run of a session whose terminal can be shown."""
+
+        def find(tx: Tx) -> tuple[bool, Run | None]:
+            return tx.session(name) is not None, next(iter(tx.open_runs(name)), None)
+
+        known, run = await self.read(find)
+        if not known:
+            raise NotFound(f"There is no session {name[:100]!r}.", hint="covey session list")
+        if run is None:
+            raise Refused(f"{name} has no run now.", hint="Its transcript tells what the last one did.")
+        if run.runner != TMUX:
+            raise Refused(f"{name} has no terminal: its agent runs without one.", hint="Its transcript tells all.")
+        if len(self._viewers) >= MOST:
+            raise _TooMany(f"{MOST} terminals are open already.", hint="Close some pages.")
+        found: Run = run
+        return found
+
+    async def _serve(self, viewer: Viewer, receive: Receive, *, asks: bool) -> None:
+        """Show a terminal until its run ends or nobody looks any more."""
+        self._viewers.append(viewer)
+        self._look_after_sizes()
+        tasks = [asyncio.create_task(self._show(viewer, asks=asks)), asyncio.create_task(self._hear(viewer, receive))]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()
+        finally:
+            self._viewers.remove(viewer)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._write(viewer, on=False)
+
+    # What goes out
+
+    async def _show(self, viewer: Viewer, *, asks: bool) -> None:
+        """Pass on what is drawn until the run has ended; a client that tmux lost is replaced by another."""
+        while True:
+            try:
+                watch = await self._near(self.panes.watch, viewer.run)
+            except Refused:
+                if not (await self._near(self.panes.look, viewer.run)).known:
+                    raise
+                break
+            try:
+                if asks:
+                    await self._write(viewer, on=True)
+                viewer.watch, asks = watch, False
+                await viewer.tell_size(watch.size)
+                await _pass_on(watch, viewer.send)
+            finally:
+                viewer.watch = None
+                await asyncio.shield(self._near(watch.close))
+            if await self._has_ended(viewer.run):
+                break
+        await viewer.tell(ended=True)
+        await viewer.send({"type": "websocket.close", "code": NORMAL, "reason": "The run has ended."})
+
+    async def _has_ended(self, run: str) -> bool:
+        """Say whether a run whose terminal closed has ended; it may take it a moment to say so."""
+        for _ in range(LAST_WORDS):
+            if not (await self._near(self.panes.look, run)).alive:
+                return True
+            await asyncio.sleep(0.1)
+        return False
+
+    def _look_after_sizes(self) -> None:
+        if self._sizing is None or self._sizing.done():
+            self._sizing = asyncio.create_task(self._follow_sizes())
+
+    async def _follow_sizes(self) -> None:
+        """Let every viewer know when somebody who attached changed the size of what it looks at."""
+        while self._viewers:
+            try:
+                sizes = await self._near(self.panes.sizes)
+                for viewer in list(self._viewers):
+                    await _follow_size(viewer, sizes.get(viewer.run))
+            except (CoveyError, OSError) as error:
+                log.warning("the sizes of the terminals are not known: %s", error)
+            await asyncio.sleep(SIZES_EVERY)
+
+    # What comes in
+
+    async def _hear(self, viewer: Viewer, receive: Receive) -> None:
+        """Take keys and wishes until nobody looks any more."""
+        while True:
+            try:
+                async with asyncio.timeout(IDLE if viewer.writes else None):
+                    message = await receive()
+            except TimeoutError:
+                await self._turn(viewer, on=False)
+                continue
+            if message["type"] == "websocket.disconnect":
+                return
+            try:
+                await self._take(viewer, message.get("bytes"), message.get("text"))
+            except CoveyError as error:
+                await viewer.tell(error=error.message, hint=error.hint)
+
+    async def _take(self, viewer: Viewer, typed: bytes | None, text: str | None) -> None:
+        if typed is not None:
+            if len(typed) > KEYS:
+                raise TooLarge(f"At most {KEYS} bytes can be typed at once.", hint="Put it in a file and name that.")
+            if viewer.writes and typed:  # what comes without having been asked for is an answer of the page's terminal
+                await self._near(self.panes.keys, viewer.run, typed)
+            return
+        wish = _wish(text or "")
+        if wish is not None:
+            await self._turn(viewer, on=wish)
+
+    async def _turn(self, viewer: Viewer, *, on: bool) -> None:
+        """Let a viewer type, or only look, and tell them which."""
+        await self._write(viewer, on=on)
+        await viewer.tell(write=viewer.writes)
+
+    async def _write(self, viewer: Viewer, *, on: bool) -> None:
+        if on and not viewer.writes:
+            await self._near(self.panes.begin_typing, viewer.run)
+            viewer.writes = True
+        elif viewer.writes and not on:
+            viewer.writes = False
+            self.panes.end_typing(viewer.run)
+
+    async def _near(self, job: Callable[..., T], *given: Any) -> T:
+        """Do something that may wait for tmux, beside the loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(job, *given))
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._threads.shutdown(wait=False)
+
+
+class _TooMany(Refused):
+    pass
+
+
+async def _pass_on(watch: Watch, send: Send) -> None:
+    """Send what is drawn until its end.
+
+    Of a viewer who takes it slowly nothing is kept here: what was not read stays with tmux, which throws it away when it
+    is too much and draws the newest screen instead.
+    """
+    while True:
+        await _readable(watch)
+        data = watch.read()
+        if data == b"":
+            return
+        if data:
+            await send({"type": "websocket.send", "bytes": data})
+            await asyncio.sleep(BATCH)  # what is drawn meanwhile goes out as one
+
+
+async def _readable(watch: Watch) -> None:
+    loop = asyncio.get_running_loop()
+    there = asyncio.Event()
+    loop.add_reader(watch.fileno(), there.set)
+    try:
+        await there.wait()
+    finally:
+        loop.remove_reader(watch.fileno())
+
+
+async def _follow_size(viewer: Viewer, size: Size | None) -> None:
+    watch = viewer.watch
+    if watch is not None and size is not None and size != watch.size:
+        with contextlib.suppress(OSError):
+            await viewer.tell_size(size)
+            watch.resize(size)  # after that, so that nothing of the new size is drawn into the old
+
+
+async def _part(send: Send, error: CoveyError) -> None:
+    """Say why there is nothing to show, and hang up."""
+    said = json.dumps({"error": error.message, "hint": error.hint})
+    code = TOO_MANY if isinstance(error, _TooMany) else NO_SESSION if isinstance(error, NotFound) else NO_TERMINAL
+    reason = error.message.encode()[:120].decode(errors="ignore")  # there is no room for more in such a message
+    with contextlib.suppress(OSError):
+        await send({"type": "websocket.send", "text": said})
+        await send({"type": "websocket.close", "code": code, "reason": reason})
+
+
+def _wish(text: str) -> bool | None:
+    """Return whether somebody asks to type or to read, None if it is neither."""
+    try:
+        said = json.loads(text[:200])
+    except ValueError:
+        return None
+    asked = said.get("ask") if isinstance(said, dict) else None
+    return {"write": True, "read": False}.get(asked) if isinstance(asked, str) else None
+
+
+def _query(scope: Message) -> dict[str, list[str]]:
+    return parse_qs(scope["query_string"].decode("latin-1"))
