@@ -92,20 +92,49 @@ export class Columns {
   }
 }
 
-/** Return what a search text asks for: words, and fields such as `role:docs`, `@name`, `#batch`, `p>3`. */
+/** What may stand in the search box, and what it means. */
+export const HINTS = [
+  { form: "login", means: "in id, title, session, role, reason or scope" },
+  { form: "@ada", means: "held by or meant for a session" },
+  { form: "#night", means: "of a batch" },
+  { form: "role:docs", means: "of a role" },
+  { form: "p>3", means: "priority, also p<0 and p=5" },
+  { form: "needs:AF-3", means: "that need a task" },
+  { form: "is:ready", means: "also is:waiting, is:mine, is:failed, is:overlap" },
+  { form: "status:dropped", means: "by status; dropped tasks are shown only so" },
+  { form: "-word", means: "without, before any of these" },
+];
+
+const FIELD = /^(session|role|batch|status|needs|parent|is):(.+)$/;
+const PRIORITY = /^p([<>=])(-?\d+)$/;
+
+/** Return what a search text asks for: words, and fields such as `role:docs`, `@name`, `#batch`, `p>3`; `-` before one negates it. */
 export function readFilter(text) {
-  const wanted = { words: [], fields: [] };
+  const wanted = { words: [], fields: [], not: null };
   for (const word of text.toLowerCase().split(/\s+/).filter(Boolean)) {
-    const field = /^(session|role|batch|status|needs|parent):(.+)$/.exec(word);
-    const priority = /^p([<>=])(-?\d+)$/.exec(word);
-    if (field) wanted.fields.push([field[1], field[2]]);
-    else if (priority) wanted.fields.push(["priority", priority[1], Number(priority[2])]);
-    else if (/^@./.test(word)) wanted.fields.push(["session", word.slice(1)]);
-    else if (/^#./.test(word)) wanted.fields.push(["batch", word.slice(1)]);
-    else wanted.words.push(word);
+    if (/^-[^\d]/.test(word)) readWord((wanted.not ??= { words: [], fields: [] }), word.slice(1));
+    else readWord(wanted, word);
   }
   return wanted;
 }
+
+function readWord(wanted, word) {
+  const field = FIELD.exec(word);
+  const priority = PRIORITY.exec(word);
+  if (field) wanted.fields.push([field[1], field[2]]);
+  else if (priority) wanted.fields.push(["priority", priority[1], Number(priority[2])]);
+  else if (/^@./.test(word)) wanted.fields.push(["session", word.slice(1)]);
+  else if (/^#./.test(word)) wanted.fields.push(["batch", word.slice(1)]);
+  else wanted.words.push(word);
+}
+
+/** Say whether a filter lets everything through. */
+export function isOpen(wanted, quick) {
+  return !quick && wanted.words.length === 0 && wanted.fields.length === 0 && wanted.not === null;
+}
+
+/** Say whether a filter asks for dropped tasks, which stand in no column otherwise. */
+export const asksForDropped = (wanted) => wanted.fields.some(([name, what]) => name === "status" && "dropped".startsWith(what));
 
 /** Filters that one press sets; `lets` sees a task, its column, and what is live of its session, if anything. */
 export const QUICK = {
@@ -117,20 +146,200 @@ export const QUICK = {
 };
 
 const holds = (value, part) => value !== null && value !== undefined && String(value).toLowerCase().includes(part);
+const texts = new WeakMap();
+
+/** Return all words of a task that a search looks at, made once for each row. */
+function textOf(task) {
+  let text = texts.get(task);
+  if (text === undefined) {
+    text = [task.id, task.title, task.session, task.assignee, task.role, task.reason, ...task.scope].filter(Boolean).join("\n").toLowerCase();
+    texts.set(task, text);
+  }
+  return text;
+}
 
 /** Say whether a task is what a filter asks for. */
 export function matches(task, wanted) {
-  return wanted.fields.every((field) => matchesField(task, field)) && wanted.words.every((word) => matchesWord(task, word));
+  for (const field of wanted.fields) if (!matchesField(task, field)) return false;
+  for (const word of wanted.words) if (!textOf(task).includes(word)) return false;
+  if (!wanted.not) return true;
+  return !wanted.not.fields.some((field) => matchesField(task, field)) && !wanted.not.words.some((word) => textOf(task).includes(word));
 }
+
+const WAITS = new Set(["backlog", "todo"]);
+const IS = {
+  ready: (task) => WAITS.has(task.status) && task.ready,
+  waiting: (task) => WAITS.has(task.status) && !task.ready,
+  mine: (task) => task.session === "owner" || task.assignee === "owner",
+  failed: (task) => task.failed_tries > 0,
+  overlap: (task) => task.overlap,
+};
 
 function matchesField(task, [name, what, than]) {
   if (name === "priority") return what === ">" ? task.priority > than : what === "<" ? task.priority < than : task.priority === than;
   if (name === "session") return holds(task.session, what) || holds(task.assignee, what);
-  if (name === "needs") return task.needs.concat(task.needs_any).some((id) => holds(id, what));
+  if (name === "needs") return task.needs.some((id) => holds(id, what));
+  if (name === "status") return task.status.startsWith(what);
+  if (name === "is") return IS[what]?.(task) ?? false;
   return holds(task[name], what);
 }
 
-function matchesWord(task, word) {
-  return holds(task.id, word) || holds(task.title, word) || holds(task.session, word) || holds(task.role, word)
-    || holds(task.reason, word) || task.scope.some((glob) => holds(glob, word));
+// What a card says
+
+/** Return since when a task stands where it stands. */
+export function sinceOf(task, column, live) {
+  if (column === "needs" && task.status === "doing" && live?.since) return live.since;
+  if (column === "doing") return task.claimed ?? task.updated;
+  if (column === "done") return task.ended ?? task.updated;
+  return task.updated;
+}
+
+/** Return the needs of a task that have not ended, as ids, each once; `tasks` is a map of all. */
+export function waitsFor(task, tasks) {
+  return [...new Set([...task.needs, ...task.needs_any])].filter((id) => !["done", "dropped"].includes(tasks.get(id)?.status ?? "done"));
+}
+
+/** Return the tasks that need a task, as ids. */
+export function neededBy(id, tasks) {
+  const found = [];
+  for (const task of tasks.values()) if (task.needs.includes(id) || task.needs_any.includes(id)) found.push(task.id);
+  return found;
+}
+
+/** Return the state that a card shows: of its session while one is at work, else of the task. */
+export function faceOf(task, column, live) {
+  if (column === "needs") return task.status === "blocked" ? "blocked" : "needs-you";
+  if (column === "doing") return live?.state && live.state !== "idle" ? live.state : "doing";
+  if (task.status === "todo" && !task.ready) return "waiting";
+  return task.status;
+}
+
+const list = (ids) => (ids.length > 3 ? `${ids.slice(0, 3).join(", ")} and ${ids.length - 3} more` : ids.join(", "));
+
+/** Return the second line of a card: what happens, or what it waits for. `merge` and `item` (of the inbox) are the task's, if any. */
+export function lineOf(task, column, { live = null, merge = null, item = null, tasks = new Map() } = {}) {
+  if (column === "needs") return task.status === "blocked" ? task.reason ?? "blocked" : item?.text || item?.title || live?.action || live?.evidence || "asks you";
+  if (column === "doing") return live?.action || live?.evidence || (task.session === "owner" ? "in your hands" : "at work");
+  if (column === "review") return task.reason ?? merge?.waits ?? "waits for your review";
+  if (column === "merging") return merge?.waits ?? (merge?.state === "testing" ? "its gate runs" : merge?.reason ?? "in the merge queue");
+  if (column === "done") return task.commit ? `landed as ${task.commit.slice(0, 8)}` : task.kind === "report" ? "reported" : "done";
+  if (task.status === "dropped") return task.reason ?? "dropped";
+  const open = waitsFor(task, tasks);
+  if (open.length) return `needs ${list(open)}`;
+  if (!task.ready) return "waits for its children";
+  if (task.failed_tries) return `ready again after ${task.failed_tries === 1 ? "a failed try" : `${task.failed_tries} failed tries`}`;
+  if (task.assignee) return `ready for ${task.assignee}`;
+  return task.status === "backlog" ? "not planned yet" : "ready";
+}
+
+// Moving
+
+const NAMES = Object.fromEntries(COLUMNS.map(({ id, title }) => [id, title]));
+const LEAVES = {
+  done: "It has ended: add another task, or revert it in the merge queue.",
+  merging: "The merge queue has it: hold or drop it there.",
+  review: "It waits for a review: approve it or send it back there.",
+};
+const ENTERS = {
+  doing: "Sessions take tasks themselves: drop it on a session to say which one.",
+  review: "Work comes here when a session hands it in.",
+  merging: "Work comes here when it is handed in and approved.",
+  done: "Work is done when it has landed on main.",
+};
+
+/**
+ * Return what it means to drop a task on a column: {does: "order"}, {does: "status", status}, {does: "release"},
+ * {does: "block"}, or {why} it cannot be.
+ */
+export function dropOn(task, from, to) {
+  if (from === to) return WAITS.has(to) ? { does: "order" } : { why: `${NAMES[to]} is ordered by time.` };
+  if (WAITS.has(to) && (WAITS.has(from) || task.status === "blocked" || task.status === "dropped")) return { does: "status", status: to };
+  if (to === "todo" && task.status === "doing") return { does: "release" };
+  if (to === "backlog" && task.status === "doing") return { why: "It is being worked on: put it back to To do first." };
+  if (to === "needs" && (WAITS.has(from) || from === "doing" || from === "review")) return { does: "block" };
+  if (from === "review" && to === "merging") return { why: "Look at it first: the review is where it is approved." };
+  return { why: LEAVES[from] ?? ENTERS[to] ?? "A task cannot be put there." };
+}
+
+/** Return why a task cannot be given to a session, or null. */
+export function whyNotAssign(task) {
+  if (task.status === "doing") return `${task.id} is being worked on by ${task.session}.`;
+  return ["done", "dropped", "merging", "review"].includes(task.status) ? `${task.id} is ${task.status}.` : null;
+}
+
+/**
+ * Return where tasks that are put at `index` of an ordered list come to stand: `below` one and `above` another, as ids or
+ * null. The moved ones do not count as neighbours.
+ */
+export function neighbours(rows, index, moved) {
+  const gone = new Set(moved);
+  let up = index - 1;
+  while (up >= 0 && gone.has(rows[up].id)) up--;
+  let down = index;
+  while (down < rows.length && gone.has(rows[down].id)) down++;
+  return { below: rows[up]?.id ?? null, above: rows[down]?.id ?? null };
+}
+
+/** Return a task as it will probably stand between two others, to be shown until the daemon has said so. */
+export function between(task, upper, lower) {
+  const priority = Math.min(Math.max(task.priority, lower?.priority ?? -Infinity), upper?.priority ?? Infinity);
+  const top = upper?.priority === priority ? upper.rank : null;
+  const bottom = lower?.priority === priority ? lower.rank : null;
+  const rank = top !== null && bottom !== null ? (top + bottom) / 2 : top !== null ? top + 0.5 : bottom !== null ? bottom - 0.5 : task.rank;
+  return { ...task, priority, rank };
+}
+
+// What hangs together
+
+/**
+ * Return the tasks around one by their needs: `nodes` [{id, level, place}] (negative levels are what it needs), `edges`
+ * [{from, to}] from need to needing, and how many were `left` out beyond `most`.
+ */
+export function neighbourhood(id, tasks, { depth = 4, most = 60 } = {}) {
+  const needing = new Map();
+  for (const task of tasks.values()) for (const need of task.needs) (needing.get(need) ?? needing.set(need, []).get(need)).push(task.id);
+  const levels = new Map([[id, 0]]);
+  let left = 0;
+  const walk = (step, next) => {
+    let edge = [id];
+    for (let level = 1; level <= depth && edge.length; level++) {
+      const found = [...new Set(edge.flatMap(next))].filter((each) => tasks.has(each) && !levels.has(each));
+      const room = Math.max(0, most - levels.size);
+      left += Math.max(0, found.length - room);
+      edge = found.slice(0, room);
+      for (const each of edge) levels.set(each, level * step);
+    }
+  };
+  walk(-1, (each) => tasks.get(each)?.needs ?? []);
+  walk(1, (each) => needing.get(each) ?? []);
+  const places = new Map();
+  const nodes = [...levels].sort(([one, a], [other, b]) => a - b || number(one) - number(other)).map(([each, level]) => {
+    const place = places.get(level) ?? 0;
+    places.set(level, place + 1);
+    return { id: each, level, place };
+  });
+  const edges = nodes.flatMap(({ id: to }) => (tasks.get(to)?.needs ?? []).filter((from) => levels.has(from)).map((from) => ({ from, to })));
+  return { nodes, edges, left };
+}
+
+// Writing a task in one line
+
+/** Return the task that one line describes: a title, with `p5`, `@name`, `#batch`, `role:docs`, `needs:AF-3` or `!backlog` anywhere in it. */
+export function readTask(text) {
+  const task = {};
+  const words = [];
+  const needs = [];
+  for (const word of text.trim().split(/\s+/)) {
+    const priority = /^p(-?\d{1,6})$/.exec(word);
+    const field = /^(role|batch|needs):(\S+)$/.exec(word);
+    if (priority) task.priority = Number(priority[1]);
+    else if (/^@[A-Za-z0-9][\w-]*$/.test(word)) task.assignee = word.slice(1);
+    else if (/^#[A-Za-z][\w-]*$/.test(word)) task.batch = word.slice(1);
+    else if (word === "!backlog" || word === "!todo") task.status = word.slice(1);
+    else if (field && field[1] === "needs") needs.push(...field[2].toUpperCase().split(",").filter(Boolean));
+    else if (field) task[field[1]] = field[2];
+    else words.push(word);
+  }
+  if (needs.length) task.needs = needs;
+  return { title: words.join(" "), ...task };
 }
