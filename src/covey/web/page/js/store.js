@@ -1,7 +1,7 @@
 // All that the page knows, and who wants to hear of what. Changes of one moment are told together, once a frame.
 import { useEffect, useState } from "./lib.js";
 import { get, query } from "./api.js";
-import { Columns } from "./columns.js";
+import { Columns, QUICK } from "./columns.js";
 
 export const state = {
   tasks: new Map(),
@@ -144,40 +144,16 @@ export function openNeeds(task) {
   return [...task.needs, ...task.needs_any].filter((id) => !["done", "dropped"].includes(state.tasks.get(id)?.status ?? "done"));
 }
 
-// What the strip counts, and the board can be narrowed to
-
-const ACTIVE = ["doing", "needs", "review", "merging"];
-const SHOWN = { needs: ["needs"], working: ["doing"], review: ["review"], merging: ["merging"] };
-
-/** Say whether work on a task went wrong and nobody has mended it: its gate failed, its session is dead, its tries were spent. */
-export function hasFailed(task) {
-  if (task.status === "blocked") return task.failed_tries > 0;
-  if (!["doing", "review", "merging"].includes(task.status) || task.session === null) return false;
-  if (task.status === "doing" && ["dead", "stalled"].includes(state.sessions.get(task.session)?.state)) return true;
-  const live = state.live.get(task.session);
-  return live?.task === task.id && live.gate?.state === "failed";
-}
-
-/** Return how many tasks stand under each count of the strip. */
+/** Return how many tasks each quick filter lets through. */
 export function tally() {
-  const found = { failed: 0 };
-  for (const [id, columns] of Object.entries(SHOWN)) found[id] = columns.reduce((sum, column) => sum + state.columns.lists.get(column).length, 0);
-  for (const column of ACTIVE) for (const task of state.columns.lists.get(column)) if (hasFailed(task)) found.failed++;
+  const found = Object.fromEntries(Object.keys(QUICK).map((name) => [name, 0]));
+  const named = { needs: "needs", working: "doing", review: "review", merging: "merging" };
+  for (const [name, column] of Object.entries(named)) found[name] = state.columns.lists.get(column).length;
+  for (const [column, list] of state.columns.lists) {
+    if (column === "done") continue;
+    for (const task of list) if (QUICK.failed.lets(task, column, task.session === null ? undefined : state.live.get(task.session))) found.failed++;
+  }
   return found;
-}
-
-/** Say whether a task is among what the strip narrows the board to; all are if it narrows nothing. */
-export function isWanted(task) {
-  if (state.wanted === null) return true;
-  if (state.wanted === "failed") return hasFailed(task);
-  return SHOWN[state.wanted].includes(state.columns.where.get(task.id)?.column);
-}
-
-/** Narrow the board to what one count of the strip counts; null shows all. */
-export function setWanted(wanted) {
-  if (state.wanted === wanted) return;
-  state.wanted = wanted;
-  touch("wanted");
 }
 
 // Sessions
