@@ -25,7 +25,8 @@ from covey.git import project as projects
 from covey.git.project import Project
 from covey.store import audit
 from covey.store.sqlite import SqliteStore
-from covey.web.server import Doors, Web
+from covey.web.doors import Doors
+from covey.web.server import Web
 
 PATIENCE = 60.0
 """Seconds after which a condition that never comes true is a failure."""

@@ -17,7 +17,7 @@ import ssl
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from covey.app.clock import SystemClock
 from covey.app.sessions import alert
 from covey.cli.client import is_daemon
 from covey.cli.main import complain
+from covey.core.devices import Addresses
 from covey.core.events import Started, Stopped
 from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Invalid, Refused, Unavailable
@@ -48,16 +49,21 @@ from covey.runners.tmux import TmuxRunner
 from covey.store.lock import WriterLock
 from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
+from covey.web.doors import Doors
 from covey.web.http import Http
-from covey.web.server import Doors, Web
+from covey.web.server import Web
 
 COUNTS_EVERY = 0.25
 PATIENCE = 5.0
 """Seconds for which a command without a daemon may hold the lock while we start."""
+SOCKET_MESSAGE = 64 * 1024
+"""Bytes that one message over a WebSocket may have: what a person pastes into a terminal."""
 GRACE = 3
 """Seconds that requests under way have to end when the daemon stops."""
 
 PORTS = range(20_000, 32_768)
+SHARED = ("localhost", "127.0.0.1", "[::1]", "0.0.0.0", "[::]")
+"""Names under which other servers of this machine live too: no page of ours, since they would get its cookie."""
 STUCK = 60
 """Seconds for which a client may take nothing of what it was sent."""
 
@@ -99,7 +105,9 @@ class _Server(uvicorn.Server):
 class Daemon:
     """One project's daemon, from its lock to its last answer."""
 
-    def __init__(self, project: Project, port: int | None, bind: Bind | None, *, hold: bool = False) -> None:
+    def __init__(
+        self, project: Project, port: int | None, bind: Bind | None, name: str | None = None, *, hold: bool = False
+    ) -> None:
         self.project = project
         self._lock = WriterLock(project.lock)
         self._lock_up()
@@ -116,6 +124,7 @@ class Daemon:
         )
         self._app.house.settings = self._watcher.changed
         self._app.house.runs = project.state / "runs"
+        self._app.house.repository = project
         self._app.house.attach_command = runner.attach_command
         self._app.house.is_used = runner.is_used
         self._sockets = [_loopback(project, port)]
@@ -123,18 +132,10 @@ class Daemon:
         if bind is not None:
             self._sockets.append(_listen(bind.host, bind.port, "--bind HOST:PORT"))
         own = self._sockets[0].getsockname()[1]
-        ports = {own: "http"} | ({bind.port: "https"} if bind else {})
-        names = {
-            "127.0.0.1",
-            "localhost",
-            "[::1]",
-            host_name(project, self._store.head.log),
-            socket.gethostname().lower(),
-        }
-        if bind is not None:
-            names.add(f"[{bind.host}]" if ":" in bind.host else bind.host.lower())
         self.url = f"http://127.0.0.1:{own}"
-        self._web = Web(self._app, token, Doors(names, ports))
+        self._page = f"http://{host_name(project, self._store.head.log)}:{own}"
+        self._app.house.addresses = _addresses(self._page, bind, name)
+        self._web = Web(self._app, token, _doors(self._page, own, bind, name))
         self._servers = [self._server(i) for i in range(len(self._sockets))]
         self._stop = asyncio.Event()
         folder = default_folder(project, settings.sessions.worktrees)
@@ -173,7 +174,9 @@ class Daemon:
             self._web,
             loop="none",
             http=Http,
-            ws="none",
+            ws="websockets-sansio",
+            ws_max_size=SOCKET_MESSAGE,
+            ws_per_message_deflate=False,
             lifespan="off",
             interface="asgi3",
             log_config=None,
@@ -208,7 +211,7 @@ class Daemon:
         self._announce()
         await self._stop.wait()
         log.info("stopping")
-        self._web.hub.close()
+        self._web.end_all()
         self._hooks.close()
         for server in self._servers:
             server.should_exit = True
@@ -247,6 +250,7 @@ class Daemon:
         said = {
             "pid": os.getpid(),
             "url": self.url,
+            "page": self._page,
             "port": self._sockets[0].getsockname()[1],
             "version": __version__,
             "errand": self._fleet.hold,
@@ -303,6 +307,48 @@ def _has_spoken(project: Project) -> bool:
 def host_name(project: Project, log_id: str) -> str:
     """Return the name under which this project's page lives; no other server on loopback shares its cookies."""
     return f"{project.name}-{log_id[:6]}.localhost"
+
+
+def _doors(page: str, port: int, bind: Bind | None, name: str | None) -> Doors:
+    """Return the names under which we may be asked, and where the page lives: its own name, and beyond loopback."""
+    ports = {port: "http"} | ({bind.port: "https"} if bind else {})
+    machine = socket.gethostname().lower()
+    names = {"127.0.0.1", "localhost", "[::1]", page.removeprefix("http://").rpartition(":")[0], machine}
+    pages = [page]
+    if bind is not None:
+        host = f"[{bind.host}]" if ":" in bind.host else bind.host.lower()
+        names.add(host)
+        pages += [f"https://{each}:{bind.port}" for each in (host, machine) if each not in SHARED]
+    if name is not None:
+        pages.append(_named(name, bind))
+    return Doors(names, ports, pages)
+
+
+def _addresses(page: str, bind: Bind | None, name: str | None) -> Addresses:
+    """Return where a browser finds the page, on this machine and beyond it."""
+    fingerprint = bind.fingerprint if bind else None
+    if name is not None:
+        return Addresses(page, _named(name, bind), fingerprint)
+    if bind is None:
+        return Addresses(page)
+    host = _outward() if bind.host in ("0.0.0.0", "::") else bind.host
+    return Addresses(page, replace(bind, host=host).url, fingerprint)
+
+
+def _named(name: str, bind: Bind | None) -> str:
+    """Return the origin of a name of the owner's: behind a tunnel, or at the port to which we bind."""
+    host, colon, port = name.rpartition(":")
+    if colon and port.isdigit():
+        return f"https://{host}:{port}".lower()
+    return f"https://{name}:{bind.port}".lower() if bind else f"https://{name}".lower()
+
+
+def _outward() -> str:
+    """Return the address of this machine from which it would speak to others; nothing is sent to find it."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        asked.connect(("192.0.2.1", 9))
+        return str(asked.getsockname()[0])
+    return socket.gethostname()
 
 
 def _loopback(project: Project, port: int | None) -> socket.socket:
@@ -387,6 +433,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--bind")
     parser.add_argument("--certificate", type=Path)
     parser.add_argument("--key", type=Path)
+    parser.add_argument("--name")
     parser.add_argument("--hold", action="store_true")
     parser.add_argument("--foreground", action="store_true")
     parser.add_argument("--json", action="store_true")
@@ -396,7 +443,7 @@ def main(argv: list[str] | None = None) -> int:
         project = projects.find(words.folder.resolve()).must_be_begun()
         _keep_log(project, foreground=words.foreground)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(project, words.port, _bind_of(words), hold=words.hold))
+            runner.run(_serve(project, words.port, _bind_of(words), words.name, hold=words.hold))
     except CoveyError as error:
         if words.foreground:
             complain(error, as_json=words.json)
@@ -407,8 +454,8 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-async def _serve(project: Project, port: int | None, bind: Bind | None, *, hold: bool) -> None:
-    daemon = Daemon(project, port, bind, hold=hold)
+async def _serve(project: Project, port: int | None, bind: Bind | None, name: str | None, *, hold: bool) -> None:
+    daemon = Daemon(project, port, bind, name, hold=hold)
     try:
         await daemon.run()
     finally:

@@ -141,6 +141,7 @@ def _example(name: str) -> object:
     values = {"fence": 1, "resources": ["a"], "state": "idle", "to": "review", "blobs": 0, "size": 0, "outcome": "lost"}
     values |= {"decision": "deny", "paths": ["a"], "calls": 1, "collisions": 3, "level": "file"}
     values |= {"against": ["a"], "tests": ["a"], "slots": 1, "test": 1, "passed": True}
+    values |= {"kind": "page", "until": 1.0}
     return values.get(name, 0 if name in ("events", "differences") else "x")
 
 

@@ -93,6 +93,11 @@ def of_session(name: str) -> str:
     return f"session:{name}"
 
 
+def of_device(device: str) -> str:
+    """Return the subject under which a browser is heard of."""
+    return f"device:{device}"
+
+
 def of_lease(lease: str) -> str:
     """Return the subject under which a lease is heard of."""
     return f"lease:{lease}"

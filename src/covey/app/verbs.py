@@ -15,12 +15,14 @@ from covey.app.pulses import Pulses, of_session
 from covey.app.shapes import FORMS, Asked
 from covey.config import Config
 from covey.core import sessions
+from covey.core.devices import Addresses
 from covey.core.force import Write
 from covey.core.pace import Wait
 from covey.core.sessions import COVEY, OWNER, RESERVED
 from covey.core.texts import Text, line, prose
 from covey.core.watch import Verdict
 from covey.errors import Denied, Invalid, NotFound
+from covey.git.project import Project
 from covey.runners.runner import Runner
 from covey.store import rows
 from covey.store.tx import Tx
@@ -28,9 +30,10 @@ from covey.store.tx import Tx
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks: the owner, or one session by its own token."""
+    """Who asks: the owner, maybe through a browser that joined, or one session by its own token."""
 
     session: str | None = None
+    device: str | None = None
 
     @property
     def is_owner(self) -> bool:
@@ -76,6 +79,10 @@ class House:
     """Returns what a session's commit, or ref, would land, None if git cannot tell; set while somebody can look."""
     is_used: Callable[[str], bool] = lambda run: False
     """Says whether the terminal of a run is open before a person."""
+    addresses: Addresses | None = None
+    """Where the page lives; None where nobody serves it."""
+    repository: Project | None = None
+    """Where the commits are; None where nobody can look at them."""
     broken_gate: bool = False
     """The queue waits for a gate that could not be run; whoever lets sessions work lets it be tried again."""
 

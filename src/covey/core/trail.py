@@ -55,6 +55,11 @@ def _edited(data: dict[str, Any]) -> str:
     return f"{{who}} changed {{it}}: {', '.join(parts)}" + (f" and noted{note}" if note else "")
 
 
+def _moved(data: dict[str, Any]) -> str:
+    priority = data.get("priority")
+    return "{who} moved {it} on the board" + ("" if priority is None else f", to priority {priority}")
+
+
 def _value(value: Any) -> str:
     if isinstance(value, dict):
         return "(a long text)"
@@ -117,6 +122,7 @@ def _spent(data: dict[str, Any]) -> str:
 _TELL: dict[str, Any] = {
     "task.added": lambda data: f"{{who}} added {{it}}: {_safe(data['title'])}",
     "task.edited": _edited,
+    "task.moved": _moved,
     "task.claimed": lambda data: f"{{who}} claimed {{it}} with fence {data['fence']}",
     "task.handed_in": _handed_in,
     "task.approved": "{who} approved {it}",
@@ -150,6 +156,9 @@ _TELL: dict[str, Any] = {
         f"{{who}} allowed {_safe(data['tool'])}{_because(data, 'about')} for this repository ({{it}})"
     ),
     "permit.revoked": "{who} revoked {it}",
+    "device.invited": lambda data: f"{{who}} invited a {_safe(data['kind'])} as {{it}}",
+    "device.joined": lambda data: f"{{it}} joined{_because(data, 'label')}",
+    "device.revoked": "{who} revoked {it}",
     "session.attached": "{who} took the conversation of {it} over",
     "session.given_back": "{who} gave the conversation of {it} back",
     "fleet.paused": "{who} paused the fleet",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -15,7 +16,8 @@ import msgspec
 
 from covey import PROTOCOL, __version__
 from covey.app.app import Answer, App
-from covey.app.shapes import Problem
+from covey.app.pulses import of_device
+from covey.app.shapes import Asked, Problem
 from covey.app.verbs import VERBS, Principal, Verb, fingerprint, read_body, read_query
 from covey.core.runs import Run
 from covey.errors import (
@@ -34,7 +36,10 @@ from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
 from covey.store.writer import Writer
 from covey.web import openapi, stream
+from covey.web.devices import Devices, set_cookie
+from covey.web.doors import Doors
 from covey.web.missed import Missed
+from covey.web.pages import Pages
 
 T = TypeVar("T")
 Scope = MutableMapping[str, Any]
@@ -43,9 +48,15 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 BODY = 1024 * 1024
+JOIN_BODY = 4096
 HOOK_BODY = 32 * 1024 * 1024
 """Bytes of what an agent sends with a hook: all that a tool was given, and all that it answered."""
 HOOKS = "/hooks/"
+JOIN = "/api/devices/join"
+REVOKED = 4401
+"""How a socket is closed whose browser was sent away."""
+GOING = 1001
+"""How a socket is closed when the daemon ends."""
 PATIENCE = 10.0
 """Seconds within which a request's body has to be here."""
 SEND_PATIENCE = 30.0
@@ -61,40 +72,6 @@ _ALWAYS = [
 ]
 
 
-_USUAL = {"http": 80, "https": 443}
-
-
-class Doors:
-    """The names under which we may be asked, and the pages that may ask."""
-
-    def __init__(self, names: set[str], ports: dict[int, str]) -> None:
-        self._origins = {f"{scheme}://{name}:{port}" for port, scheme in ports.items() for name in names}
-        usual = [scheme for port, scheme in ports.items() if port == _USUAL[scheme]]
-        self._origins |= {f"{scheme}://{name}" for scheme in usual for name in names}
-        self._hosts = {origin.partition("://")[2] for origin in self._origins}
-
-    def check(self, headers: dict[bytes, bytes], server: tuple[str, int] | None, scheme: str) -> None:
-        """Refuse a foreign Host or Origin; an address that the connection itself came in by is no foreigner."""
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        own = _own_addresses(server, scheme)
-        if host not in self._hosts and host not in own:
-            raise Misdirected("This is not the host that you named.", hint="covey status shows the address.")
-        origin = headers.get(b"origin")
-        if origin is not None:
-            name = origin.decode("latin-1").lower()
-            if name not in self._origins and name.removeprefix(f"{scheme}://") not in own:
-                raise Denied("A page of another origin may not ask here.")
-
-
-def _own_addresses(server: tuple[str, int] | None, scheme: str) -> tuple[str, ...]:
-    """Return how the address is written that a connection came in by, with its port where that is not the usual one."""
-    if server is None:
-        return ()
-    host, port = server
-    name = f"[{host}]" if ":" in host else host
-    return (f"{name}:{port}", name) if port == _USUAL[scheme] else (f"{name}:{port}",)
-
-
 class Web:
     """The ASGI application over an App and its writer."""
 
@@ -105,11 +82,16 @@ class Web:
         self._sessions: dict[str, Principal] = {}
         self._readers = ThreadPoolExecutor(4, "covey-reader")
         self._routes = _routes()
+        self._pages = Pages()
+        self._devices = Devices(app, self.read)
         self._openapi = Answer(200, _encode(openapi.document()))
         self.hub = stream.Hub()
         self.listeners: list[Callable[[list[Change]], None]] = []
         self.hooks: Callable[[str, Principal, bytes, asyncio.Future[None]], Awaitable[bytes]] | None = None
         """Answers what agents ask at each step of their work; the last it is told is when the agent hangs up."""
+        self.sockets: Callable[[Scope, Receive, Send, Principal], Awaitable[None]] | None = None
+        """Serves one WebSocket of the owner, from accepting it on; cancelled when its browser is revoked."""
+        self._open: dict[asyncio.Future[None], Principal] = {}
         self.writer: Writer | None = None
 
     # The store
@@ -126,6 +108,9 @@ class Web:
         if replaced:
             self._sessions = {}
             self.hub.end_of(replaced)
+        if revoked := self._devices.committed(changes):
+            self.hub.end_of({of_device(device) for device in revoked})
+            self._end_sockets(revoked)
         self.hub.publish(changes)
         for listen in self.listeners:
             listen(changes)
@@ -143,14 +128,22 @@ class Web:
     # One request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
         if scope["type"] != "http":
             return
         headers = dict(scope["headers"])
         try:
             self._doors.check(headers, scope.get("server"), scope["scheme"])
-            who = await self._who(headers)
+            if scope["path"] in self._pages and scope["method"] in ("GET", "HEAD"):
+                await self._send_page(scope, headers, send)
+                return
+            if scope["path"] == JOIN and scope["method"] == "POST":
+                await self._join(scope, headers, receive, send)
+                return
+            who = await self._who(scope, headers)
             if scope["path"] == "/api/events" and scope["method"] == "GET":
-                await self._follow(who, headers, receive, send)
+                await self._follow(who, scope, headers, receive, send)
                 return
             answer = await self._answer(scope, headers, who, receive)
         except CoveyError as error:
@@ -161,8 +154,12 @@ class Web:
         else:
             await _send(send, answer)
 
-    async def _who(self, headers: dict[bytes, bytes]) -> Principal:
+    async def _who(self, scope: Scope, headers: dict[bytes, bytes]) -> Principal:
         kind, _, token = headers.get(b"authorization", b"").partition(b" ")
+        cookie = None if token else self._devices.token(headers)
+        if cookie is not None:
+            self._doors.check_page(headers, scope.get("server"), scope["scheme"], scope.get("method"))
+            return await self._devices.who(cookie, _page_key(scope, headers))
         if kind.lower() != b"bearer" or not token:
             raise Unknown("A token is missing.", hint="Send Authorization: Bearer TOKEN; covey up --json prints it.")
         if hmac.compare_digest(token, self._owner):
@@ -199,8 +196,8 @@ class Web:
         query = scope["query_string"].decode("latin-1")
         if not verb.changes:
             asked = read_query(verb, parse_qsl(query, keep_blank_values=True))
-            job = self._app.job(verb, who, asked, params, key=None, request=b"")
-            return await self.read(job)
+            seen = await self._look(verb, who, asked, params)
+            return await self.read(self._app.job(verb, who, asked, params, key=None, request=b"", seen=seen))
         if query:
             raise Invalid("A request that changes something takes no query.", hint="Put it into the JSON body.")
         body = await _body(headers, receive)
@@ -208,12 +205,16 @@ class Web:
         key = headers.get(b"idempotency-key")
         text = None if key is None else key.decode("latin-1")
         request = b"" if key is None else fingerprint(method, path, body)
-        seen = None
-        if verb.ahead is not None:
-            look = await self.read(self._app.ahead(verb, who, asked, params))
-            seen = None if look is None else await asyncio.to_thread(look)
+        seen = await self._look(verb, who, asked, params)
         job = self._app.job(verb, who, asked, params, key=text, request=request, seen=seen)
         return await self.write(job, long=verb.long)
+
+    async def _look(self, verb: Verb, who: Principal, asked: Asked, params: dict[str, str]) -> Any:
+        """Return what has to be looked at outside of the store, if anything: in no transaction, and in a thread."""
+        if verb.ahead is None:
+            return None
+        look = await self.read(self._app.ahead(verb, who, asked, params))
+        return None if look is None else await asyncio.to_thread(look)
 
     def _route(self, path: str, method: str) -> tuple[Verb, dict[str, str]]:
         verbs = self._routes.get(path)
@@ -231,18 +232,105 @@ class Web:
             raise _WrongMethod(f"{method[:20]} cannot be used here.", hint=f"Use {' or '.join(allowed)}.")
         return verb, dict.fromkeys(verb.params, name)
 
+    # The page
+
+    async def page_owner(self, scope: Scope) -> Principal:
+        """Return the owner, asking through our own page or with their token; refuse anyone else, from anywhere else."""
+        headers = dict(scope["headers"])
+        self._doors.check(headers, scope.get("server"), scope["scheme"])
+        who = await self._who(scope, headers)
+        if not who.is_owner:
+            raise Denied("Only the owner may ask for this.", hint="Ask the owner: covey mail send owner ...")
+        return who
+
+    async def _send_page(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> None:
+        """Send a file; who asks for the page at an address that it shares with others is sent to where it lives."""
+        path = scope["path"]
+        is_door = path in ("/", "/index.html") and self._doors.page is not None
+        if is_door and self._doors.page_at(headers, scope.get("server"), scope["scheme"]) is None:
+            away = [(b"location", f"{self._doors.page}/".encode()), (b"content-length", b"0"), *_ALWAYS[1:]]
+            await send({"type": "http.response.start", "status": 307, "headers": away})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        sent = await self._pages.answer(path, headers)
+        await send({"type": "http.response.start", "status": sent.status, "headers": sent.headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else sent.body})
+
+    async def _join(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
+        """Give the browser that shows a code its cookie."""
+        page = self._doors.check_page(headers, scope.get("server"), scope["scheme"], scope["method"])
+        body = await _body(headers, receive, JOIN_BODY)
+        known: Principal | None = None
+        if token := self._devices.token(headers):
+            with contextlib.suppress(Unknown):
+                known = await self._devices.who(token, _page_key(scope, headers))
+        entry = await self._devices.join(body, known, self.write)
+        secure = page.startswith("https:")
+        cookie = [] if entry.token is None else [set_cookie(self._devices.cookie, entry.token, secure=secure)]
+        await _send(send, Answer(201 if cookie else 200, _encode(entry.row)), cookie)
+
+    # Sockets
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a WebSocket of the owner; anybody else is refused before it is one."""
+        accepted = False
+
+        async def pass_on(message: Message) -> None:
+            nonlocal accepted
+            accepted = accepted or message["type"] == "websocket.accept"
+            await send(message)
+
+        try:
+            who = await self.page_owner(scope)
+            if self.sockets is None:
+                raise NotFound("There are no sockets here.")
+            code = await self._serve(self.sockets(scope, receive, pass_on, who), who)
+            if code is not None:
+                await _close(send, code) if accepted else await _refuse(send, Unknown("This browser was sent away."))
+        except CoveyError as error:
+            await _close(send, 1008, error.message) if accepted else await _refuse(send, error)
+        except Exception:
+            log.exception("the socket %s failed", scope["path"])
+            bug = CoveyError("This is a bug in covey.", hint="The daemon's log has it.")
+            await _close(send, 1011) if accepted else await _refuse(send, bug)
+
+    async def _serve(self, served: Awaitable[None], who: Principal) -> int | None:
+        """Serve a socket to its end, or until we end it; then return the code to close it with."""
+        handler = asyncio.ensure_future(served)
+        self._open[handler] = who
+        try:
+            await asyncio.wait({handler})
+        finally:
+            del self._open[handler]
+            handler.cancel()
+        if handler.cancelled():
+            return GOING if self.hub.closed else REVOKED
+        handler.result()
+        return None
+
+    def _end_sockets(self, devices: set[str]) -> None:
+        for handler, who in self._open.items():
+            if who.device in devices:
+                handler.cancel()
+
+    def end_all(self) -> None:
+        """Let everyone go who follows or has a socket open, and nobody in."""
+        self.hub.close()
+        for handler in self._open:
+            handler.cancel()
+
     # Following
 
-    async def _follow(self, who: Principal, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
-        asked = headers.get(b"last-event-id", b"").decode("latin-1")
-        if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 19):
-            raise Invalid("Last-Event-ID is a number of the log.")
-        subscriber = self.hub.join(who.session)
+    async def _follow(
+        self, who: Principal, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
+        after = _after(scope, headers)
+        subscriber = self.hub.join(who.session if who.device is None else of_device(who.device))
         listening = asyncio.create_task(_end_when_gone(subscriber, receive))
         try:
             start = [(b"content-type", b"text/event-stream"), *_ALWAYS[1:], (b"x-accel-buffering", b"no")]
             await send({"type": "http.response.start", "status": 200, "headers": start})
-            last = await self._catch_up(int(asked) if asked else None, send)
+            last = await self._catch_up(after, send)
             async for data in stream.live(subscriber, last):
                 await _push(send, data)
             await send({"type": "http.response.body", "body": b""})
@@ -291,8 +379,28 @@ def _routes() -> dict[str, dict[str, Verb]]:
     return routes
 
 
+def _after(scope: Scope, headers: dict[bytes, bytes]) -> int | None:
+    """Return after which event a follower goes on: what its browser says last counts, since it knows better."""
+    query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+    if unknown := set(query) - {"after", "key"}:
+        raise Invalid(f"There is no parameter {min(unknown)[:40]!r}.", hint="after and key are taken.")
+    asked = headers.get(b"last-event-id", b"").decode("latin-1") or query.get("after", "")
+    if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 19):
+        raise Invalid("Last-Event-ID, or after, is a number of the log.")
+    return int(asked) if asked else None
+
+
+def _page_key(scope: Scope, headers: dict[bytes, bytes]) -> str | None:
+    """Return the key of the page; what cannot send a header of its own, a stream or a socket, has it in its query."""
+    key = headers.get(b"covey-key")
+    if key is not None:
+        return key.decode("latin-1")
+    return dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("key")
+
+
 async def _body(headers: dict[bytes, bytes], receive: Receive, most: int = BODY) -> bytes:
-    large = TooLarge(f"The body is larger than {most // 1024**2} MiB.", hint="Send less, or in parts.")
+    size = f"{most // 1024**2} MiB" if most >= 1024**2 else f"{most // 1024} KiB"
+    large = TooLarge(f"The body is larger than {size}.", hint="Send less, or in parts.")
     length = headers.get(b"content-length", b"0")
     if not length.isdigit() or int(length) > most:
         raise large
@@ -350,3 +458,18 @@ async def _send_problem(send: Send, error: CoveyError) -> None:
     if isinstance(error, _WrongMethod):
         extra.append((b"allow", error.hint.removeprefix("Use ").removesuffix(".").replace(" or ", ", ").encode()))
     await _send(send, Answer(error.status, _encode(Problem(error.message, error.hint))), extra)
+
+
+async def _refuse(send: Send, error: CoveyError) -> None:
+    """Answer a WebSocket that is not let in as any other request."""
+    body = _encode(Problem(error.message, error.hint))
+    headers = [*_ALWAYS, (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
+    await send({"type": "websocket.http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": body})
+
+
+async def _close(send: Send, code: int, reason: str = "") -> None:
+    """Close a socket in good order, unless it is gone or takes nothing."""
+    with contextlib.suppress(OSError, RuntimeError, TimeoutError):
+        async with asyncio.timeout(SEND_PATIENCE):
+            await send({"type": "websocket.close", "code": code, "reason": reason[:120]})

@@ -1,0 +1,227 @@
+"""The verbs of devices: the owner invites a browser, it joins with a code that works once, and can be sent away."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from covey.app import shapes
+from covey.app.pulses import of_device
+from covey.app.shapes import Asked
+from covey.app.verbs import Call, missing, verb
+from covey.core import devices
+from covey.core.devices import Device, Kind
+from covey.core.texts import line
+from covey.errors import Refused
+from covey.store import rows
+from covey.store.tx import Tx
+
+Label = Annotated[str, Meta(max_length=80)]
+Secret = Annotated[str, Meta(min_length=16, max_length=200)]
+
+
+class InviteDevice(Asked, frozen=True, kw_only=True):
+    """Which browser shall join: one on this machine, or one beyond it; it may be given a name."""
+
+    kind: Kind = Kind.PAGE
+    label: Label = ""
+
+
+class JoinDevice(Asked, frozen=True, kw_only=True):
+    """A code, a name, and a key of the page's own: with one, the cookie is worth nothing to who does not have it."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=200)]
+    label: Label = ""
+    key: Secret | None = None
+
+
+class ListDevices(Asked, frozen=True, kw_only=True):
+    """Which devices; without `all`, those that may ask now."""
+
+    all: bool = False
+
+
+class Invitation(Struct, frozen=True, kw_only=True):
+    """A code that works once, the address that carries it, and for a phone the same as rows of a QR code."""
+
+    id: str
+    kind: Kind
+    code: str
+    url: str
+    until: float
+    qr: list[str] = []
+    fingerprint: str | None = None
+
+
+class DeviceRow(Struct, frozen=True, kw_only=True):
+    """A browser that joined, and when it was last heard of."""
+
+    id: str
+    kind: Kind
+    label: str
+    joined: float | None
+    seen: float | None
+    revoked: float | None
+    known: bool
+    this: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A browser that was let in, and the token that only it gets; none if it was known already."""
+
+    row: DeviceRow
+    token: str | None
+
+
+@verb("device.list", "GET /api/devices", ListDevices, list[DeviceRow], owner=True)
+def list_devices(call: Call, asked: ListDevices) -> list[DeviceRow]:
+    """List the browsers that may act as the owner."""
+    found = call.tx.find(rows.DEVICES, "WHERE joined IS NOT NULL ORDER BY ordinal")
+    made = [device_row(call, device) for device in found]
+    return [row for row in made if row.known or asked.all]
+
+
+@verb("device.invite", "POST /api/devices/invite", InviteDevice, Invitation, status=201, owner=True, secret=True)
+def invite(call: Call, asked: InviteDevice) -> Invitation:
+    """Make a code with which one browser may join within a minute, or a phone within five."""
+    address = _address(call, asked.kind)
+    code = _code(call)
+    device = _by_code(call.tx, code)
+    if device is None:
+        event = devices.invite(asked.kind, _label(asked.label), digest(code), call.tx.now)
+        device = _put(call, None, f"device-{call.tx.next_seq}", event)
+    url = f"{address}/#code={code}"
+    is_phone = asked.kind is Kind.PHONE
+    return Invitation(
+        id=device.id,
+        kind=device.kind,
+        code=code,
+        url=url,
+        until=device.until,
+        qr=_qr(url) if is_phone else [],
+        fingerprint=call.house.addresses.fingerprint if is_phone and call.house.addresses else None,
+    )
+
+
+@verb("device.revoke", "POST /api/devices/{id}/revoke", shapes.Nothing, DeviceRow, owner=True)
+def revoke(call: Call, asked: shapes.Nothing, id: str) -> DeviceRow:
+    """Send a browser away: whatever it has open ends at once."""
+    device = call.tx.get(rows.DEVICES, id)
+    if device is None:
+        raise missing("device", id)
+    return device_row(call, _put(call, device, id, devices.revoke(device)))
+
+
+def join(call: Call, asked: JoinDevice, known: str | None) -> Entry:
+    """Let the browser in that shows a code; the code is spent then, also by a browser that is known already."""
+    device = _by_code(call.tx, asked.code)
+    secret = _token()
+    key = None if asked.key is None else digest(asked.key)
+    label = _label(asked.label)
+    event = devices.join(device, label, digest(secret), key, call.tx.now)
+    assert device is not None
+    same = call.tx.get(rows.DEVICES, known) if known is not None else None
+    if same is not None and devices.is_fresh(same, call.tx.now) and same.key == key:
+        _put(call, device, device.id, devices.Revoked())
+        return Entry(device_row(call, same), None)
+    joined = _put(call, device, device.id, event)
+    call.house.pulses.hear(of_device(joined.id))
+    return Entry(device_row(call, joined), secret)
+
+
+def by_token(tx: Tx, token: str) -> Device | None:
+    """Return the device to which a token was given, whether it may still ask or not."""
+    found = tx.find(rows.DEVICES, "WHERE token = ?", (digest(token),))
+    return found[0] if found else None
+
+
+def digest(secret: str) -> str:
+    """Return the hash under which a code, a token or a key is known."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def has_key(device: Device, key: str | None) -> bool:
+    """Say whether this is the key of the page that joined, or it has none."""
+    return device.key is None or (key is not None and hmac.compare_digest(device.key, digest(key)))
+
+
+def device_row(call: Call, device: Device) -> DeviceRow:
+    """Return a device as it is answered."""
+    pulse = call.house.pulses.seen(of_device(device.id))
+    return DeviceRow(
+        id=device.id,
+        kind=device.kind,
+        label=device.label,
+        joined=device.joined,
+        seen=pulse.seen if pulse else device.joined,
+        revoked=device.revoked,
+        known=devices.is_known(device, call.tx.now),
+        this=device.id == call.who.device,
+    )
+
+
+def _label(text: str) -> str:
+    return line(text, "The label", 80) if text.strip() else ""
+
+
+def _by_code(tx: Tx, code: str) -> Device | None:
+    found = tx.find(rows.DEVICES, "WHERE code = ? ORDER BY ordinal DESC", (digest(code),))
+    return found[0] if found else None
+
+
+def _put(call: Call, before: Device | None, device_id: str, event: devices.Event) -> Device:
+    if isinstance(event, devices.Invited):
+        after = devices.first(device_id, call.tx.next_seq, event, call.tx.now)
+        call.tx.insert(rows.DEVICES, after)
+    else:
+        assert before is not None
+        after = devices.apply(before, event, call.tx.now)
+        call.tx.update(rows.DEVICES, before, after)
+    call.tx.append(call.actor(None), device_id, event, after)
+    return after
+
+
+def _address(call: Call, kind: Kind) -> str:
+    """Return where a browser finds the page."""
+    addresses = call.house.addresses
+    if addresses is None:
+        raise Refused("There is no page without the daemon.", hint="covey up starts it.")
+    if kind is Kind.PAGE:
+        return addresses.page
+    if addresses.beyond is None:
+        raise Refused(
+            "The daemon answers on this machine only, so no phone can reach it.",
+            hint="covey down, then covey up --bind HOST:PORT, or --name HOST for a tunnel of yours.",
+        )
+    return addresses.beyond
+
+
+def _code(call: Call) -> str:
+    """Return 128 bits that nobody can guess; under an idempotency key always the same, so they are kept nowhere."""
+    if call.tx.key is None or not call.house.secret:
+        return _text(os.urandom(16))
+    return _text(hmac.digest(call.house.secret, b"a device's code " + call.tx.key.encode(), "sha256")[:16])
+
+
+def _token() -> str:
+    return _text(os.urandom(32))
+
+
+def _text(data: bytes) -> str:
+    import base64  # every command starts with this module, and few need it
+
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _qr(url: str) -> list[str]:
+    """Return the rows of the QR code of an address, 1 for dark, with the quiet zone that readers need."""
+    import segno
+
+    made = segno.make(url, error="m", micro=False)
+    return ["".join("1" if cell else "0" for cell in row) for row in made.matrix_iter(border=4)]
