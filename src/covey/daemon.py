@@ -52,6 +52,7 @@ from covey.store.tx import Tx
 from covey.web.doors import Doors
 from covey.web.http import Http
 from covey.web.server import Web
+from covey.web.sockets import Terminals
 
 COUNTS_EVERY = 0.25
 PATIENCE = 5.0
@@ -155,6 +156,7 @@ class Daemon:
         self._radar = Radar(self._desk)
         self._hooks = Hooks(self._desk, self._fleet, Outside(self._desk))
         self._web.hooks = self._hooks
+        self._web.sockets = Terminals(runner, self._web.read)
         self._web.listeners += [self._fleet.hear, self._queue.hear, self._radar.hear, self._hooks.hear]
 
     def _lock_up(self) -> None:

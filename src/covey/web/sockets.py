@@ -252,8 +252,8 @@ class _TooMany(Refused):
 async def _pass_on(watch: Watch, send: Send) -> None:
     """Send what is drawn until its end.
 
-    Of a viewer who takes it slowly nothing is kept here: what was not read stays with tmux, which throws it away when it
-    is too much and draws the newest screen instead.
+    Of a viewer who takes it slowly nothing is kept here: what was not read stays with tmux, which throws it away when
+    it is too much, and draws the newest screen instead.
     """
     while True:
         await _readable(watch)
