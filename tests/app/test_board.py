@@ -705,3 +705,160 @@ def test_a_task_that_has_to_wait_again_says_so_in_the_log(world: World) -> None:
     child = world.add("Child", parent=parent)
     waits = world.ask("log.list", after=seq, kind="task.waiting")
     assert [(event["subject"], event["data"]["on"]) for event in waits] == [(parent, child)]
+
+
+# The order that a person gives
+
+
+def board(world: World, **asked: Any) -> list[str]:
+    """Return the ids of the board in its order."""
+    return [row["id"] for row in world.ask("task.list", **asked)]
+
+
+def test_what_a_person_put_first_is_claimed_first(world: World) -> None:
+    one, two, three = (world.add() for _ in range(3))
+    moved = world.ask("task.move", id=three, above=one)
+    assert (moved["priority"], board(world)) == (0, [three, one, two])
+    world.ask("task.move", id=one, below=two)
+    assert [world.next("ada") for _ in range(4)] == [three, two, one, None]
+
+
+def test_a_task_can_be_put_first_or_last_in_its_column_and_a_new_one_still_comes_last(world: World) -> None:
+    urgent, one, two = world.add(priority=5), world.add(), world.add()
+    done = world.add(priority=9)
+    world.finish(done)
+    assert world.ask("task.move", id=two, to="first")["priority"] == 5
+    assert board(world, status="todo") == [two, urgent, one]
+    assert world.ask("task.move", id=urgent, to="last")["priority"] == 0
+    assert board(world) == [done, two, one, urgent]
+    new = world.add()
+    assert board(world) == [done, two, one, urgent, new]
+
+
+def test_a_task_takes_the_priority_that_it_needs_to_stand_where_it_was_put(world: World) -> None:
+    high, middle, low, own = (world.add(priority=priority) for priority in (9, 5, 1, 3))
+    assert world.ask("task.move", id=own, above=middle)["priority"] == 5
+    assert board(world) == [high, own, middle, low]
+    assert world.ask("task.move", id=own, above=low, priority=2)["priority"] == 2
+    assert world.ask("task.move", id=own, above=middle, below=high, priority=7)["priority"] == 7
+    with pytest.raises(Invalid, match="With priority 8"):
+        world.ask("task.move", id=own, below=middle, priority=8)
+
+
+def test_a_move_to_where_a_task_stands_already_changes_nothing(world: World) -> None:
+    one, two, three = (world.add() for _ in range(3))
+    before = world.seq
+    for where in ({"above": three}, {"below": one}, {"above": three, "below": one}):
+        world.ask("task.move", id=two, **where)
+    world.ask("task.move", id=one, to="first")
+    world.ask("task.move", id=three, to="last")
+    assert world.seq == before
+
+
+def test_a_hundred_moves_to_the_same_place_keep_every_task_in_its_place(world: World) -> None:
+    first, *others, last = (world.add() for _ in range(6))
+    for number in range(100):
+        world.ask("task.move", id=others[number % 4], above=last, below=None)
+    expected = [others[number % 4] for number in range(96, 100)]
+    assert board(world) == [first, *expected, last]
+
+
+@pytest.mark.parametrize(
+    "where", [{}, {"above": "T-1", "to": "first"}, {"above": "T-1"}, {"above": "T-2", "below": "T-3"}]
+)
+def test_a_move_that_says_no_place_is_refused(world: World, where: dict[str, str]) -> None:
+    for _ in range(3):
+        world.add()
+    with pytest.raises(Invalid):
+        world.ask("task.move", id="T-1", **where)
+
+
+def test_only_the_owner_moves_reopens_and_changes_many(world: World) -> None:
+    task, other = world.add(), world.add()
+    session = Principal("ada")
+    for verb, asked in (
+        ("task.move", {"id": task, "below": other}),
+        ("task.reopen", {"id": task}),
+        ("task.bulk", {"ids": [task], "drop": "no"}),
+    ):
+        with pytest.raises(Denied):
+            world.ask(verb, session, **asked)
+
+
+def test_the_board_is_paged_in_the_order_that_people_gave_it(world: World) -> None:
+    tasks = [world.add(priority=number % 3) for number in range(20)]
+    for number in range(0, 20, 4):
+        world.ask("task.move", id=tasks[number], above=tasks[(number * 7 + 3) % 20])
+    whole = board(world)
+    paged: list[str] = []
+    while page := board(world, limit=3, **({"after": paged[-1]} if paged else {})):
+        paged += page
+    assert paged == whole and sorted(paged) == sorted(tasks)
+
+
+def test_the_board_and_its_lanes_are_found_by_their_indexes_without_sorting(world: World) -> None:
+    place = (0, 1.0, 1)
+    queries = {
+        "tasks_ready": (
+            "WHERE status = 'todo' AND unmet = 0 AND open_children = 0 AND lane = ?"
+            " ORDER BY line, priority DESC, rank, ordinal LIMIT 1",
+            ("",),
+        ),
+        "tasks_board": ("WHERE priority = ? AND (rank, ordinal) > (?, ?) ORDER BY priority DESC, rank, ordinal", place),
+        "tasks_status": ("WHERE status = ? ORDER BY priority DESC, rank, ordinal LIMIT 1", ("todo",)),
+    }
+    for index, (where, values) in queries.items():
+        plan = world.do(
+            lambda call, w=where, v=values: call.tx.db.rows(f"EXPLAIN QUERY PLAN SELECT * FROM tasks {w}", v)
+        )  # type: ignore[misc]
+        told = " ".join(str(line[-1]) for line in plan)
+        assert index in told and "TEMP B-TREE" not in told, told
+
+
+# Bringing back, and many at once
+
+
+def test_a_dropped_or_blocked_task_is_reopened_and_its_tries_are_forgiven(world: World) -> None:
+    dropped, blocked, waiting, at_work, done = (world.add() for _ in range(5))
+    world.ask("task.drop", id=dropped, reason="no")
+    world.ask("task.block", id=blocked, reason="who?")
+    assert world.ask("task.reopen", id=dropped)["status"] == "todo"
+    assert world.ask("task.reopen", id=blocked)["reason"] is None
+    before = world.seq
+    assert world.ask("task.reopen", id=waiting)["status"] == "todo"
+    assert world.seq == before
+    world.claim(at_work, "ada")
+    world.finish(done, "bob")
+    for task in (at_work, done):
+        with pytest.raises(Refused, match="cannot be reopened"):
+            world.ask("task.reopen", id=task)
+
+
+def test_many_tasks_are_changed_at_once_or_none_is(world: World) -> None:
+    tasks = [world.add() for _ in range(4)]
+    changed = world.ask("task.bulk", ids=tasks[:3], changes={"priority": 5, "assignee": "ada"})
+    assert [(row["id"], row["priority"], row["assignee"]) for row in changed] == [
+        (task, 5, "ada") for task in tasks[:3]
+    ]
+    world.finish(tasks[3])
+    before = world.everything()
+    for wish in ({"drop": "not needed"}, {"reopen": True}, {"changes": {"needs": [tasks[0]]}}):
+        with pytest.raises((Refused, Invalid)):
+            world.ask("task.bulk", ids=tasks, **wish)
+        assert world.everything() == before
+
+
+def test_a_family_is_dropped_and_reopened_in_one_go_whatever_its_order(world: World) -> None:
+    child, parent = world.add("child"), world.add("parent")
+    world.ask("task.edit", id=child, parent=parent)
+    grandchild = world.add("grandchild", parent=child)
+    need = world.add("need", needs=[grandchild])
+    family = [parent, child, grandchild, need]
+    assert {row["status"] for row in world.ask("task.bulk", ids=family, drop="not now")} == {"dropped"}
+    assert {row["status"] for row in world.ask("task.bulk", ids=family[::-1], reopen=True)} == {"todo"}
+
+
+@pytest.mark.parametrize("wish", [{}, {"drop": "x", "reopen": True}, {"changes": {}, "drop": "x"}])
+def test_a_bulk_change_says_one_thing(world: World, wish: dict[str, Any]) -> None:
+    with pytest.raises(Invalid, match="not clear what"):
+        world.ask("task.bulk", ids=[world.add()], **wish)

@@ -177,6 +177,8 @@ STEPS: dict[str, Callable[[Tx, random.Random], dict[str, Any]]] = {
     "task.release": lambda tx, luck: _held(tx, luck, reason=_some(luck, None, "Too hard")),
     "task.block": lambda tx, luck: {"id": _task(tx, luck), "reason": "Who decides?"},
     "task.drop": lambda tx, luck: {"id": _task(tx, luck), "reason": "Not now"},
+    "task.move": lambda tx, luck: {"id": _task(tx, luck), "above": _task(tx, luck)},
+    "task.reopen": lambda tx, luck: {"id": _task(tx, luck)},
     "session.new": lambda tx, luck: {
         "name": f"worker-{luck.randint(0, 3)}",
         "role": _some(luck, None, "quality"),

@@ -146,6 +146,26 @@ def _(owner: Client, session: str) -> Wish:
     return Wish("POST", f"/api/board/{task}/drop", {"reason": "not needed"})
 
 
+@recipe("task.move")
+def _(owner: Client, session: str) -> Wish:
+    one, two = (owner.post("/api/board", {"title": fresh("move")})["id"] for _ in range(2))
+    return Wish("POST", f"/api/board/{two}/move", {"above": one}, (f"/api/board/{two}/move", {"to": "last"}))
+
+
+@recipe("task.reopen")
+def _(owner: Client, session: str) -> Wish:
+    task = owner.post("/api/board", {"title": fresh("reopen")})["id"]
+    owner.post(f"/api/board/{task}/drop", {"reason": "not needed"})
+    return Wish("POST", f"/api/board/{task}/reopen", {})
+
+
+@recipe("task.bulk")
+def _(owner: Client, session: str) -> Wish:
+    ids = [owner.post("/api/board", {"title": fresh("bulk")})["id"] for _ in range(2)]
+    other = ("/api/board/bulk", {"ids": ids, "drop": "not needed"})
+    return Wish("POST", "/api/board/bulk", {"ids": ids, "changes": {"priority": 4}}, other)
+
+
 @recipe("session.new")
 def _(owner: Client, session: str) -> Wish:
     name = fresh("session")

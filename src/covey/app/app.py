@@ -176,6 +176,8 @@ class App:
         self, verb: Verb, who: Principal, asked: Any, params: dict[str, str]
     ) -> Callable[[Tx], Callable[[], Any] | None]:
         """Return what finds out, in a transaction that only reads, what has to be looked at before a request."""
+        if verb.owner and not who.is_owner:
+            return lambda tx: None  # it will be refused
         return lambda tx: None if verb.ahead is None else verb.ahead(Call(tx, who, self.house), asked, **params)
 
     def ask(
@@ -189,7 +191,8 @@ class App:
         request: bytes = b"",
     ) -> Answer:
         """Answer one request here and now, without a daemon."""
-        job = self.job(verb, who, asked, params, key=key, request=request)
+        look = None if verb.ahead is None else self.store.read(self.ahead(verb, who, asked, params))
+        job = self.job(verb, who, asked, params, key=key, request=request, seen=None if look is None else look())
         try:
             if not verb.changes:
                 return self.store.read(job)

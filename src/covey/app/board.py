@@ -40,7 +40,7 @@ from covey.store.tx import Tx
 
 @verb("task.list", "GET /api/board", shapes.ListTasks, list[TaskRow])
 def list_tasks(call: Call, asked: shapes.ListTasks) -> Page:
-    """List the board: larger priority first, then older."""
+    """List the board: larger priority first, then as people have put it, then older."""
     after = None if asked.after is None else find(call.tx, asked.after)
     found = call.tx.board(status=asked.status, session=asked.session, limit=asked.limit, after=after)
     return Page([row(task) for task in found], call.tx.board_size(status=asked.status, session=asked.session))
@@ -75,14 +75,18 @@ def deps(call: Call, asked: shapes.Nothing, id: str) -> shapes.Deps:
 @verb("task.edit", "PATCH /api/board/{id}", shapes.EditTask, TaskFull)
 def edit(call: Call, asked: shapes.EditTask, id: str) -> TaskFull:
     """Change a task: what is left out stays, null clears."""
-    task = find(call.tx, id)
+    return full(call, edit_task(call, find(call.tx, id), asked))
+
+
+def edit_task(call: Call, task: Task, asked: shapes.EditTask) -> Task:
+    """Change a task, and tell whoever is at work on it."""
     wish = tasks.edit(task, as_edited(call, task, asked), owner=call.who.is_owner)
     if not tasks.is_nothing(wish):
         check_edit(call, task, wish)
         task = change(call, task, wish, call.actor(None))
         if task.status is Status.DOING and task.session not in (None, call.actor(None)):
             _tell_holder(call, task, wish)
-    return full(call, task)
+    return task
 
 
 def _tell_holder(call: Call, task: Task, wish: tasks.Edited) -> None:
@@ -281,6 +285,7 @@ def _shared(task: Task) -> dict[str, Any]:
         "assignee": task.assignee,
         "role": task.role,
         "priority": task.priority,
+        "rank": task.rank,
         "needs": [need.task for need in task.needs],
         "needs_any": [need.task for need in task.needs if need.policy is Policy.ANY],
         "parent": task.parent,

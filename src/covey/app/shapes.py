@@ -106,6 +106,27 @@ class EditTask(Asked, frozen=True, kw_only=True):
     note: Line | UnsetType = UNSET
 
 
+class MoveTask(Asked, frozen=True, kw_only=True):
+    """Where a task shall stand: right above a task, right below one, between the two, or `to` an end of its column.
+
+    It gets the priority that it needs to stand there, which `priority` can name.
+    """
+
+    above: TaskId | None = None
+    below: TaskId | None = None
+    to: Literal["first", "last"] | None = None
+    priority: Priority | None = None
+
+
+class BulkTasks(Asked, frozen=True, kw_only=True):
+    """What shall happen to some tasks, to all of them or to none: `changes`, or `drop` with a reason, or `reopen`."""
+
+    ids: Annotated[list[TaskId], Meta(min_length=1, max_length=1000)]
+    changes: EditTask | None = None
+    drop: Line | None = None
+    reopen: bool = False
+
+
 Keys = Annotated[list[Key], Meta(max_length=500)]
 
 
@@ -378,7 +399,10 @@ class ListAlerts(Asked, frozen=True, kw_only=True):
 
 
 class TaskRow(Struct, frozen=True, kw_only=True):
-    """A task as the board shows it; `ready` says that nothing else has to end before it."""
+    """A task as the board shows it; `ready` says that nothing else has to end before it.
+
+    The board is ordered by `priority`, the largest first, then by `rank`, the smallest first.
+    """
 
     id: str
     title: str
@@ -388,6 +412,7 @@ class TaskRow(Struct, frozen=True, kw_only=True):
     assignee: str | None
     role: str | None
     priority: int
+    rank: float
     needs: list[str]
     needs_any: list[str]
     parent: str | None

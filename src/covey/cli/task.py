@@ -66,10 +66,22 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _edit_arguments(parser: Parser) -> None:
-    parser.add_argument("id", metavar="ID")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="several are changed together, all or none")
     parser.add_argument("--title", metavar="TEXT", help="the new title")
     _fields(parser)
     parser.add_argument("--clear", action="append", choices=tuple(CLEARS), metavar="FIELD", help="empty a field")
+
+
+def _move_arguments(parser: Parser) -> None:
+    _id(parser)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--above", metavar="ID", help="the task right above which it shall stand")
+    where.add_argument("--below", metavar="ID", help="the task right below which it shall stand")
+    where.add_argument("--first", dest="to", action="store_const", const="first", help="before all in its status")
+    where.add_argument("--last", dest="to", action="store_const", const="last", help="behind all in its status")
+    parser.add_argument(
+        "--priority", type=whole_number(-1_000_000, 1_000_000), metavar="N", help="default: one that fits there"
+    )
 
 
 def _list_arguments(parser: Parser) -> None:
@@ -200,7 +212,7 @@ def show(args: Namespace, client: Client) -> None:
 
 
 def edit(args: Namespace, client: Client) -> None:
-    """Change some fields of a task."""
+    """Change some fields of a task, or of several."""
     fields = body_of(args, "title") | _given(args)
     for name in args.clear or ():
         if name in fields:
@@ -208,11 +220,30 @@ def edit(args: Namespace, client: Client) -> None:
         fields[name] = CLEARS[name]
     if not fields:
         raise Invalid("No change was given.", hint="covey task edit --help lists what can be changed.")
+    if len(args.ids) > 1:
+        answer = client.ask("task.bulk", fields={"ids": args.ids, "changes": fields})
+        reply(args, answer, "\n".join(f"Changed {_name(task)}" for task in answer.value))
+        return
+    task = args.ids[0]
     with client:
-        before = None if args.json else client.ask("task.show", {"id": args.id}).value
-        answer = client.ask("task.edit", {"id": args.id}, fields)
+        before = None if args.json else client.ask("task.show", {"id": task}).value
+        answer = client.ask("task.edit", {"id": task}, fields)
     is_same = before is not None and before | {"until": None} == answer.value | {"until": None}
-    reply(args, answer, f"Nothing of {args.id} changed." if is_same else f"Changed {_name(answer.value)}")
+    reply(args, answer, f"Nothing of {task} changed." if is_same else f"Changed {_name(answer.value)}")
+
+
+def move(args: Namespace, client: Client) -> None:
+    """Put a task at another place on the board."""
+    answer = client.ask("task.move", {"id": args.id}, body_of(args, "above", "below", "to", "priority"))
+    ends = {"first": "first", "last": "last"}
+    where = ends.get(args.to) or (f"above {args.above}" if args.above else f"below {args.below}")
+    reply(args, answer, f"{args.id} is {where}, with priority {answer.value['priority']}")
+
+
+def reopen(args: Namespace, client: Client) -> None:
+    """Let a task that is blocked or was dropped be tried anew."""
+    answer = client.ask("task.reopen", {"id": args.id})
+    reply(args, answer, f"Reopened {_name(answer.value)}")
 
 
 def claim(args: Namespace, client: Client) -> None:
@@ -277,13 +308,13 @@ def block(args: Namespace, client: Client) -> None:
     """Take a task out of play until a person decides."""
     fields = body_of(args, "session", "fence", "reason")
     answer = client.ask("task.block", {"id": args.id}, fields)
-    reply(args, answer, f"Blocked {args.id}; covey task edit {args.id} --status todo brings it back")
+    reply(args, answer, f"Blocked {args.id}; covey task reopen {args.id} brings it back")
 
 
 def drop(args: Namespace, client: Client) -> None:
     """End a task without doing it."""
     answer = client.ask("task.drop", {"id": args.id}, {"reason": args.reason})
-    reply(args, answer, f"Dropped {args.id}; covey task edit {args.id} --status todo brings it back")
+    reply(args, answer, f"Dropped {args.id}; covey task reopen {args.id} brings it back")
 
 
 def deps(args: Namespace, client: Client) -> None:
@@ -362,9 +393,11 @@ COMMANDS = {
     "list": Command("list the board, the most urgent first", _list_arguments, list_tasks,
                     example="covey task list --status todo --limit 20"),
     "show": Command("show a task whole, and what happened to it", _own_id, show, example="covey task show AF-1"),
-    "edit": Command("change some fields of a task", _edit_arguments, edit,
-                    example="covey task edit AF-1 --priority 5 --clear assignee\n"
+    "edit": Command("change some fields of a task, or of several", _edit_arguments, edit,
+                    example="covey task edit AF-1 AF-2 --priority 5 --clear assignee\n"
                             "covey task edit AF-1 --body - < notes.md"),
+    "move": Command("put a task before or behind others; who claims next takes what is first", _move_arguments, move,
+                    owner=True, example="covey task move AF-3 --above AF-1\ncovey task move AF-3 --first"),
     "claim": Command("take a task that waits; the answer has the fence", _claim_arguments, claim,
                      example="covey task claim AF-1 --as ada --json"),
     "next": Command("take the next task that suits; exit code 3 if none waits", _next_arguments, next_task,
@@ -379,6 +412,8 @@ COMMANDS = {
                      example='covey task block AF-1 --as ada "Which of the two limits is meant?"'),
     "drop": Command("end a task without doing it", _drop_arguments, drop, owner=True,
                     example='covey task drop AF-1 "We use the new service instead"'),
+    "reopen": Command("let a task that is blocked or was dropped be tried anew", _id, reopen, owner=True,
+                      example="covey task reopen AF-1"),
     "deps": Command("show what a task waits for, and what waits for it", _id, deps, example="covey task deps AF-1"),
     "import": Command("bring the tasks of a file onto the board, or up to date", _import_arguments, import_file,
                       example="covey task import TODO.md\ncovey task import tasks.jsonl"),

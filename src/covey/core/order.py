@@ -28,6 +28,11 @@ def key(task: Task) -> tuple[int, float, int]:
     return (-task.priority, task.rank, task.ordinal)
 
 
+def is_between(task: Task, before: Task | None, after: Task | None) -> bool:
+    """Say whether a task stands between two others already."""
+    return (before is None or key(before) < key(task)) and (after is None or key(task) < key(after))
+
+
 def fitting(task: Task, before: Task | None, after: Task | None, wanted: int | None = None) -> int:
     """Return the priority with which a task can stand between two others: its own, or the nearest that fits.
 

@@ -1,0 +1,138 @@
+"""The verbs by which a person puts the board in order: move a task, bring it back, change many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from covey.app import shapes
+from covey.app.board import edit_task, full, row
+from covey.app.changes import change
+from covey.app.shapes import TaskFull, TaskRow
+from covey.app.tasks import find
+from covey.app.verbs import Call, verb
+from covey.app.wishes import check_edit
+from covey.core import order, tasks
+from covey.core.tasks import Task
+from covey.core.texts import line
+from covey.errors import CoveyError, Invalid
+
+MANY = 20
+"""Tasks of which to change all at once is nothing for the event loop."""
+_WHERE = "Say where: above a task, below one, first or last."
+
+
+@verb("task.move", "POST /api/board/{id}/move", shapes.MoveTask, TaskFull, owner=True)
+def move(call: Call, asked: shapes.MoveTask, id: str) -> TaskFull:
+    """Put a task right above or below another, or first or last in its column; who claims next takes what is first."""
+    task = find(call.tx, id)
+    before, after = _neighbours(call, task, asked)
+    priority = order.fitting(task, before, after, asked.priority)
+    if priority == task.priority and order.is_between(task, before, after):
+        return full(call, task)
+    same = [] if before is None or before.priority != priority else _same(call, task, before)
+    following = after.rank if after is not None and after.priority == priority else None
+    placed = order.place(((each.id, each.rank) for each in same), following, call.tx.next_seq)
+    return full(call, _put(call, task, priority, placed))
+
+
+def _put(call: Call, task: Task, priority: int, placed: order.Placed) -> Task:
+    for name, rank in placed.others.items():
+        change(call, find(call.tx, name), tasks.Moved(rank), call.actor(None))
+    event = tasks.Moved(placed.rank, None if priority == task.priority else priority)
+    return change(call, task, event, call.actor(None))
+
+
+def _neighbours(call: Call, task: Task, asked: shapes.MoveTask) -> tuple[Task | None, Task | None]:
+    """Return between which two tasks one shall stand, None at an end of the board."""
+    if (asked.to is None) is (asked.above is None and asked.below is None):
+        raise Invalid("It is not clear where the task shall stand.", hint=_WHERE)
+    above, below = (None if name is None else find(call.tx, name) for name in (asked.above, asked.below))
+    if asked.to is not None:
+        end = call.tx.first_on_board(task.status, last=asked.to == "last")
+        above, below = (end, None) if asked.to == "first" else (None, end)
+        if end is not None and end.id == task.id:
+            return _around(call, task)
+    if task in (above, below):
+        raise Invalid(f"{task.id} cannot stand above or below itself.", hint=_WHERE)
+    if above is not None:
+        return below or next(_others(call, task, above), None), above
+    assert below is not None
+    return below, _next(call, task, below)
+
+
+def _around(call: Call, task: Task) -> tuple[Task | None, Task | None]:
+    return next(call.tx.before_on_board(task), None), _next(call, task, task)
+
+
+def _others(call: Call, task: Task, after: Task) -> Iterator[Task]:
+    return (each for each in call.tx.before_on_board(after) if each.id != task.id)
+
+
+def _next(call: Call, task: Task, before: Task) -> Task | None:
+    found = call.tx.board(status=None, session=None, limit=2, after=before)
+    return next((each for each in found if each.id != task.id), None)
+
+
+def _same(call: Call, task: Task, before: Task) -> Iterator[Task]:
+    """Yield a task and those of its priority that come before it, the nearest first."""
+    yield before
+    for each in _others(call, task, before):
+        if each.priority != before.priority:
+            return
+        yield each
+
+
+@verb("task.reopen", "POST /api/board/{id}/reopen", shapes.Nothing, TaskFull, owner=True)
+def reopen(call: Call, asked: shapes.Nothing, id: str) -> TaskFull:
+    """Let a task that is blocked or was dropped be tried anew: it waits on the board again."""
+    return full(call, _reopen(call, find(call.tx, id)))
+
+
+def _reopen(call: Call, task: Task) -> Task:
+    wish = tasks.reopen(task)
+    if wish is None:
+        return task
+    check_edit(call, task, wish)
+    return change(call, task, wish, call.actor(None))
+
+
+def _drop(call: Call, task: Task, reason: str) -> Task:
+    return change(call, task, tasks.drop(task, line(reason, "The reason", 2000)), call.actor(None))
+
+
+@verb("task.bulk", "POST /api/board/bulk", shapes.BulkTasks, list[TaskRow], owner=True, long=True)
+def bulk(call: Call, asked: shapes.BulkTasks) -> list[TaskRow]:
+    """Edit, drop or reopen some tasks, all of them or none; answers how they are then."""
+    changes, reason = asked.changes, asked.drop
+    if (changes is not None) + (reason is not None) + asked.reopen != 1:
+        raise Invalid("It is not clear what shall happen to the tasks.", hint="Say one: changes, drop or reopen.")
+    names = list(dict.fromkeys(asked.ids))
+    if len(names) > MANY:
+        call.tx.take_time()
+    if changes is not None:
+        wanted = changes
+        _each(call, names, lambda task: edit_task(call, task, wanted))
+    elif reason is not None:
+        why = reason
+        _each(call, names, lambda task: _drop(call, task, why), youngest_first=True)
+    else:
+        _each(call, names, lambda task: _reopen(call, task))
+    return [row(find(call.tx, name)) for name in names]
+
+
+def _each(call: Call, names: list[str], do: Callable[[Task], Task], *, youngest_first: bool = False) -> None:
+    """Do something to each task; one that is refused because of another of them is tried again after it.
+
+    A refusal comes before anything is written, and the last one undoes all.
+    """
+    pending = sorted((find(call.tx, name) for name in names), key=lambda task: task.ordinal, reverse=youngest_first)
+    while pending:
+        refused: list[tuple[Task, CoveyError]] = []
+        for task in pending:
+            try:
+                do(find(call.tx, task.id))
+            except CoveyError as error:
+                refused.append((task, error))
+        if len(refused) == len(pending):
+            raise refused[0][1]
+        pending = [task for task, _ in refused]
