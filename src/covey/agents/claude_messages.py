@@ -199,8 +199,19 @@ def _block(block: Mapping[str, Any]) -> list[Signal]:
         case "tool_use" | "server_tool_use" | "mcp_tool_use" if text(block, "id"):
             name, given = tool_of(text(block, "name")), inner(block, "input")
             shown = f"{name}: {about(given)}".partition("\n")[0]
-            return [*streams.said(shown[:_TOLD]), Calls(text(block, "id"), name, _exact(name, given))]
+            return [*streams.said(shown[:_TOLD]), Calls(text(block, "id"), name, _exact(name, given), _edit(given))]
     return []
+
+
+def _edit(given: Mapping[str, Any]) -> str:
+    """Return what a tool takes out of a file and puts in, nothing if it edits none."""
+    if not text(given, "file_path"):
+        return ""
+    edits = [given, *objects(given, "edits")]
+    parts = [
+        streams.edit(text(each, "old_string"), text(each, "new_string") or text(each, "content")) for each in edits
+    ]
+    return "\n".join(part for part in parts if part)[: streams.EDIT]
 
 
 def _exact(tool: str, given: Mapping[str, Any]) -> str:

@@ -15,6 +15,8 @@ SHOWN = 4000
 LONGEST = 16 * 1024 * 1024
 """Characters up to which a line is looked into."""
 
+EDIT = 16 * 1024
+"""Characters of an edit that people get to see."""
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|\Z)|[ -/]*[0-~])", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NAME = re.compile(r"[0-9A-Za-z][\w.-]{0,199}", re.ASCII)
@@ -97,6 +99,19 @@ def about(value: object) -> str:
         return clean
     mark = hashlib.sha256(clean.encode("utf-8", "replace")).hexdigest()[:12]
     return f"{clean[:SHOWN]}… ({len(clean)} characters, {mark})"
+
+
+def edit(old: str, new: str) -> str:
+    """Return what an edit takes out and puts in, as lines with - and + before them, without what stays the same."""
+    out, into = old.splitlines(), new.splitlines()
+    same = 0
+    while same < min(len(out), len(into)) and out[same] == into[same]:
+        same += 1
+    out, into = out[same:], into[same:]
+    while out and into and out[-1] == into[-1]:
+        del out[-1], into[-1]
+    lines = [*(f"-{line}" for line in out), *(f"+{line}" for line in into)]
+    return shown("\n".join(lines))[:EDIT]
 
 
 def name(value: str | None) -> str:

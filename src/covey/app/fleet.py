@@ -126,12 +126,12 @@ def logs(call: Call, asked: shapes.ReadLogs, name: str) -> Logs:
     """Read what a run of a session printed, from a byte on, as a transcript where its agent's stream is one."""
     if call.tx.session(name) is None:
         raise missing("session", name)
-    run = _run_of(call, name, asked.run)
+    run = run_of(call, name, asked.run)
     runner = call.house.runner
     if runner is None:
         raise Unavailable("Nothing can be read of runs here.")
     seen = runner.look(run.id)
-    reader, journal = (None, None) if asked.raw else _reader(call, run, alive=seen.alive)
+    reader, journal = (None, None) if asked.raw else reader_of(call, run, alive=seen.alive)
     gone = not seen.size or (run.runner == runs.TMUX and journal is None and not asked.raw)
     if gone and not seen.alive and call.house.runs is not None:
         part = transcripts.kept(call.house.runs / run.id, asked.since)
@@ -154,7 +154,7 @@ def logs(call: Call, asked: shapes.ReadLogs, name: str) -> Logs:
     return Logs(run.id, text, following, seen.alive, reader is not None)
 
 
-def _reader(call: Call, run: runs.Run, *, alive: bool) -> tuple[transcripts.Reader | None, journals.Journal | None]:
+def reader_of(call: Call, run: runs.Run, *, alive: bool) -> tuple[transcripts.Reader | None, journals.Journal | None]:
     """Return what understands the output of a run, or, if it draws on a terminal, its journal.
 
     Nothing does if its agent is not known any more or prints plain lines.
@@ -175,7 +175,8 @@ def _reader(call: Call, run: runs.Run, *, alive: bool) -> tuple[transcripts.Read
     return terminal.read, journal or journals.Journal("")
 
 
-def _run_of(call: Call, name: str, run_id: str | None) -> runs.Run:
+def run_of(call: Call, name: str, run_id: str | None) -> runs.Run:
+    """Return a run of a session, the last one if none is named."""
     if run_id is None:
         last = next(iter(call.tx.last_runs("session", name, 1)), None)
         if last is None:

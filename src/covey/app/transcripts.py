@@ -6,6 +6,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from covey.core.signals import Signal
@@ -85,21 +86,40 @@ def readable(output: Output, reader: Reader, since: int, size: int, *, alive: bo
 
     A line that has not ended waits for its end as long as the run lives.
     """
+    part = lines_from(output, since, size, alive=alive)
+    if part.too_long:
+        return f"! a line of more than {LINE // 1024 // 1024} MiB\n", part.following
+    lines = told(Transcript(), reader, part.data)
+    return redact("".join(f"{line}\n" for line in lines)), part.following
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Some whole lines of what was printed, where they begin, and where the next line does."""
+
+    data: bytes
+    start: int
+    following: int
+    too_long: bool = False
+    """It is a line that is too long for anybody."""
+
+
+def lines_from(output: Output, since: int, size: int, *, alive: bool) -> Lines:
+    """Return the lines from that on in which a byte is; one that has not ended waits for its end."""
     if since >= size:
-        return "", since
+        return Lines(b"", since, since)
     start = _line_at(output, since)
     data, following = _lines(output, since if start is None else start)
-    if start is None:  # a line that is too long for anybody
+    if start is None:  # amid a line that is too long
         skipped = data.find(b"\n") + 1
-        return "", following - len(data) + (skipped or len(data))
+        return Lines(b"", since, following - len(data) + (skipped or len(data)))
     if alive or following < size:
         end = data.rfind(b"\n") + 1
         if not end and len(data) > LINE:
-            return f"! a line of more than {LINE // 1024 // 1024} MiB\n", following
+            return Lines(b"", start, following, too_long=True)
         following -= len(data) - end
         data = data[:end]
-    lines = told(Transcript(), reader, data)
-    return redact("".join(f"{line}\n" for line in lines)), following
+    return Lines(data, start, following)
 
 
 def told(transcript: Transcript, reader: Reader, data: bytes) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -127,6 +127,8 @@ class Calls:
     """The tool, `shell` for a command."""
     about: str
     """What it uses the tool for: the command, the path; the same call again has the same, to the last character."""
+    edit: str = field(default="", compare=False)
+    """For people: the lines that it takes out and puts in, with - and + before them, if it edits and we can tell."""
 
 
 @dataclass(frozen=True)
