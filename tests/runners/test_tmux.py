@@ -583,6 +583,7 @@ def test_a_person_attaches_in_the_size_of_their_terminal_and_leaves_the_run_at_i
         leaves(terminal)
     desk.has_rows("run-1", 50)
     desk.shows("run-1", "50 200")  # tmux tells it a moment later, and a signal amid a line loses a shell that line
+    desk.runner.press("run-1", "C-u")  # the keys of leaving, if tmux took them for a paste, stand in the line
     desk.runner.type("run-1", "again")
     desk.shows("run-1", "got again")
 
