@@ -117,7 +117,8 @@ def test_a_large_file_is_told_in_parts_that_give_the_whole(tmp_path: Path) -> No
     branch(project, "work", {"large": text})
     (file,) = review.diff(project, "main", "work").files
     assert file.cut and file.next and file.patch is not None and len(file.patch) <= review.PATCH
-    whole, at = file.patch, file.next
+    whole: str = file.patch
+    at: int | None = file.next
     while at is not None:
         (part,) = review.diff(project, "main", "work", path="large", since=at).files
         assert part.patch

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from covey.app import fleet, overlaps, questions, runs, writes
+from covey.app import devices, fleet, overlaps, questions, runs, writes
 from covey.app.app import VERBS, Answer, App, Principal
 from covey.app.budget import Day
 from covey.app.changes import step
@@ -17,6 +17,7 @@ from covey.app.train import end_gate, journal, note_flakes, pushed, put, start_g
 from covey.app.verbs import Call, read_body
 from covey.config import Config
 from covey.core import fold, gates, landings, merges, sessions, spending
+from covey.core.devices import Addresses
 from covey.core.expiry import Instant
 from covey.core.force import Write
 from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
@@ -61,6 +62,7 @@ class Project:
         self.store = SqliteStore(path, clock=self.clock.wall, project="sample")
         self.app = App(self.store, config or Config(), self.clock, "sample", daemon=True)
         self.app.house.pulses.look()
+        self.app.house.addresses = Addresses("http://sample.localhost:20001")
 
     def job(
         self, name: str, params: dict[str, str], asked: dict[str, Any], session: str | None
@@ -204,6 +206,18 @@ STEPS: dict[str, Callable[[Tx, random.Random], dict[str, Any]]] = {
     },
     "mail.read": lambda tx, luck: {"id": _one(tx, luck, "messages"), "session": _some(luck, None, "ada", "bob")},
     "mail.ack": lambda tx, luck: {"id": _one(tx, luck, "messages"), "session": _some(luck, None, "ada", "bob")},
+    "comment.write": lambda tx, luck: {
+        "task": _task(tx, luck),
+        "text": _some(luck, "Why?", LONG[:16000]),
+        "path": _some(luck, None, "src/a.py"),
+    },
+    "comment.edit": lambda tx, luck: {"id": _one(tx, luck, "comments"), "text": "How?"},
+    "comment.remove": lambda tx, luck: {"id": _one(tx, luck, "comments", "WHERE sent IS NULL")},
+    "comment.send": lambda tx, luck: {
+        "task": _task(tx, luck, _some(luck, "review", "merging", "blocked", "doing")),
+        "text": "Look",
+        "back": _some(luck, True, False),
+    },
     "question.ask": lambda tx, luck: {
         "session": _some(luck, "ada", "bob"),
         "text": _some(luck, "Which?", "Where?"),
@@ -217,6 +231,8 @@ STEPS: dict[str, Callable[[Tx, random.Random], dict[str, Any]]] = {
     "question.take": lambda tx, luck: {"id": _one(tx, luck, "questions")},
     "permit.grant": lambda tx, luck: {"about": f"npm test {luck.randint(0, 3)}"},
     "permit.revoke": lambda tx, luck: {"id": _one(tx, luck, "permits")},
+    "device.invite": lambda tx, luck: {"label": _some(luck, "", "laptop")},
+    "device.revoke": lambda tx, luck: {"id": _one(tx, luck, "devices")},
     "merge.approve": lambda tx, luck: {"id": _one(tx, luck, "merges", _OPEN)},
     "merge.land": lambda tx, luck: {"id": _one(tx, luck, "merges", _OPEN), "commit": COMMIT},
     "merge.reject": lambda tx, luck: {"id": _one(tx, luck, "merges", _OPEN), "reason": "The gate is red"},
@@ -334,6 +350,12 @@ def _meet(call: Call, luck: random.Random) -> None:
         overlaps.cool(call, overlaps.hot_files(call))
 
 
+def _join(call: Call, luck: random.Random) -> None:
+    """Let a browser join, with a key of its page's own or without."""
+    code = devices.invite(call, devices.InviteDevice()).code
+    devices.join(call, devices.JoinDevice(code=code, label="laptop", key=_some(luck, None, "k" * 32)), None)
+
+
 def _queue_deed(call: Call, luck: random.Random) -> None:
     """Let the merge queue do one of the things that it writes down."""
     open_merges = call.tx.open_merges()
@@ -369,6 +391,7 @@ def _queue_deed(call: Call, luck: random.Random) -> None:
 
 DEEDS: dict[str, Callable[[Call, random.Random], None]] = {
     "queue": _queue_deed,
+    "device.join": _join,
     "run.begin": _begin,
     "run.end": _end,
     "run.spend": _spend,

@@ -296,6 +296,17 @@ def _(owner: Client, session: str) -> Wish:
     return Wish("POST", f"{one}/take", {"session": session}, (f"{two}/take", {"session": session}))
 
 
+@recipe("device.invite")
+def _(owner: Client, session: str) -> Wish:
+    return Wish("POST", "/api/devices/invite", {}, ("/api/devices/invite", {"label": fresh("laptop")}))
+
+
+@recipe("device.revoke")
+def _(owner: Client, session: str) -> Wish:
+    one, two = (f"/api/devices/{owner.post('/api/devices/invite')['id']}/revoke" for _ in range(2))
+    return Wish("POST", one, {}, (two, {}))
+
+
 @recipe("permit.grant")
 def _(owner: Client, session: str) -> Wish:
     return Wish("POST", "/api/permits", {"about": fresh("make")}, ("/api/permits", {"about": fresh("make")}))
@@ -351,6 +362,39 @@ AUTHOR = "carl"
 def _(owner: Client, session: str) -> Wish:
     one, two = merge(owner, AUTHOR), merge(owner, AUTHOR)
     return Wish("POST", f"{one}/approve", {}, (f"{two}/approve", {}))
+
+
+@recipe("comment.write")
+def _(owner: Client, session: str) -> Wish:
+    path = held(owner, session)[0]
+    body = {"task": path.rpartition("/")[2], "text": fresh("why")}
+    return Wish("POST", "/api/comments", body, ("/api/comments", body | {"text": fresh("how")}))
+
+
+def comment(owner: Client, session: str) -> str:
+    """Return the path of a draft on the work of a task that the session holds."""
+    task = held(owner, session)[0].rpartition("/")[2]
+    return f"/api/comments/{owner.post('/api/comments', {'task': task, 'text': fresh('why')})['id']}"
+
+
+@recipe("comment.edit")
+def _(owner: Client, session: str) -> Wish:
+    path = comment(owner, session)
+    return Wish("PATCH", path, {"text": fresh("new")}, (path, {"text": fresh("other")}))
+
+
+@recipe("comment.remove")
+def _(owner: Client, session: str) -> Wish:
+    path = comment(owner, session)
+    return Wish("POST", f"{path}/remove", {}, (f"{comment(owner, session)}/remove", {}))
+
+
+@recipe("comment.send")
+def _(owner: Client, session: str) -> Wish:
+    task = held(owner, session)[0].rpartition("/")[2]
+    owner.post("/api/comments", {"task": task, "text": fresh("why")})
+    body = {"task": task}
+    return Wish("POST", "/api/comments/send", body, ("/api/comments/send", body | {"text": "and more"}))
 
 
 @recipe("merge.land")
@@ -518,7 +562,7 @@ def operations(client: Client) -> dict[str, dict[str, Any]]:
         operation["operationId"]: operation
         for methods in paths.values()
         for method, operation in methods.items()
-        if method != "get"
+        if method != "get" and operation.get("security") != []  # who has no token yet has no keys either
     }
     assert set(found) == set(RECIPES), "an operation has no recipe, or a recipe no operation"
     return found

@@ -11,6 +11,7 @@ import msgspec
 
 from covey.app import (
     board,
+    comments,
     costs,
     devices,
     fleet,
@@ -24,7 +25,9 @@ from covey.app import (
     overlaps,
     questions,
     queue,
+    readings,
     reverts,
+    review,
     sessions,
     status,
     steering,
@@ -49,6 +52,7 @@ __all__ = [
     "Principal",
     "Verb",
     "board",
+    "comments",
     "costs",
     "devices",
     "fleet",
@@ -63,6 +67,7 @@ __all__ = [
     "questions",
     "queue",
     "reverts",
+    "review",
     "status",
     "steering",
     "strips",

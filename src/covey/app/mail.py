@@ -35,10 +35,10 @@ def send(call: Call, asked: shapes.SendMail) -> MessageFull:
         wake=asked.wake,
     )
     call.worker(sender)
-    return full(call, post(call, sender, event), None, _why_it_waits(call, to) if asked.wake else None)
+    return full(call, post(call, sender, event), None, why_it_waits(call, to) if asked.wake else None)
 
 
-def _why_it_waits(call: Call, to: str) -> str | None:
+def why_it_waits(call: Call, to: str) -> str | None:
     """Return why who is written to cannot be woken now, None if that can be, or if it is no one session."""
     session = call.tx.session(to)
     if to.startswith(mail.ROLE) and not _has_role(call, to.removeprefix(mail.ROLE)):

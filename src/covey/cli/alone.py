@@ -38,6 +38,7 @@ class Alone:
                 self._store, settings, SystemClock(), self._project.name, daemon=False, secret=secret, runner=runner
             )
             self._app.house.runs = self._project.state / "runs"
+            self._app.house.repository = self._project
         except BaseException:
             self.close()
             raise

@@ -38,6 +38,7 @@ _NOUNS = {
     "question": "question",
     "permit": "permit",
     "gate": "gate",
+    "comment": "comment",
 }
 
 

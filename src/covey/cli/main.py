@@ -19,6 +19,7 @@ GROUPS = {
     "task": "the board: add, claim, hand in, release and follow tasks",
     "lease": "the right to write some paths, or to use a named resource",
     "mail": "messages between sessions and people",
+    "comment": "what you say of the lines of somebody's work",
     "merge": "the queue of what wants to land",
     "session": "the workers on this project",
     "permit": "what agents may do here without asking",
@@ -29,6 +30,7 @@ SINGLE = {
     "init": "let covey look after this repository",
     "up": "start the daemon",
     "down": "stop the daemon",
+    "open": "the page in a browser, here or on a phone",
     "run": "work on some tasks until they have landed",
     "pause": "let the whole fleet stand still",
     "resume": "let the fleet go on",
@@ -55,6 +57,7 @@ Begin:
   init        {init}
   up          {up}
   down        {down}
+  open        {open}
 Run:
   run         {run}
   pause       {pause}
@@ -67,6 +70,7 @@ Work:
   task        {task}
   lease       {lease}
   mail        {mail}
+  comment     {comment}
   merge       {merge}
   session     {session}
   ask         {ask}

@@ -7,6 +7,8 @@ from argparse import Namespace
 
 from covey.cli.client import Answer, Client
 from covey.cli.command import Command, Parser, body_of, fenced, speaker, text_of, whole_number
+from covey.cli.diff import arguments as diff_arguments
+from covey.cli.diff import diff
 from covey.cli.needs import unmet
 from covey.cli.show import as_json, card, clock, paint, plain, prose, reply, table, title
 from covey.errors import Invalid
@@ -414,6 +416,8 @@ COMMANDS = {
                     example='covey task drop AF-1 "We use the new service instead"'),
     "reopen": Command("let a task that is blocked or was dropped be tried anew", _id, reopen, owner=True,
                       example="covey task reopen AF-1"),
+    "diff": Command("show what the work for a task changes, or would conflict with", diff_arguments, diff,
+                    example="covey task diff AF-1 --stat\ncovey task diff AF-1 src/login.py"),
     "deps": Command("show what a task waits for, and what waits for it", _id, deps, example="covey task deps AF-1"),
     "import": Command("bring the tasks of a file onto the board, or up to date", _import_arguments, import_file,
                       example="covey task import TODO.md\ncovey task import tasks.jsonl"),

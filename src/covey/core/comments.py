@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from covey.core.mail import LETTER
-from covey.core.texts import Text, harmless
+from covey.core.texts import Text, harmless, redact
 from covey.errors import Refused
 
 QUOTE = 400
@@ -147,15 +147,20 @@ def apply(comment: Comment, event: Event, at: float) -> Comment:
             return replace(comment, sent=at, to=to, message=message, back=back)
 
 
+def quoted(line: str) -> str:
+    """Return a line as a comment keeps it: its begin, without secrets."""
+    return redact(line.rstrip("\r")[:QUOTE])
+
+
 def place(lines: Sequence[str] | None, line: int, quote: str) -> tuple[Place, int | None]:
     """Return where a line is by now, of all the lines of its file; None: the file is there no more."""
     if lines is None:
         return Place.OUTDATED, None
-    if 0 < line <= len(lines) and lines[line - 1][:QUOTE] == quote:
+    if 0 < line <= len(lines) and quoted(lines[line - 1]) == quote:
         return Place.HERE, line
     if len(quote.strip()) < SHORT:
         return Place.OUTDATED, None
-    same = [number for number, text in enumerate(lines, 1) if text[:QUOTE] == quote]
+    same = [number for number, text in enumerate(lines, 1) if text[:4] == quote[:4] and quoted(text) == quote]
     nearest = min(same, key=lambda number: abs(number - line), default=None)
     return (Place.OUTDATED, None) if nearest is None else (Place.MOVED, nearest)
 

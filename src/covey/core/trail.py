@@ -180,6 +180,14 @@ _TELL: dict[str, Any] = {
     "mail.delivered": lambda data: (
         f"{{it}} reached {_safe(data['reader'])} in {_safe(data['run'])} ({_safe(data['how'])})"
     ),
+    "comment.written": lambda data: (
+        f"{{who}} commented on {_safe(data['task'])}{_because(data, 'path')}{_because(data, 'text')} ({{it}})"
+    ),
+    "comment.edited": lambda data: f"{{who}} changed {{it}}{_because(data, 'text')}",
+    "comment.removed": "{who} removed {it}",
+    "comment.sent": lambda data: (
+        f"{{it}} went to {_safe(data.get('to') or 'whoever mends it')}{' with the work' if data.get('back') else ''}"
+    ),
     "overlap.found": lambda data: f"{{it}} overlap ({_safe(data['level'])}): {_list(data.get('files', ()))}",
     "overlap.changed": lambda data: f"{{it}} overlap ({_safe(data['level'])}): {_list(data.get('files', ()))}",
     "overlap.gone": lambda data: f"{{it}} overlap no more{_because(data, 'why')}",

@@ -1,0 +1,312 @@
+"""The verbs of comments on work: write, edit, remove and send them, and see whether they were read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from covey.app import mail as mail_verbs
+from covey.app.changes import change, step
+from covey.app.review import locate, main_of, sought
+from covey.app.sendback import send_back
+from covey.app.shapes import Nothing
+from covey.app.shapes_review import CommentRow, EditComment, ListComments, SendComments, SentComments, WriteComment
+from covey.app.tasks import find
+from covey.app.verbs import Call, missing, verb
+from covey.core import comments, mail, merges, tasks
+from covey.core.comments import Comment, Place, Said, Side
+from covey.core.sessions import OWNER, Goal, Kind, Session
+from covey.core.tasks import Status, Task
+from covey.core.texts import redact
+from covey.errors import Refused
+from covey.store import rows
+
+MOST = 1000
+"""Comments that are listed."""
+REASON = 500
+WAITS = (Status.REVIEW, Status.MERGING, Status.BLOCKED)
+"""Where work stands that can be sent back."""
+
+Found = tuple[Place, int | None]
+
+
+# Looking
+
+
+def _look(call: Call, asked: ListComments) -> Callable[[], dict[str, Found]] | None:
+    """Return the look at where the lines of comments are by now."""
+    project, target = call.house.repository, call.house.config.target
+    found = [each for each in _listed(call, asked.task) if each.path is not None and each.line is not None]
+    if project is None or not found:
+        return None
+    known = call.tx.tasks_named({each.task for each in found})
+    places = {task.id: sought(call, task) for task in known.values()}
+
+    def look() -> dict[str, Found]:
+        from covey.git import review
+
+        main = main_of(project, target)
+        works = {task: locate(project, main, place) for task, place in places.items()}
+        asked_for: dict[str, tuple[str, str]] = {}
+        for each in found:
+            work = works.get(each.task)
+            if work is not None and each.path is not None:
+                asked_for[each.id] = (work.base if each.side is Side.OLD else work.tip, each.path)
+        texts = review.lines(project, list(asked_for.values()))
+        return {
+            each.id: comments.place(texts[asked_for[each.id]], each.line, each.quote)
+            for each in found
+            if each.id in asked_for and each.line is not None
+        }
+
+    return look
+
+
+def _listed(call: Call, task: str | None) -> list[Comment]:
+    """Return the comments that are there to be seen: a session sees only what was sent."""
+    only = "" if call.who.is_owner else "AND sent IS NOT NULL "
+    if task is None:
+        where = f"WHERE removed IS NULL AND sent IS NULL {only}ORDER BY ordinal LIMIT ?"
+        return call.tx.find(rows.COMMENTS, where, (MOST,))
+    where = f"WHERE task = ? AND removed IS NULL {only}ORDER BY ordinal LIMIT ?"
+    return call.tx.find(rows.COMMENTS, where, (task, MOST))
+
+
+@verb("comment.list", "GET /api/comments", ListComments, list[CommentRow], ahead=_look)
+def list_comments(call: Call, asked: ListComments) -> list[CommentRow]:
+    """List the comments on a task, or all drafts, with where their lines are by now and whether they were read."""
+    if asked.task is not None:
+        find(call.tx, asked.task)
+    places: dict[str, Found] = call.seen or {}
+    return [_row(call, each, places.get(each.id)) for each in _listed(call, asked.task)]
+
+
+def _row(call: Call, comment: Comment, found: Found | None = None) -> CommentRow:
+    reading = None
+    if comment.message is not None and comment.to is not None:
+        reading = call.tx.get(rows.READINGS, comment.message, comment.to)
+    return CommentRow.of(comment, call.tx.text(comment.text), reading, found)
+
+
+# Writing
+
+
+@dataclass(frozen=True)
+class _Line:
+    commit: str
+    quote: str | None
+
+
+def _look_at_line(call: Call, asked: WriteComment) -> Callable[[], _Line | None] | None:
+    """Return the look at the line that is commented on."""
+    task, project, target = call.tx.task(asked.task), call.house.repository, call.house.config.target
+    if task is None or project is None:
+        return None
+    place = sought(call, task)
+
+    def look() -> _Line | None:
+        from covey.git import review
+
+        work = locate(project, main_of(project, target), place)
+        if work is None:
+            return None
+        commit = asked.commit or (work.base if asked.side is Side.OLD else work.tip)
+        if asked.path is None or asked.line is None:
+            return _Line(commit, None)
+        text = review.lines(project, [(commit, asked.path)])[commit, asked.path]
+        there = text is not None and asked.line <= len(text)
+        return _Line(commit, text[asked.line - 1] if text is not None and there else None)
+
+    return look
+
+
+@verb("comment.write", "POST /api/comments", WriteComment, CommentRow, status=201, owner=True, ahead=_look_at_line)
+def write(call: Call, asked: WriteComment) -> CommentRow:
+    """Write a comment on the work for a task; it is a draft until it is sent."""
+    task = find(call.tx, asked.task)
+    seen: _Line | None = call.seen
+    if asked.line is not None and asked.path is None:
+        raise Refused("A line is one of a file.", hint="Name its path too.")
+    quote = asked.quote if seen is None or seen.quote is None else seen.quote
+    if asked.line is not None and quote is None:
+        raise Refused(
+            f"There is no line {asked.line} in {asked.path} as {task.id} has it.",
+            hint=f"covey task diff {task.id} shows what there is.",
+        )
+    event = comments.Written(
+        task=task.id,
+        text=call.prose(asked.text, "The comment"),
+        commit=asked.commit if seen is None else seen.commit,
+        path=asked.path,
+        side=asked.side,
+        line=asked.line,
+        lines=asked.lines,
+        quote=comments.quoted(quote or ""),
+    )
+    seq, actor = call.tx.next_seq, call.actor(None)
+    comment = comments.first(f"comment-{seq}", seq, actor, event, call.tx.now)
+    call.tx.insert(rows.COMMENTS, comment)
+    call.tx.append(actor, comment.id, event, comment)
+    return _row(call, comment, None if comment.line is None else (Place.HERE, comment.line))
+
+
+@verb("comment.edit", "PATCH /api/comments/{id}", EditComment, CommentRow, owner=True)
+def edit(call: Call, asked: EditComment, id: str) -> CommentRow:
+    """Say something else in a draft."""
+    return _row(call, _put(call, _comment(call, id), comments.Edited(call.prose(asked.text, "The comment"))))
+
+
+@verb("comment.remove", "POST /api/comments/{id}/remove", Nothing, CommentRow, owner=True)
+def remove(call: Call, asked: Nothing, id: str) -> CommentRow:
+    """Throw a draft away."""
+    return _row(call, _put(call, _comment(call, id), comments.Removed()))
+
+
+def _comment(call: Call, comment_id: str) -> Comment:
+    found = call.tx.get(rows.COMMENTS, f"comment-{comment_id}" if comment_id.isdecimal() else comment_id)
+    if found is None or found.removed is not None:
+        raise missing("comment", comment_id)
+    return found
+
+
+def _put(call: Call, comment: Comment, event: comments.Edited | comments.Removed | comments.Sent) -> Comment:
+    comments.change(comment, event)
+    after = comments.apply(comment, event, call.tx.now)
+    call.tx.update(rows.COMMENTS, comment, after)
+    call.tx.append(call.actor(None), comment.id, event, after)
+    return after
+
+
+# Sending
+
+
+@verb("comment.send", "POST /api/comments/send", SendComments, SentComments, owner=True)
+def send(call: Call, asked: SendComments) -> SentComments:
+    """Send drafts on a task to who wrote its work, in one message; with `back`, let that come back to be mended."""
+    task = find(call.tx, asked.task)
+    chosen = _chosen(call, task, asked.ids)
+    words = redact(asked.text.strip())
+    if not chosen and not words:
+        raise Refused(f"There is no comment on {task.id} to send.", hint="Write one first.")
+    call.worker(OWNER)
+    said = [Said(each, call.tx.text(each.text)) for each in chosen]
+    return _send_back(call, task, words, said) if asked.back else _send_mail(call, task, words, said)
+
+
+def _chosen(call: Call, task: Task, ids: Sequence[str] | None) -> list[Comment]:
+    if ids is None:
+        return [each for each in _listed(call, task.id) if each.is_draft]
+    found = [_comment(call, each) for each in dict.fromkeys(ids)]
+    for each in found:
+        comments.change(each, comments.Sent())
+        if each.task != task.id:
+            raise Refused(f"{each.id} is about {each.task}, not about {task.id}.")
+    return found
+
+
+def _author(call: Call, task: Task) -> str | None:
+    """Return who works on a task, else who did so last."""
+    if task.session is not None:
+        return task.session
+    merge = call.tx.last_merge(task.id)
+    if merge is not None:
+        return merge.session
+    return next((run.session for run in call.tx.last_runs("task", task.id, 1)), None)
+
+
+def _send_mail(call: Call, task: Task, words: str, said: Sequence[Said]) -> SentComments:
+    author = _author(call, task)
+    session = None if author is None else call.tx.session(author)
+    if session is None or session.removed or session.name == OWNER:
+        raise Refused(_why_nobody(task, session, author), hint=_instead(task))
+    subject = f"Review of {task.id}: {comments.count(len(said))}" if said else f"Review of {task.id}"
+    letters = comments.letters(task.id, words, said)
+    by_id, messages = {each.comment.id: each.comment for each in said}, []
+    for names, text in letters:
+        event = mail.Sent(
+            to=session.name, subject=subject, text=call.prose(text, "The message"), task=task.id, wake=True
+        )
+        message = mail_verbs.post(call, call.actor(None), event)
+        messages.append(message.id)
+        for name in names:
+            _put(call, by_id[name], comments.Sent(to=session.name, message=message.id))
+    return _sent(call, task, session.name, messages, mail_verbs.why_it_waits(call, session.name), said)
+
+
+def _why_nobody(task: Task, session: Session | None, author: str | None) -> str:
+    if author is None:
+        return f"Nobody has worked on {task.id} yet, so there is nobody to read it."
+    if session is not None and session.name == OWNER:
+        return f"{task.id} is your own work."
+    return f"{author}, who wrote the work for {task.id}, is gone and reads no mail."
+
+
+def _instead(task: Task) -> str:
+    if task.status in WAITS:
+        return "Send it back with them: whoever mends it is told. The comments stay here as drafts."
+    return "The comments stay here as drafts."
+
+
+def _send_back(call: Call, task: Task, words: str, said: Sequence[Said]) -> SentComments:
+    if task.status not in WAITS:
+        raise Refused(
+            f"{task.id} is {task.status}, so there is nothing to send back.",
+            hint="Send the comments without that; they stay here as drafts.",
+        )
+    author = _author(call, task)
+    merge = next(iter(call.tx.open_merges(task.id)), None)
+    story = comments.story(task.id, None if merge is None else merge.id, words, said)
+    back = send_back(call, _rejected(call, task, merge, author, story, _reason(words, said)))
+    to = back.front
+    messages: list[str] = []
+    if to is not None:
+        text = call.prose(comments.notice(task.id, said), "The message")
+        message = mail_verbs.post(call, call.actor(None), mail.Sent(to=to, text=text, task=task.id))
+        messages.append(message.id)
+    for each in said:
+        _put(call, each.comment, comments.Sent(to=to, message=messages[0] if messages else None, back=True))
+    return _sent(call, back, to, messages, _why_back_waits(call, back, author), said)
+
+
+def _rejected(call: Call, task: Task, merge: merges.Merge | None, author: str | None, story: str, reason: str) -> Task:
+    """Write that a person sends work back; a person may do so as often as it takes."""
+    actor = call.actor(None)
+    if task.status is Status.BLOCKED:
+        task = change(call, task, tasks.edit(task, tasks.Edited(status=Status.TODO), owner=True), actor)
+        return change(call, task, tasks.Rejected(author or OWNER, story), actor)
+    if merge is not None:
+        step(call, merge, merges.Rejected(reason), actor)
+    return change(call, task, tasks.reject(task, author or OWNER, story), actor)
+
+
+def _reason(words: str, said: Sequence[Said]) -> str:
+    first = words.splitlines()[0] if words else said[0].text.strip().splitlines()[0] if said else ""
+    with_them = f" with {comments.count(len(said))}" if said else ""
+    return f"Sent back{with_them}: {first}"[:REASON]
+
+
+def _why_back_waits(call: Call, task: Task, author: str | None) -> str | None:
+    """Say why work that went back is not taken up at once, if that is so."""
+    if task.front is None:
+        gone = f"{author} does not work here any more" if author not in (None, OWNER) else "Nobody wrote it here"
+        return f"{gone}: who takes {task.id} next is told the comments."
+    session = call.tx.session(task.front)
+    if session is not None and session.kind is not Kind.RUN:
+        return f"covey does not run {task.front}: it finds {task.id} when it looks."
+    if session is not None and session.goal is not Goal.WORKING:
+        return f"{task.front} is {session.goal}: it goes on with {task.id} when it works again."
+    return f"The fleet is paused: {task.id} waits until covey resume." if call.tx.fleet().paused else None
+
+
+def _sent(
+    call: Call, task: Task, to: str | None, messages: list[str], waits: str | None, said: Sequence[Said]
+) -> SentComments:
+    now = [call.tx.get(rows.COMMENTS, each.comment.id) for each in said]
+    return SentComments(
+        task=task.id,
+        status=find(call.tx, task.id).status,
+        to=to,
+        messages=messages,
+        waits=waits,
+        comments=[_row(call, each) for each in now if each is not None],
+    )

@@ -1,0 +1,315 @@
+"""The verbs of a review: what the work for a task changes, several together, and what would conflict with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from covey.app.shapes import Nothing
+from covey.app.shapes_review import (
+    Conflicts,
+    DiffFile,
+    DiffPart,
+    MeetingRow,
+    ReadDiff,
+    ReadTogether,
+    TaskDiff,
+    Together,
+)
+from covey.app.tasks import find
+from covey.app.verbs import Call, verb
+from covey.core.merges import OPEN, Merge
+from covey.core.tasks import Kind, Status, Task
+from covey.errors import Invalid, NotFound, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from covey.git.overlap import Contact
+    from covey.git.project import Project
+    from covey.git.review import Combined, Diff, File, Part, Work
+
+BRANCH = "covey/"
+TASKS = 30
+"""Tasks that are put together at once."""
+MANY = 200
+"""Tasks at work with which one is compared."""
+
+
+@dataclass(frozen=True)
+class Sought:
+    """Where the work for a task may be: in commits that landed, else at the first of some names that is there."""
+
+    task: str
+    branch: str
+    names: tuple[str, ...] = ()
+    landed: str | None = None
+    onto: str | None = None
+
+
+def sought(call: Call, task: Task) -> Sought:
+    """Return where to look for the work for a task."""
+    merge = call.tx.last_merge(task.id)
+    branch = f"{BRANCH}{task.id}" if merge is None else merge.branch
+    if task.status is Status.DONE and task.commit is not None:
+        onto = merge.onto if merge is not None and merge.landed == task.commit else None
+        return Sought(task.id, branch, landed=task.commit, onto=onto)
+    handed_in = [] if merge is None or merge.commit is None else [merge.commit]
+    first = handed_in if merge is not None and merge.state in OPEN else []
+    names = (*first, f"refs/heads/{branch}", *handed_in, f"refs/covey/tasks/{task.id}")
+    return Sought(task.id, branch, tuple(dict.fromkeys(names)))
+
+
+def locate(project: Project, main: str | None, wanted: Sought) -> Work | None:
+    """Look for the work for a task; git takes its time."""
+    from covey.git import review
+
+    if wanted.landed is not None:
+        return review.landed(project, wanted.onto, wanted.landed)
+    return review.find(project, main, wanted.names, wanted.branch)
+
+
+def main_of(project: Project, target: str) -> str | None:
+    """Return the commit on which the next work lands."""
+    from covey.git import overlap
+
+    return overlap.tips(project, target).main
+
+
+def repository(call: Call) -> Project:
+    """Return where the commits are."""
+    if call.house.repository is None:
+        raise Unavailable("Nobody can look at commits here.")
+    return call.house.repository
+
+
+def _nothing_of(task: Task) -> NotFound:
+    if task.kind is Kind.REPORT:
+        return NotFound(
+            f"{task.id} is a report: it changes no files.", hint=f"covey task show {task.id} has its result."
+        )
+    return NotFound(f"There is no work on {task.id} to look at yet.", hint="There is once something was committed.")
+
+
+def _file(file: File, tasks: Sequence[str] = ()) -> DiffFile:
+    return DiffFile(**file.__dict__, tasks=list(tasks))
+
+
+# One task
+
+
+@dataclass(frozen=True)
+class _Seen:
+    work: Work | None
+    diff: Diff | None = None
+    working: bool = False
+
+
+def _look(call: Call, asked: ReadDiff, id: str) -> Callable[[], _Seen] | None:
+    task, project, target = call.tx.task(id), call.house.repository, call.house.config.target
+    if task is None or project is None:
+        return None
+    wanted = sought(call, task)
+
+    def look() -> _Seen:
+        from covey.git import review
+
+        work = locate(project, main_of(project, target), wanted)
+        if work is None:
+            return _Seen(None)
+        if asked.working and work.dirty and work.checkout is not None:
+            with review.working(project, work.checkout) as (tree, env):
+                return _Seen(work, _diff(project, work.base, tree, asked, env), working=True)
+        return _Seen(work, _diff(project, work.base, work.tip, asked))
+
+    return look
+
+
+def _diff(
+    project: Project, base: str, tip: str, asked: ReadDiff | ReadTogether, env: Mapping[str, str] | None = None
+) -> Diff:
+    from covey.git import review
+
+    return review.diff(project, base, tip, path=asked.path, since=asked.since, context=asked.context, env=env)
+
+
+@verb("task.diff", "GET /api/board/{id}/diff", ReadDiff, TaskDiff, ahead=_look)
+def show(call: Call, asked: ReadDiff, id: str) -> TaskDiff:
+    """Show what the work for a task changes: what is handed in, else what is committed; of a done one what landed."""
+    task = find(call.tx, id)
+    repository(call)
+    seen: _Seen | None = call.seen
+    if seen is None or seen.work is None or seen.diff is None:
+        raise _nothing_of(task)
+    wanted = sought(call, task)
+    return TaskDiff(
+        task=task.id,
+        branch=wanted.branch,
+        base=seen.work.base,
+        tip=seen.work.tip,
+        landed=wanted.landed is not None,
+        dirty=seen.work.dirty,
+        working=seen.working,
+        files=[_file(file) for file in seen.diff.files],
+        plus=seen.diff.plus,
+        minus=seen.diff.minus,
+        more=seen.diff.more,
+    )
+
+
+# Several tasks
+
+
+@dataclass(frozen=True)
+class _SeenTogether:
+    combined: Combined
+    diff: Diff
+
+
+def _look_together(call: Call, asked: ReadTogether) -> Callable[[], _SeenTogether] | None:
+    project, target = call.house.repository, call.house.config.target
+    found = [call.tx.task(name) for name in _names(asked)[: TASKS + 1]]
+    if project is None or None in found or len(found) > TASKS:
+        return None
+    places = [sought(call, task) for task in found if task is not None and task.status is not Status.DONE]
+
+    def look() -> _SeenTogether:
+        from covey.git import review
+
+        main = main_of(project, target)
+        if main is None:
+            raise Refused(f"There is no branch {target} yet.", hint="Commit something there.")
+        works = {each.task: locate(project, main, each) for each in places}
+        tips = [(task, work.tip) for task, work in works.items() if work is not None]
+        combined = review.combined(project, main, tips)
+        shown = _diff(project, combined.base, combined.tip, asked)
+        return _SeenTogether(combined, shown)
+
+    return look
+
+
+def _names(asked: ReadTogether) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in asked.tasks.split(",")))
+
+
+@verb("diff.show", "GET /api/diff", ReadTogether, Together, ahead=_look_together)
+def together(call: Call, asked: ReadTogether) -> Together:
+    """Show what main would be with the work of several tasks one after another in it, and which of them conflict."""
+    if len(_names(asked)) > TASKS:
+        raise Invalid(f"At most {TASKS} tasks are put together.")
+    found = [find(call.tx, name) for name in _names(asked)]
+    repository(call)
+    seen: _SeenTogether | None = call.seen
+    if seen is None:
+        raise Unavailable("The work of these tasks could not be looked at.", hint="Try again.")
+    parts = {part.task: part for part in seen.combined.parts}
+    touched: dict[str, list[str]] = {}
+    for part in seen.combined.parts:
+        for path in part.files if not part.message else ():
+            touched.setdefault(path, []).append(part.task)
+    return Together(
+        tasks=[_part(task, parts) for task in found],
+        base=seen.combined.base,
+        tip=seen.combined.tip,
+        files=[_file(file, _touching(file, touched)) for file in seen.diff.files],
+        plus=seen.diff.plus,
+        minus=seen.diff.minus,
+        more=seen.diff.more,
+    )
+
+
+def _part(task: Task, parts: Mapping[str, Part]) -> DiffPart:
+    part = parts.get(task.id)
+    return DiffPart(
+        task=task.id,
+        title=task.title,
+        status=task.status,
+        tip=None if part is None else part.tip,
+        files=[] if part is None else list(part.files),
+        conflicts=[] if part is None else list(part.conflicts),
+        message="" if part is None else part.message,
+    )
+
+
+def _touching(file: File, touched: Mapping[str, list[str]]) -> list[str]:
+    names = [*touched.get(file.path, ()), *touched.get(file.old_path or "", ())]
+    return list(dict.fromkeys(names))
+
+
+# Conflicts
+
+
+@dataclass(frozen=True)
+class _SeenMeetings:
+    tip: str
+    main: str
+    with_main: Contact | None
+    others: dict[str, Contact]
+
+
+def _look_for_conflicts(call: Call, asked: Nothing, id: str) -> Callable[[], _SeenMeetings | None] | None:
+    task, project, target = call.tx.task(id), call.house.repository, call.house.config.target
+    if task is None or project is None or task.status is Status.DONE:
+        return None
+    wanted, commits = sought(call, task), _open_work(call, task)
+
+    def look() -> _SeenMeetings | None:
+        from covey.git import overlap, review
+
+        tips = overlap.tips(project, target)
+        work = None if tips.main is None else locate(project, tips.main, wanted)
+        if work is None or tips.main is None:
+            return None
+        others = {name: commit or tips.branches.get(name) for name, commit in commits.items()}
+        known = {name: tip for name, tip in others.items() if tip is not None}
+        met = review.meetings(project, tips.main, work.tip, list(known.values()))
+        contacts = {name: met[tip] for name, tip in known.items() if tip in met and tip != tips.main}
+        return _SeenMeetings(work.tip, tips.main, met.get(tips.main), contacts)
+
+    return look
+
+
+def _open_work(call: Call, task: Task) -> dict[str, str | None]:
+    """Return the other tasks whose work is under way, with the commit that each has handed in."""
+    at_work = call.tx.board(status=Status.DOING, session=None, limit=MANY, after=None)
+    found: dict[str, str | None] = {each.id: None for each in at_work}
+    found |= {merge.task: merge.commit for merge in call.tx.open_merges()}
+    found.pop(task.id, None)
+    return found
+
+
+@verb("task.conflicts", "GET /api/board/{id}/conflicts", Nothing, Conflicts, ahead=_look_for_conflicts)
+def conflicts(call: Call, asked: Nothing, id: str) -> Conflicts:
+    """Show what the work for a task would conflict with: main, what is in the queue, and what others work on."""
+    task = find(call.tx, id)
+    repository(call)
+    if task.status is Status.DONE:
+        raise Refused(f"{task.id} has landed already.", hint=f"covey task diff {task.id} shows what it brought.")
+    seen: _SeenMeetings | None = call.seen
+    if seen is None:
+        raise _nothing_of(task)
+    met = {name: contact for name, contact in seen.others.items() if contact.shared or contact.conflicts}
+    found = call.tx.tasks_named(list(met))
+    queued = {merge.task: merge for merge in call.tx.open_merges() if merge.task in met}
+    rows = [_meeting(found[name], queued.get(name), contact) for name, contact in met.items() if name in found]
+    rows.sort(key=lambda row: (not row.conflicts, not row.close, row.merge is None, row.task))
+    return Conflicts(
+        task=task.id,
+        tip=seen.tip,
+        main=seen.main,
+        conflicts=[] if seen.with_main is None else list(seen.with_main.conflicts),
+        others=rows,
+    )
+
+
+def _meeting(task: Task, merge: Merge | None, contact: Contact) -> MeetingRow:
+    return MeetingRow(
+        task=task.id,
+        title=task.title,
+        status=task.status,
+        session=task.session if merge is None else merge.session,
+        merge=None if merge is None else merge.id,
+        state=None if merge is None else merge.state,
+        shared=list(contact.shared),
+        close=list(contact.close),
+        conflicts=list(contact.conflicts),
+    )

@@ -1,0 +1,222 @@
+"""What is asked and answered about a review: what work changes, what it would conflict with, and comments on it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from covey.app.shapes import Asked, Commit, TaskId
+from covey.core import comments, merges, tasks
+from covey.core.mail import Reading
+
+Path = Annotated[str, Meta(min_length=1, max_length=4096)]
+Said = Annotated[str, Meta(min_length=1, max_length=16_384)]
+Number = Annotated[int, Meta(ge=1, le=2**31)]
+CommentId = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class ReadDiff(Asked, frozen=True, kw_only=True):
+    """Which part: one file, from a line of its patch on, with more around; `working`: also what is not committed."""
+
+    path: Path | None = None
+    since: Annotated[int, Meta(ge=0, le=2**31)] = 0
+    context: Annotated[int, Meta(ge=0, le=100_000)] = 3
+    working: bool = False
+
+
+class ReadTogether(Asked, frozen=True, kw_only=True):
+    """The tasks whose work is put together in this order, parted by commas; of one file as with one task."""
+
+    tasks: Annotated[str, Meta(min_length=1, max_length=2000)]
+    path: Path | None = None
+    since: Annotated[int, Meta(ge=0, le=2**31)] = 0
+    context: Annotated[int, Meta(ge=0, le=100_000)] = 3
+
+
+class DiffFile(Struct, frozen=True, kw_only=True):
+    """One file that differs: `patch` has its hunks, null if it is binary or has no room; `next` is where to go on."""
+
+    path: str
+    old_path: str | None
+    status: str
+    plus: int
+    minus: int
+    binary: bool
+    mode: str
+    old_mode: str | None
+    patch: str | None
+    cut: bool
+    next: int | None
+    shortened: int
+    tasks: list[str] = []
+
+
+class TaskDiff(Struct, frozen=True, kw_only=True):
+    """What the work for a task changes, or has changed on main; `dirty`: something in its worktree is not committed."""
+
+    task: str
+    branch: str
+    base: str
+    tip: str
+    landed: bool
+    dirty: bool
+    working: bool
+    files: list[DiffFile]
+    plus: int
+    minus: int
+    more: int
+
+
+class DiffPart(Struct, frozen=True, kw_only=True):
+    """One of several tasks: the files that it changes, and those in which it cannot be put together with the others."""
+
+    task: str
+    title: str
+    status: tasks.Status
+    tip: str | None
+    files: list[str]
+    conflicts: list[str]
+    message: str
+
+
+class Together(Struct, frozen=True, kw_only=True):
+    """What main would be with the work of several tasks in it, without that which conflicts."""
+
+    tasks: list[DiffPart]
+    base: str
+    tip: str
+    files: list[DiffFile]
+    plus: int
+    minus: int
+    more: int
+
+
+class MeetingRow(Struct, frozen=True, kw_only=True):
+    """Another task whose open work changes the same files: at the same lines, or so that git cannot merge both."""
+
+    task: str
+    title: str
+    status: tasks.Status
+    session: str | None
+    merge: str | None
+    state: merges.State | None
+    shared: list[str]
+    close: list[str]
+    conflicts: list[str]
+
+
+class Conflicts(Struct, frozen=True, kw_only=True):
+    """What the work for a task would conflict with: files in which it does with main, and other open work."""
+
+    task: str
+    tip: str
+    main: str
+    conflicts: list[str]
+    others: list[MeetingRow]
+
+
+# Comments
+
+
+class ListComments(Asked, frozen=True, kw_only=True):
+    """Those of one task, or all drafts."""
+
+    task: TaskId | None = None
+
+
+class WriteComment(Asked, frozen=True, kw_only=True):
+    """A draft: on a line of a file as it is, or with `side` old was, in a commit; else on the file, or on it all.
+
+    `quote` is the line, for one that is not committed yet.
+    """
+
+    task: TaskId
+    text: Said
+    path: Path | None = None
+    side: comments.Side = comments.Side.NEW
+    line: Number | None = None
+    lines: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    commit: Commit | None = None
+    quote: Annotated[str, Meta(max_length=4096)] | None = None
+
+
+class EditComment(Asked, frozen=True, kw_only=True):
+    """What a draft says now."""
+
+    text: Said
+
+
+class SendComments(Asked, frozen=True, kw_only=True):
+    """Which drafts on a task, else all of them, with some words; `back`: the work goes back to its author with them."""
+
+    task: TaskId
+    ids: Annotated[list[CommentId], Meta(max_length=1000)] | None = None
+    text: Annotated[str, Meta(max_length=16_384)] = ""
+    back: bool = False
+
+
+class CommentRow(Struct, frozen=True, kw_only=True):
+    """A comment, where its line is by now (`place`, `now`), and whether its reader has it (`state`)."""
+
+    id: str
+    task: str
+    author: str
+    text: str
+    commit: str | None
+    path: str | None
+    side: comments.Side
+    line: int | None
+    lines: int
+    quote: str
+    written: float
+    edited: float | None
+    sent: float | None
+    to: str | None
+    message: str | None
+    back: bool
+    place: comments.Place | None
+    now: int | None
+    state: str
+    delivered: float | None
+    read: float | None
+    acked: float | None
+
+    @staticmethod
+    def of(
+        comment: comments.Comment,
+        text: str,
+        reading: Reading | None = None,
+        found: tuple[comments.Place, int | None] | None = None,
+    ) -> CommentRow:
+        """Return a comment as it is answered."""
+        values = {name: value for name, value in comment.__dict__.items() if name not in ("ordinal", "removed")}
+        place, now = found or (None, None)
+        return CommentRow(
+            **{**values, "text": text},
+            place=place,
+            now=now,
+            state=_state(comment, reading),
+            delivered=None if reading is None else reading.delivered,
+            read=None if reading is None else reading.read,
+            acked=None if reading is None else reading.acked,
+        )
+
+
+class SentComments(Struct, frozen=True, kw_only=True):
+    """What became of comments that were sent: to whom, in which messages, and why they wait, if they do."""
+
+    task: str
+    status: tasks.Status
+    to: str | None
+    messages: list[str]
+    waits: str | None
+    comments: list[CommentRow]
+
+
+def _state(comment: comments.Comment, reading: Reading | None) -> str:
+    if comment.sent is None:
+        return "draft"
+    if reading is None:
+        return "sent"
+    return "acked" if reading.acked is not None else "delivered" if reading.delivered is not None else "read"
