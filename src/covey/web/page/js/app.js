@@ -1,12 +1,13 @@
 // The page: who may see it, where one is, and the frame around every view.
 import { html, render, useEffect, useState } from "./lib.js";
+import * as alerts from "./alerts.js";
 import { post } from "./api.js";
 import * as feed from "./feed.js";
 import * as keys from "./keys.js";
 import { go, whereabouts } from "./places.js";
 import { Palette } from "./palette.js";
 import { Rail } from "./rail.js";
-import { Strip, Tabs } from "./strip.js";
+import { Banner, Strip, Tabs } from "./strip.js";
 import { setConnection, state, useTopics } from "./store.js";
 import { Asking, Notes } from "./ui.js";
 import { View as Board } from "./views/board.js";
@@ -72,7 +73,8 @@ function App() {
   if (state.connection.state === "unknown") return html`<${Stranger} />`;
   return html`<div class=${`frame at-${where.place}`}>
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the view</a>
-    <${Strip} where=${where} />
+    <${Strip} where=${where} places=${PLACES} />
+    <${Banner} />
     <${Tabs} where=${where} places=${PLACES} />
     <${Rail} where=${where} />
     <main id="main" class="view" tabindex="-1" aria-label=${PLACES.find(({ id }) => id === where.place).title}><${Place} where=${where} /></main>
@@ -105,3 +107,4 @@ keys.begin();
 await join().catch(() => setConnection("lost"));
 render(html`<${App} />`, document.getElementById("app"));
 feed.begin();
+alerts.begin();

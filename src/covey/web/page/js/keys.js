@@ -9,7 +9,8 @@ let since = 0;
 /**
  * Offer commands while a component is shown. Each is {label, run} with, if it has them, `keys` ("a", "g b", "mod+k",
  * "shift+arrowdown"), `group`, `hint`, `when` (says whether it can be used now), `always` (also while typing),
- * `within` (a selector: only while the focus is inside, and then before all others), `unlisted` (not in the palette).
+ * `within` (a selector: only while the focus is inside, and then before all others), `unlisted` (not in
+ * the palette; "always": nor in the help).
  */
 export function useCommands(list, inputs) {
   useEffect(() => {

@@ -1,6 +1,14 @@
-// What needs a person.
+// The inbox as a view of its own: the first thing on a phone, and room for long questions on a desk.
 import { html } from "../lib.js";
+import { Asks, waiting } from "../inbox.js";
+import { useTopics } from "../store.js";
+import { some } from "../text.js";
 
 export function View() {
-  return html`<p class="loading">…</p>`;
+  useTopics("inbox");
+  const count = waiting().length;
+  return html`<div class="inbox-view" tabindex="-1">
+    <header class="inbox-head"><h1>Inbox</h1><span class="soft">${count ? `${some(count, "thing")} ${count === 1 ? "waits" : "wait"} for you, oldest first` : ""}</span></header>
+    <${Asks} label="What waits for you" />
+  </div>`;
 }

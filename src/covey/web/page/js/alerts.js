@@ -1,0 +1,169 @@
+// Tells a person who does not look: a sound or a notification, once for each thing that begins to need them or is done.
+import { go } from "./places.js";
+import { isQuiet, settings } from "./settings.js";
+import { listen, state } from "./store.js";
+import { some, visible } from "./text.js";
+
+const TOGETHER = 3000;
+
+// Sounds, made by code: two that nobody can take for each other
+
+let sounds = null;
+
+/** Browsers let a page sound only after somebody has touched it. */
+function wake() {
+  sounds ??= "AudioContext" in window ? new AudioContext() : null;
+  if (sounds?.state === "suspended") sounds.resume().catch(() => {});
+}
+
+function tone(at, pitch, length, loud) {
+  const source = new OscillatorNode(sounds, { type: "sine", frequency: pitch });
+  const volume = new GainNode(sounds, { gain: 0 });
+  volume.gain.setValueAtTime(0, at);
+  volume.gain.linearRampToValueAtTime(loud, at + 0.012);
+  volume.gain.exponentialRampToValueAtTime(0.0001, at + length);
+  source.connect(volume).connect(sounds.destination);
+  source.start(at);
+  source.stop(at + length + 0.05);
+}
+
+/** Play a sound: `needs` knocks twice and rises, `done` falls once, softly. */
+export function play(name) {
+  wake();
+  if (sounds?.state !== "running") return;
+  const now = sounds.currentTime + 0.01;
+  if (name === "needs") {
+    tone(now, 659, 0.16, 0.16);
+    tone(now + 0.13, 880, 0.16, 0.16);
+    tone(now + 0.34, 659, 0.16, 0.14);
+    tone(now + 0.47, 880, 0.28, 0.14);
+  } else {
+    tone(now, 784, 0.3, 0.08);
+    tone(now + 0.11, 523, 0.55, 0.08);
+  }
+}
+
+// Notifications
+
+let worker = null;
+
+/** Ask whether notifications may be shown; says whether they may. */
+export async function askForNotifications() {
+  if (!("Notification" in window)) return false;
+  const said = Notification.permission === "default" ? await Notification.requestPermission() : Notification.permission;
+  return said === "granted";
+}
+
+async function show(title, body, hash) {
+  if (!settings.notify || !("Notification" in window) || Notification.permission !== "granted") return;
+  const more = { body, tag: `covey ${hash}`, icon: "icon.svg", silent: true, data: { hash } };
+  try {
+    const shown = new Notification(title, more);
+    shown.onclick = () => {
+      focus();
+      location.hash = hash;
+      shown.close();
+    };
+  } catch {
+    // Phones show notifications only through a worker.
+    worker ??= await navigator.serviceWorker?.register("js/worker.js").catch(() => null);
+    await worker?.showNotification(title, more).catch(() => {});
+  }
+}
+
+// What is new
+
+let known = null;
+let ended = 0;
+let news = { needs: [], done: [] };
+let timer = 0;
+const seen = new Set();
+const others = "BroadcastChannel" in window ? new BroadcastChannel("covey.alerts") : null;
+let isFirst = !("locks" in navigator);
+
+/** Only one page of this browser tells; the others tell it what they show already. */
+function queueUp() {
+  navigator.locks?.request("covey.alerts", () => {
+    isFirst = true;
+    return new Promise(() => {});
+  });
+  others?.addEventListener("message", ({ data }) => data.forEach((key) => seen.add(key)));
+}
+
+function isInView(element) {
+  if (!element || !document.hasFocus()) return false;
+  const { top, bottom, height } = element.getBoundingClientRect();
+  return height > 0 && top < innerHeight && bottom > 0;
+}
+
+const find = (name, value) => document.querySelector(`[${name}="${CSS.escape(value)}"]`);
+
+function marksOf(item) {
+  return item.ids.length ? item.ids : [item.key];
+}
+
+function hearInbox() {
+  const now = new Set(state.inbox.flatMap(marksOf));
+  if (known !== null) {
+    for (const item of state.inbox) if (marksOf(item).some((mark) => !known.has(mark))) collect("needs", item.key, item);
+  }
+  known = now;
+}
+
+/** Note what is done since the last look; the column begins with what ended last. */
+function hearDone() {
+  const list = state.columns.lists.get("done");
+  if (!state.loaded.whole) return void (ended = Math.max(ended, list[0]?.ended ?? 0, Date.now() / 1000 - 5));
+  for (const task of list) {
+    if ((task.ended ?? 0) <= ended) break;
+    collect("done", task.id, task);
+  }
+  ended = Math.max(ended, list[0]?.ended ?? 0);
+}
+
+function collect(kind, key, what) {
+  if (!news[kind].some((each) => each.key === key)) news[kind].push({ key, what });
+  timer ||= setTimeout(tell, TOGETHER);
+  requestAnimationFrame(() => {
+    if (isInView(kind === "needs" ? find("data-key", key) : find("data-task", key))) {
+      seen.add(key);
+      others?.postMessage([key]);
+    }
+  });
+}
+
+/** Tell what came together, without what somebody sees already or has settled meanwhile. */
+function tell() {
+  timer = 0;
+  const { needs, done } = news;
+  news = { needs: [], done: [] };
+  const open = new Set(state.inbox.map(({ key }) => key));
+  const asking = needs.filter(({ key }) => !seen.has(key) && open.has(key)).map(({ what }) => what);
+  const over = done.filter(({ key }) => !seen.has(key)).map(({ what }) => what);
+  seen.clear();
+  if (!isFirst || isQuiet(settings) || !(asking.length || over.length)) return;
+  if (asking.length) tellNeeds(asking);
+  if (over.length) tellDone(over, asking.length > 0);
+}
+
+function tellNeeds(items) {
+  if (settings.soundNeeds) play("needs");
+  const [first] = items;
+  const title = items.length === 1 ? `${first.session ?? first.task ?? "covey"} needs you` : `${some(items.length, "thing")} need you`;
+  show(title, visible(first.about || first.text || first.title, 200), "#/inbox");
+}
+
+function tellDone(tasks, isBeside) {
+  if (settings.soundDone && !isBeside) play("done");
+  const title = tasks.length === 1 ? `${tasks[0].id} is done` : `${some(tasks.length, "task")} are done`;
+  show(title, visible(tasks.map((task) => task.title).join("; "), 200), tasks.length === 1 ? `#/board/${tasks[0].id}` : "#/board");
+}
+
+/** Begin to watch what changes; what is there already is no news. */
+export function begin() {
+  queueUp();
+  for (const name of ["pointerdown", "keydown"]) addEventListener(name, wake, { once: true, capture: true });
+  listen(["inbox"], hearInbox);
+  listen(["tasks", "loaded"], hearDone);
+  navigator.serviceWorker?.addEventListener("message", ({ data }) => typeof data?.hash === "string" && go(...data.hash.replace(/^#\//, "").split("/").map(decodeURIComponent)));
+}

@@ -1,0 +1,378 @@
+// What needs a person, oldest first, with the whole question in place and everything that answers it.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
+import { get, post } from "./api.js";
+import { useCommands } from "./keys.js";
+import { go, to } from "./places.js";
+import { listen, loadInbox, state, touch, useRead, useTopics } from "./store.js";
+import { span, some, visible } from "./text.js";
+import { Age, Button, Empty, State, Words, attempt, confirm } from "./ui.js";
+
+// What waits, without what was just answered here
+
+const HOLD = 6000;
+const settled = new Map();
+
+const marksOf = (item) => (item.ids.length ? item.ids : [item.key]).map((id) => `${item.kind} ${id}`);
+
+/** Return what waits for a person, oldest first; what was answered here is gone before the daemon has said so. */
+export function waiting() {
+  if (!settled.size) return state.inbox;
+  forget();
+  return state.inbox.flatMap((item) => {
+    const marks = marksOf(item);
+    const open = item.ids.filter((id, place) => !settled.has(marks[place]));
+    if (!item.ids.length) return settled.has(marks[0]) ? [] : [item];
+    return open.length === item.ids.length ? [item] : open.length ? [{ ...item, ids: open }] : [];
+  });
+}
+
+/** Forget what was settled and is gone from the daemon's list, or is there again after a while. */
+function forget() {
+  const there = new Set(state.inbox.flatMap(marksOf));
+  for (const [mark, until] of settled) if (until < Date.now() || (until !== Infinity && !there.has(mark))) settled.delete(mark);
+}
+
+/** Do what settles an item: it is gone at once, comes back if that failed, and is never done twice. */
+async function settle(item, work, done = null) {
+  const marks = marksOf(item).filter((mark) => !settled.has(mark));
+  if (!marks.length) return;
+  for (const mark of marks) settled.set(mark, Infinity);
+  touch("inbox");
+  const answered = await attempt(work, done);
+  for (const mark of marks) {
+    if (answered === undefined) settled.delete(mark);
+    else settled.set(mark, Date.now() + HOLD);
+  }
+  touch("inbox");
+  loadInbox();
+  setTimeout(() => touch("inbox"), HOLD + 100);
+}
+
+// What can be done with each kind
+
+/** Answer each question of an item; one that somebody else has answered meanwhile is no trouble among others. */
+function answer(item, decision, text = "") {
+  return settle(item, async () => {
+    const ids = decision === "always" ? item.ids.slice(0, 1) : item.ids; // a permit lets the others through itself
+    const ended = await Promise.allSettled(ids.map((id) => post(`/api/questions/${id}/answer`, { decision, text })));
+    const failed = ended.filter(({ status }) => status === "rejected");
+    if (failed.length && (failed.length === ids.length || failed.some(({ reason }) => reason.status !== 409))) throw failed[0].reason;
+  });
+}
+
+function permission(item) {
+  const may = (decision) => !item.decisions?.length || item.decisions.includes(decision);
+  return [
+    may("allow") && { label: "Allow once", kind: "primary", run: () => answer(item, "allow") },
+    may("always") && { label: "Allow for this repository", short: "Allow for repo", run: () => answer(item, "always") },
+    may("deny") && { label: "Deny", kind: "danger", run: () => answer(item, "deny") },
+    may("deny") && { label: "Deny, and say why", short: "Reply", write: (text) => answer(item, "deny", text), field: "Why not, and what to do instead", action: "Deny with this" },
+  ].filter(Boolean);
+}
+
+function reply(item) {
+  return [
+    ...item.choices.map((choice) => ({ label: visible(choice, 120), run: () => answer(item, "reply", choice), choice: true })),
+    { label: "Reply", kind: item.choices.length ? "" : "primary", write: (text) => answer(item, "reply", text), field: "Your answer", action: "Send" },
+  ];
+}
+
+const isPermission = (item) => item.decisions?.includes("allow") || (item.tool !== "" && item.tool !== null && item.tool !== undefined);
+
+/** Return all that can be done with an item, in the order of its number keys. */
+export function actionsOf(item) {
+  const task = item.task;
+  const session = item.session;
+  const [id] = item.ids;
+  switch (item.kind) {
+    case "question":
+      return isPermission(item) ? permission(item) : reply(item);
+    case "blocked":
+      return [
+        { label: "Try again", kind: "primary", run: () => settle(item, () => post(`/api/board/${task}/reopen`), `${task} is to do again.`) },
+        { label: "Edit", run: () => go("board", task) },
+        { label: "Drop", kind: "danger", run: () => dropTask(item) },
+      ];
+    case "approve":
+      return [
+        { label: "Approve", kind: "primary", run: () => settle(item, () => post(`/api/merges/${id}/approve`), `${task} goes into the queue.`) },
+        { label: "Send back", write: (text) => settle(item, () => post(`/api/merges/${id}/reject`, { reason: text }), `${task} goes back to ${session ?? "its author"}.`), field: "What has to change", action: "Send back" },
+        { label: "Review", run: () => go("review", task) },
+      ];
+    case "landing":
+      return [
+        { label: "Try again", kind: "primary", run: () => settle(item, () => post(`/api/merges/${id}/retry`)) },
+        { label: "Open the queue", run: () => go("queue", id) },
+      ];
+    case "queue":
+      return [
+        { label: /frozen/i.test(`${item.key} ${item.title}`) ? "Thaw" : "Go on", kind: "primary", run: () => settle(item, () => post(`/api/queue/${/frozen/i.test(`${item.key} ${item.title}`) ? "thaw" : "resume"}`)) },
+        { label: "Open the queue", run: () => go("queue") },
+      ];
+    case "session":
+      return [
+        { label: "Restart", kind: "primary", run: () => settle(item, () => post(`/api/sessions/${session}/restart`), `${session} starts again.`) },
+        { label: "Stop", kind: "danger", run: () => settle(item, () => post(`/api/sessions/${session}/stop`), `${session} stops.`) },
+        { label: "Open", run: () => go("sessions", session) },
+      ];
+    case "mail":
+      return [
+        { label: "Acknowledge", kind: "primary", run: () => settle(item, () => Promise.all(item.ids.map((each) => post(`/api/mail/${each}/ack`)))) },
+        session && { label: "Reply", write: (text) => settle(item, () => replyTo(item, text), `${session} gets your answer.`), field: `To ${session}`, action: "Send" },
+        { label: "Open", run: () => go("mail", id) },
+      ].filter(Boolean);
+    default:
+      return task ? [{ label: "Open", run: () => go("board", task) }] : [];
+  }
+}
+
+async function replyTo(item, text) {
+  const sent = await post("/api/mail", { to: item.session, text, task: item.task ?? undefined, wake: true });
+  await Promise.all(item.ids.map((id) => post(`/api/mail/${id}/ack`)));
+  return sent;
+}
+
+async function dropTask(item) {
+  const reason = await confirm({ title: `Drop ${item.task}?`, body: state.tasks.get(item.task)?.title ?? "", text: "Why it is not wanted any more", action: "Drop", danger: true, required: true });
+  if (reason) await settle(item, () => post(`/api/board/${item.task}/drop`, { reason }), `${item.task} was dropped.`);
+}
+
+/** Go to where all of an item can be seen. */
+export function open(item) {
+  const [id] = item.ids;
+  if (item.kind === "approve") go("review", item.task);
+  else if (item.kind === "mail") go("mail", id);
+  else if (item.kind === "queue" || item.kind === "landing") go("queue", item.kind === "landing" ? id : null);
+  else if (item.kind === "session" || (item.kind === "question" && item.session)) go("sessions", item.session);
+  else if (item.task) go("board", item.task);
+}
+
+// One item
+
+const HEADS = {
+  blocked: "is blocked",
+  approve: "waits for your word",
+  landing: "cannot land",
+};
+
+/** Return who or what an item is about, and what it is. */
+function headOf(item) {
+  const many = item.sessions?.length > 1 ? some(item.sessions.length, "agent") : item.session;
+  if (item.kind === "question") {
+    if (!isPermission(item)) return [many, item.sessions?.length > 1 ? "ask" : "asks"];
+    const want = item.sessions?.length > 1 ? "want" : "wants";
+    return [many, item.tool === "shell" || !item.tool ? `${want} to run` : `${want} to use ${visible(item.tool, 60)}`];
+  }
+  if (item.kind === "session") return [item.session, state.sessions.get(item.session)?.state ?? "does not get on"];
+  if (item.kind === "mail") return [item.session ?? "Mail", "writes"];
+  if (HEADS[item.kind]) return [item.task, HEADS[item.kind]];
+  return [null, item.title];
+}
+
+const SIGNS = { question: "needs-you", blocked: "blocked", approve: "review", landing: "failed", queue: "paused", session: "stalled", mail: "idle", setting: "needs-you" };
+const signOf = (item) => (item.kind === "session" ? state.sessions.get(item.session)?.state ?? "stalled" : SIGNS[item.kind] ?? "needs-you");
+
+const DIFF = /^(@@ |diff --git |--- |\+\+\+ )/m;
+
+/** Return what a line of a diff is: added, removed, or where it stands. */
+function kindOf(line) {
+  if (/^(@@|\+\+\+ |--- |diff --git )/.test(line)) return "place";
+  return { "+": "added", "-": "removed" }[line[0]] ?? "";
+}
+
+/** Text as it was sent, in place: it scrolls inside its box, and lines of a diff have their colours. */
+function Given({ text, most = 16_384, label }) {
+  const shown = visible(text, most).trimEnd();
+  if (!DIFF.test(shown)) return html`<pre class="given" tabindex="0" role="region" aria-label=${label}><bdi>${shown}</bdi></pre>`;
+  return html`<pre class="given diff" tabindex="0" role="region" aria-label=${label}><span class="given-lines">${shown.split("\n").map((line, place) => html`<bdi key=${place} class=${kindOf(line)}>${line}${"\n"}</bdi>`)}</span></pre>`;
+}
+
+function Files({ item }) {
+  const [merge] = useRead(() => get(`/api/merges/${item.ids[0]}`), [], [item.ids[0]]);
+  if (!merge?.paths?.length) return null;
+  const shown = merge.paths.slice(0, 4);
+  return html`<ul class="ask-files">
+    ${shown.map((path) => html`<li key=${path}><${Words} text=${path} most=${200} class="mono" /></li>`)}
+    ${merge.paths.length > shown.length && html`<li class="faint">and ${some(merge.paths.length - shown.length, "file")} more</li>`}
+  </ul>`;
+}
+
+function Body({ item }) {
+  const { kind, text, about } = item;
+  if (kind === "question" && about && isPermission(item)) {
+    return html`<${Given} text=${about} label="What it wants to do" />
+      ${text && !text.includes(about) && !about.includes(text) && html`<p class="ask-why"><${Words} text=${text} /></p>`}`;
+  }
+  if (kind === "question" && isPermission(item)) return html`<${Given} text=${text} label="What it wants to do" />`;
+  if (kind === "approve") return html`${text && html`<p class="ask-text"><${Words} text=${text} /></p>`}<${Files} item=${item} />`;
+  if (!text) return null;
+  return DIFF.test(text) ? html`<${Given} text=${text} label="The question" />` : html`<p class="ask-text" tabindex=${text.length > 600 ? 0 : undefined}><${Words} text=${text} most=${16_384} /></p>`;
+}
+
+/** When nobody answers, it is denied: how long that is away. */
+function Until({ until }) {
+  const place = useRef(null);
+  useEffect(() => {
+    const draw = () => {
+      const left = until - Date.now() / 1000;
+      if (place.current) place.current.textContent = left < 3600 ? `denied in ${span(left)}` : "";
+    };
+    draw();
+    const timer = setInterval(draw, 1000);
+    return () => clearInterval(timer);
+  }, [until]);
+  return html`<span class="ask-until" ref=${place}></span>`;
+}
+
+const writing = new Map();
+
+/** A field for an answer in words; what was typed stays while the list changes around it. */
+function Writing({ item, action, onEnd }) {
+  const [text, setText] = useState(writing.get(item.key) ?? "");
+  const type = (event) => {
+    writing.set(item.key, event.target.value);
+    setText(event.target.value);
+  };
+  const send = (event) => {
+    event.preventDefault();
+    if (!text.trim()) return;
+    writing.delete(item.key);
+    onEnd();
+    action.write(text.trim());
+  };
+  const press = (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send(event);
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      onEnd();
+      event.target.closest(".ask")?.focus();
+    }
+  };
+  return html`<form class="ask-write" onSubmit=${send}>
+    <label><span class="unseen">${action.field}</span><textarea rows="2" placeholder=${action.field} value=${text} onInput=${type} onKeyDown=${press} ref=${(field) => field?.dataset.begun ?? begin(field)}></textarea></label>
+    <div class="ask-actions"><button class="button primary" type="submit" disabled=${!text.trim()}>${action.action}<kbd>Ctrl+Enter</kbd></button><${Button} kind="quiet" onClick=${onEnd}>Cancel<//></div>
+  </form>`;
+}
+
+function begin(field) {
+  if (!field) return;
+  field.dataset.begun = "yes";
+  field.focus();
+}
+
+function press(item, action) {
+  if (action.write) {
+    current.writes = { key: item.key, label: action.label };
+    touch("inbox-focus");
+  } else {
+    action.run();
+  }
+}
+
+function Item({ item, first }) {
+  useTopics(item.task ? `task:${item.task}` : "none", item.session ? `session:${item.session}` : "none");
+  const [who, what] = headOf(item);
+  const task = item.task && state.tasks.get(item.task);
+  const actions = actionsOf(item);
+  const focused = current.key === item.key;
+  const written = current.writes?.key === item.key ? actions.find(({ label }) => label === current.writes.label) : null;
+  const end = () => {
+    current.writes = null;
+    touch("inbox-focus");
+  };
+  const numbered = focused || first;
+  return html`<li class=${`ask ask-${item.kind} ${numbered ? "near" : ""}`} data-key=${item.key} tabindex=${numbered ? 0 : -1} aria-label=${`${who ?? ""} ${what}`.trim()} onFocusIn=${() => look(item.key)}>
+    <header class="ask-head">
+      <${State} name=${signOf(item)} />
+      <h3>${who && html`<a href=${item.kind === "question" || item.kind === "session" || item.kind === "mail" ? to("sessions", item.session) : to("board", item.task)}><${Words} text=${who} most=${60} /></a> `}${what}</h3>
+      <${Age} since=${item.since} />
+    </header>
+    ${item.sessions?.length > 1 && html`<p class="ask-who"><${Words} text=${item.sessions.join(", ")} most=${300} /></p>`}
+    ${(item.task || item.until) && html`<p class="ask-task">${item.task && html`<a class="mono" href=${to("board", item.task)}>${item.task}</a>`}<${Words} text=${task?.title ?? (HEADS[item.kind] ? item.title : "")} most=${200} class="ask-title" />${item.until && html`<${Until} until=${item.until} />`}</p>`}
+    <${Body} item=${item} />
+    ${written
+      ? html`<${Writing} item=${item} action=${written} onEnd=${end} />`
+      : html`<div class=${`ask-actions ${item.kind === "question" && isPermission(item) ? "paired" : ""}`} role="group" aria-label="Answers">${actions.map((action, index) => html`<button type="button" key=${action.label} title=${action.label}
+          class=${`button ${action.kind ?? ""} ${action.choice ? "choice" : ""}`} aria-keyshortcuts=${numbered && index < 9 ? String(index + 1) : undefined} onClick=${() => press(item, action)}>
+          <bdi>${action.short ?? action.label}${action.write && "…"}</bdi>${numbered && index < 9 && html`<kbd aria-hidden="true">${index + 1}</kbd>`}</button>`)}</div>`}
+  </li>`;
+}
+
+// The list, which item of it one is at, and its keys
+
+const current = { key: null, place: 0, writes: null };
+
+function look(key) {
+  if (current.key === key) return;
+  current.key = key;
+  current.place = Math.max(0, waiting().findIndex((item) => item.key === key));
+  touch("inbox-focus");
+}
+
+const elementOf = (key) => [...document.querySelectorAll(".ask[data-key]")].find((element) => element.dataset.key === key);
+
+function move(by) {
+  const items = waiting();
+  if (!items.length) return;
+  const at = items.findIndex((item) => item.key === current.key);
+  const next = items[Math.min(items.length - 1, Math.max(0, at < 0 ? 0 : at + by))];
+  look(next.key);
+  const element = elementOf(next.key);
+  element?.focus({ preventScroll: true });
+  element?.scrollIntoView({ block: "nearest" });
+}
+
+/** Return the item that keys are for: the one with the focus, else the first. */
+function chosen() {
+  const items = waiting();
+  return items.find((item) => item.key === current.key) ?? items[0];
+}
+
+function actByNumber(number) {
+  const item = chosen();
+  const action = item && actionsOf(item)[number - 1];
+  if (!action) return;
+  look(item.key);
+  press(item, action);
+}
+
+const has = () => waiting().length > 0 && document.querySelector(".asks") !== null;
+
+/** The keys of the inbox: numbers answer, j and k move inside it, Enter opens. */
+export function useInboxKeys() {
+  const numbers = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((number) => ({
+    label: `Answer with its button ${number}`, group: "Inbox", keys: String(number), unlisted: number > 4 ? "always" : true, when: has, run: () => actByNumber(number),
+    ...(number > 4 ? { within: ".asks" } : {}),
+  }));
+  useCommands([
+    ...numbers,
+    { label: "Next", group: "Inbox", keys: ["j", "arrowdown"], within: ".asks, .inbox-view", unlisted: true, when: has, run: () => move(1) },
+    { label: "Previous", group: "Inbox", keys: ["k", "arrowup"], within: ".asks, .inbox-view", unlisted: true, when: has, run: () => move(-1) },
+    { label: "Open", group: "Inbox", keys: "enter", within: ".asks", unlisted: true, when: has, run: () => chosen() && open(chosen()) },
+    { label: "Focus the inbox", group: "Inbox", keys: "i", when: has, run: () => move(0) },
+  ], []);
+}
+
+const MOST = 80;
+
+/** All that waits, as a list. */
+export function Asks({ label = "Inbox" }) {
+  useTopics("inbox", "inbox-focus");
+  const place = useRef(null);
+  const had = useRef(false);
+  useEffect(() => listen(["inbox"], () => { had.current = place.current?.contains(document.activeElement) ?? false; }), []);
+  const items = waiting();
+  useLayoutEffect(() => {
+    if (current.key !== null && !items.some((item) => item.key === current.key)) {
+      const next = items[Math.min(current.place, items.length - 1)];
+      current.key = had.current || !next ? next?.key ?? null : null;
+      current.writes = null;
+      if (had.current && next) elementOf(next.key)?.focus({ preventScroll: false });
+      touch("inbox-focus");
+    }
+  });
+  if (!items.length) return html`<${Empty} title="Nothing waits for you."><p>Questions, permissions, blocked tasks and merges that want your word stand here, oldest first.</p><//>`;
+  const first = items.some((item) => item.key === current.key) ? null : items[0].key;
+  return html`<ul class="asks" ref=${place} aria-label=${label}>${items.slice(0, MOST).map((item) => html`<${Item} key=${item.key} item=${item} first=${item.key === first} />`)}
+    ${items.length > MOST && html`<li class="asks-more">and ${items.length - MOST} more, which come when these are answered</li>`}</ul>`;
+}
