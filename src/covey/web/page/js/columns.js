@@ -199,6 +199,11 @@ export function waitsFor(task, tasks) {
   return [...new Set([...task.needs, ...task.needs_any])].filter((id) => !["done", "dropped"].includes(tasks.get(id)?.status ?? "done"));
 }
 
+/** Return a task of which each need stands in one list only, as a change of it says them. */
+export function splitNeeds(task) {
+  return { ...task, needs: task.needs.filter((id) => !task.needs_any.includes(id)) };
+}
+
 /** Return the tasks that need a task, as ids. */
 export function neededBy(id, tasks) {
   const found = [];

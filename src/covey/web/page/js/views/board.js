@@ -1,9 +1,546 @@
-// The board.
-import { html } from "../lib.js";
-import { COLUMNS } from "../columns.js";
-import { state, useTopics } from "../store.js";
+// The board: seven columns of cards, of which only what can be seen is drawn; all of it by pointer or by keyboard.
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
+import { get } from "../api.js";
+import { Card, CARD, LINE, merges } from "../card.js";
+import { HINTS, QUICK, readFilter, isOpen } from "../columns.js";
+import * as deeds from "../deeds.js";
+import { letDrag } from "../drag.js";
+import { isTyping, useCommands } from "../keys.js";
+import { drawNeeds } from "../lines.js";
+import { chosen, marks, point, select, toggle } from "../marks.js";
+import { Peek } from "../peek.js";
+import { go } from "../places.js";
+import { columns, find, rowsOf } from "../shown.js";
+import { setFilter, state, touch, useRead, useTopics } from "../store.js";
+import { Choose, QuickAdd, TaskForm } from "../taskform.js";
+import { some, visible } from "../text.js";
+import { Button, Empty, Long, State } from "../ui.js";
 
-export function View() {
-  useTopics("tasks");
-  return html`<div class="board">${COLUMNS.map(({ id, title }) => html`<section key=${id}><h2>${title} ${state.columns.lists.get(id).length}</h2></section>`)}</div>`;
+const isPhone = () => matchMedia("(max-width: 760px)").matches;
+
+// What this browser remembers of how the board looks
+
+const LOOK = "covey.board";
+const look = { compact: false, folded: {}, ...remembered() };
+
+function remembered() {
+  try {
+    return JSON.parse(localStorage.getItem(LOOK)) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function setLook(change) {
+  Object.assign(look, change);
+  localStorage.setItem(LOOK, JSON.stringify(look));
+  touch("look");
+}
+
+const sizeOf = () => (look.compact ? LINE : CARD);
+const isFolded = (column, count) => look.folded[column] ?? count === 0;
+
+// Moving the cursor
+
+function listOf(column) {
+  return document.querySelector(`.column[data-column="${column}"] .long`);
+}
+
+/** Bring a row of a column into view. */
+function reveal(column, index) {
+  const list = listOf(column);
+  if (!list) return;
+  const size = sizeOf();
+  if (index * size < list.scrollTop) list.scrollTop = index * size;
+  else if ((index + 1) * size > list.scrollTop + list.clientHeight) list.scrollTop = (index + 1) * size - list.clientHeight;
+  list.closest(".column").scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
+function pointAt(column, index, owned = true) {
+  const rows = rowsOf(column);
+  if (!rows.length) return;
+  const at = Math.max(0, Math.min(index, rows.length - 1));
+  reveal(column, at);
+  point(rows[at].id, column, at, owned);
+}
+
+/** Return where the cursor is now: its card may have moved, or gone. */
+function cursor() {
+  const found = marks.cursor === null ? null : find(marks.cursor);
+  if (found) return found;
+  const shown = columns().map(({ id }) => id).filter((id) => rowsOf(id).length && !isFolded(id, rowsOf(id).length));
+  if (!shown.length) return null;
+  const column = shown.includes(marks.column) ? marks.column : shown[0];
+  return { column, index: Math.min(marks.index, rowsOf(column).length - 1), fresh: true };
+}
+
+function step(by) {
+  const at = cursor();
+  if (at) pointAt(at.column, at.fresh ? at.index : at.index + by);
+}
+
+/** Go to another column, to the row at the same height. */
+function cross(by) {
+  const at = cursor();
+  if (!at) return;
+  const shown = columns().map(({ id }) => id).filter((id) => rowsOf(id).length && !isFolded(id, rowsOf(id).length));
+  const next = shown[shown.indexOf(at.column) + by];
+  if (next === undefined) return;
+  if (isPhone()) setLook({ column: next });
+  const list = listOf(at.column);
+  const offset = list ? at.index * sizeOf() - list.scrollTop : 0;
+  const other = listOf(next);
+  pointAt(next, isPhone() ? 0 : Math.round((offset + (other?.scrollTop ?? 0)) / sizeOf()));
+}
+
+/** Select everything from where the selection began to the cursor, one row further. */
+function extend(by) {
+  const at = cursor();
+  if (!at) return;
+  const rows = rowsOf(at.column);
+  const from = marks.anchor === null ? -1 : rows.findIndex(({ id }) => id === marks.anchor);
+  const anchor = from < 0 ? at.index : from;
+  if (from < 0) marks.anchor = rows[anchor].id;
+  const to = Math.max(0, Math.min(rows.length - 1, at.index + by));
+  select(rows.slice(Math.min(anchor, to), Math.max(anchor, to) + 1).map(({ id }) => id));
+  pointAt(at.column, to);
+}
+
+// A column
+
+/** Keep drawn cards: one whose row, place and look are the same is not even compared again. */
+function useCards(column, count) {
+  const kept = useRef(new Map());
+  const before = kept.current;
+  const next = new Map();
+  kept.current = next;
+  const { compact } = look;
+  return (task, index) => {
+    const known = before.get(task.id);
+    const same = known && known.task === task && known.index === index && known.count === count && known.compact === compact;
+    const drawn = same ? known : { task, index, count, compact, card: html`<${Card} key=${task.id} task=${task} column=${column} index=${index} count=${count} compact=${compact} />` };
+    next.set(task.id, drawn);
+    return drawn.card;
+  };
+}
+
+/** Let the list be reached by Tab while the focus is elsewhere; the cursor's card then takes it. */
+function useEntrance(column, place, filled) {
+  useLayoutEffect(() => {
+    const list = place.current?.querySelector(".long");
+    if (!list) return;
+    list.setAttribute("aria-multiselectable", "true");
+    list.tabIndex = 0;
+    const enter = (event) => {
+      list.tabIndex = -1;
+      if (event.target !== list) return;
+      const at = marks.cursor === null ? null : find(marks.cursor);
+      pointAt(column, at?.column === column ? at.index : Math.ceil(list.scrollTop / sizeOf()));
+    };
+    const leave = (event) => {
+      if (!list.contains(event.relatedTarget)) list.tabIndex = 0;
+    };
+    list.addEventListener("focusin", enter);
+    list.addEventListener("focusout", leave);
+    return () => {
+      list.removeEventListener("focusin", enter);
+      list.removeEventListener("focusout", leave);
+    };
+  }, [column, filled]);
+}
+
+const EMPTY = {
+  backlog: "What is not planned yet.",
+  todo: "Press n to add a task.",
+  doing: "Tasks that sessions work on.",
+  needs: "Nothing waits for you.",
+  review: "Nothing to review.",
+  merging: "The merge queue is empty.",
+  done: "What has landed.",
+  dropped: "Nothing was dropped.",
+};
+
+function Column({ column: { id, title }, adding, onAdd, onForm, phone }) {
+  useTopics(`column:${id}`, id === "dropped" ? "tasks" : `column:${id}`, "filter", "look", state.filter.quick === "failed" ? "live" : `column:${id}`);
+  const place = useRef(null);
+  const rows = rowsOf(id);
+  const all = state.columns.lists.get(id)?.length ?? rows.length;
+  const folded = !phone && !adding && isFolded(id, rows.length);
+  const draw = useCards(id, rows.length);
+  useEntrance(id, place, !folded && rows.length > 0);
+  const fold = () => setLook({ folded: { ...look.folded, [id]: !folded } });
+  const counted = rows.length === all ? String(all) : `${rows.length} of ${all}`;
+  if (folded) {
+    return html`<section class="column folded" data-column=${id} data-title=${title} ref=${place} aria-label=${title}>
+      <button type="button" class="column-unfold" onClick=${fold} aria-expanded="false" title=${`Show ${title}`}><span class="count">${counted}</span><span class="column-name">${title}</span></button>
+    </section>`;
+  }
+  return html`<section class=${`column is-${id}`} data-column=${id} data-title=${title} ref=${place} aria-label=${title}>
+    <header class="column-head"><h2>${title}</h2><span class="count">${counted}</span><span class="grow"></span>
+      ${["backlog", "todo"].includes(id) && html`<button type="button" class="icon" aria-label=${`Add a task to ${title}`} title="Add a task (n)" onClick=${() => onAdd(id)}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M8 3.5v9M3.5 8h9" /></svg></button>`}
+      ${!phone && html`<button type="button" class="icon" aria-label=${`Fold ${title}`} aria-expanded="true" title="Fold this column" onClick=${fold}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M9.5 4.5 6 8l3.5 3.5" /></svg></button>`}
+    </header>
+    ${adding && html`<${QuickAdd} status=${id} onClose=${() => onAdd(null)} onForm=${onForm} onAdded=${shownAfterAdding} />`}
+    ${rows.length ? html`<${Long} rows=${rows} size=${sizeOf()} draw=${draw} label=${title} role="listbox" />` : html`<p class="column-empty">${all ? "Nothing here passes the filter." : state.loaded.whole ? EMPTY[id] : ""}</p>`}
+  </section>`;
+}
+
+/** Bring a task that was just added into view, while its author goes on typing. */
+function shownAfterAdding(task) {
+  setTimeout(() => {
+    const at = find(task.id);
+    if (at) pointAt(at.column, at.index, false);
+  }, 40);
+}
+
+// The bar above
+
+function Search() {
+  useTopics("filter");
+  const [open, setOpen] = useState(false);
+  const field = useRef(null);
+  const { text } = state.filter;
+  const type = (value) => setFilter({ text: value });
+  const press = (event) => {
+    if (event.key === "Escape") {
+      if (text) type("");
+      else field.current.blur();
+      event.preventDefault();
+      event.stopPropagation();
+    } else if (event.key === "Enter" || event.key === "ArrowDown") {
+      const at = cursor();
+      if (at) pointAt(at.column, at.index);
+      event.preventDefault();
+    }
+  };
+  const add = (form) => {
+    type(`${text.trim()} ${form}`.trim());
+    field.current.focus();
+  };
+  return html`<div class="search" role="search" onFocusin=${() => setOpen(true)} onFocusout=${(event) => !event.currentTarget.contains(event.relatedTarget) && setOpen(false)}>
+    <svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9ZM10.5 10.5 14 14" /></svg>
+    <input id="board-search" ref=${field} type="search" aria-label="Filter the board" placeholder="Filter" autocomplete="off" spellcheck=${false} value=${text} onInput=${(event) => type(event.target.value)} onKeyDown=${press} />
+    ${!text && html`<kbd aria-hidden="true">/</kbd>`}
+    ${open && html`<div class="search-hints">${HINTS.map(({ form, means }) => html`<button type="button" key=${form} onClick=${() => add(form)}><code>${form}</code><span>${means}</span></button>`)}</div>`}
+  </div>`;
+}
+
+function Found() {
+  useTopics("tasks", "filter", "loaded", "sessions");
+  const { quick, text } = state.filter;
+  const { whole, total } = state.loaded;
+  const known = state.tasks.size;
+  const narrowed = !isOpen(readFilter(text), quick);
+  const count = columns().reduce((sum, { id }) => sum + rowsOf(id).length, 0);
+  return html`<span class="found" role="status">
+    ${quick && html`<button type="button" class="token" onClick=${() => setFilter({ quick: null })} aria-label=${`Show more than what is ${QUICK[quick].title}`}>${QUICK[quick].title} ✕</button>`}
+    ${narrowed ? html`<span class="faint">${count.toLocaleString()} of ${some(known, "task")}</span>` : whole || !total ? html`<span class="faint">${known.toLocaleString()} tasks</span>` : html`<span class="faint">${known.toLocaleString()} of ${total.toLocaleString()} …</span>`}
+  </span>`;
+}
+
+function Bar({ onAdd }) {
+  useTopics("look");
+  return html`<div class="board-bar">
+    <${Search} /><${Found} /><span class="grow"></span>
+    <${Button} aria-pressed=${look.compact} onClick=${() => setLook({ compact: !look.compact })} keys="c" title="One line for each task">Compact<//>
+    <${Button} onClick=${() => onAdd("todo")} keys="n">New task<//>
+  </div>`;
+}
+
+/** On a phone one column is shown at a time; these choose it, and take what is dropped on them. */
+function Picker({ current }) {
+  useTopics(...columns().map(({ id }) => `column:${id}`), "filter");
+  return html`<div class="picker" role="group" aria-label="Column">${columns().map(({ id, title }) => html`<button type="button" key=${id} aria-pressed=${id === current} data-column=${id} data-title=${title} onClick=${() => setLook({ column: id })}>${title} <span class="count">${rowsOf(id).length}</span></button>`)}</div>`;
+}
+
+/** What is shown while there is no task at all. */
+function Nothing({ onAdd }) {
+  useTopics("tasks", "loaded");
+  if (state.tasks.size || !state.loaded.whole) return null;
+  return html`<div class="nothing"><${Empty} title="No tasks yet">
+    <p>Press <kbd>n</kbd> to write the first one, or bring a list of them:</p>
+    <pre><code>covey task import TODO.md</code></pre>
+    <${Button} kind="primary" onClick=${() => onAdd("todo")} keys="n">New task<//>
+  <//></div>`;
+}
+
+// Many at once
+
+function Bulk({ onChoose }) {
+  useTopics("selection", "tasks");
+  const ids = [...marks.selected].filter((id) => state.tasks.has(id));
+  if (!ids.length) return null;
+  return html`<div class="bulk" role="toolbar" aria-label="Selected tasks">
+    <b>${some(ids.length, "task")}</b>
+    <${Button} onClick=${() => deeds.raise(ids, 1)} keys="+" title="Raise the priority">Raise<//><${Button} onClick=${() => deeds.raise(ids, -1)} keys="-" title="Lower the priority">Lower<//>
+    <${Button} onClick=${() => onChoose("assignee")} keys="@">Assign<//>
+    <${Button} onClick=${() => onChoose("role")}>Role<//>
+    <${Button} onClick=${() => onChoose("batch")}>Batch<//>
+    <${Button} onClick=${() => deeds.setStatus(ids, "todo")}>To do<//><${Button} onClick=${() => deeds.setStatus(ids, "backlog")}>Backlog<//>
+    <${Button} kind="danger" onClick=${() => deeds.drop(ids)} keys="Del">Drop<//>
+    <span class="grow"></span><${Button} kind="quiet" onClick=${() => select([])} keys="Esc">Clear<//>
+  </div>`;
+}
+
+const CHOICES = {
+  assignee: { title: "Assign to", label: "Session", none: "Whoever comes" },
+  role: { title: "Set the role", label: "Role", none: "No role" },
+  batch: { title: "Set the batch", label: "Batch", none: "No batch" },
+  priority: { title: "Set the priority", label: "Priority, a number", none: null },
+};
+
+function optionsOf(field) {
+  if (field === "priority") return [10, 5, 1, 0, -1, -5].map((value) => ({ value: String(value), label: String(value) }));
+  const none = { value: null, label: CHOICES[field].none };
+  if (field === "assignee") return [none, ...[...state.sessions.values()].map(({ name, state: now, role }) => ({ value: name, label: name, state: now, more: role ?? "" }))];
+  return [none, ...[...new Set([...state.tasks.values()].map((task) => task[field]).filter(Boolean))].sort().map((value) => ({ value, label: value }))];
+}
+
+function choose(field, ids, value) {
+  if (field === "assignee") return deeds.assign(ids, value);
+  if (field === "priority") return Number.isInteger(Number(value)) && deeds.edit(ids, { priority: Number(value) }, `${some(ids.length, "task")} with priority ${value}`);
+  return deeds.edit(ids, { [field]: value }, `${some(ids.length, "task")}: ${field} ${value ?? "none"}`);
+}
+
+/** The sessions on which cards can be dropped, there while one is dragged. */
+function Sessions() {
+  useTopics("sessions");
+  const names = [...state.sessions.values()].filter(({ state: now }) => now !== "dead");
+  return html`<div class="drop-sessions" aria-hidden="true"><span class="faint">Give to</span>
+    <span class="chip" data-session="">whoever comes</span>
+    ${names.map(({ name, state: now }) => html`<span class="chip" key=${name} data-session=${name}><${State} name=${now} /><bdi>${visible(name, 40)}</bdi></span>`)}
+  </div>`;
+}
+
+// The view
+
+const onCard = () => document.activeElement === document.body || document.activeElement?.closest?.(".columns") || document.activeElement?.id === "main" || document.activeElement?.closest?.(".peek");
+const isAnyChosen = () => chosen().length > 0;
+
+function useBoardKeys({ setAdding, setForm, setChoice, setPeeking, setWhole, what, peeking, whole }) {
+  const on = (label, keys, run, more = {}) => ({ label, keys, run, group: "Board", ...more });
+  const act = (label, keys, run, more = {}) => on(label, keys, () => run(chosen()), { when: isAnyChosen, ...more });
+  const move = { when: onCard, unlisted: true };
+  const escape = () => {
+    if (marks.selected.size) select([]);
+    else if (what || peeking) close({ setPeeking, what });
+    else if (state.filter.text || state.filter.quick) setFilter({ text: "", quick: null });
+  };
+  useCommands([
+    on("Next card", ["j", "arrowdown"], () => step(1), move),
+    on("Previous card", ["k", "arrowup"], () => step(-1), move),
+    on("Column to the left", ["h", "arrowleft"], () => cross(-1), move),
+    on("Column to the right", ["l", "arrowright"], () => cross(1), move),
+    on("First card", "home", () => cursor() && pointAt(cursor().column, 0), move),
+    on("Last card", "end", () => cursor() && pointAt(cursor().column, Infinity), move),
+    on("A page down", "pagedown", () => step(10), move),
+    on("A page up", "pageup", () => step(-10), move),
+    on("Open the card", "enter", () => marks.cursor && go("board", marks.cursor), { when: onCard }),
+    on("Peek at the card", "space", () => setPeeking(!peeking), { when: onCard }),
+    on("Filter the board", "/", () => document.getElementById("board-search")?.focus()),
+    on("New task", "n", () => setAdding(cursor()?.column === "backlog" ? "backlog" : "todo")),
+    on("New task, whole form", "N", () => setForm({ values: {} })),
+    on("Compact cards", "c", () => setLook({ compact: !look.compact })),
+    act("Edit", "e", ([id]) => setForm({ id })),
+    on("Select", "x", () => marks.cursor && toggle(marks.cursor), { when: isAnyChosen }),
+    on("Select down", "J", () => extend(1), { when: isAnyChosen }),
+    on("Select up", "K", () => extend(-1), { when: isAnyChosen }),
+    on("Select all in the column", "mod+a", () => cursor() && select(rowsOf(cursor().column).map(({ id }) => id)), { when: onCard }),
+    act("Raise the priority", ["+", "="], (ids) => deeds.raise(ids, 1)),
+    act("Lower the priority", "-", (ids) => deeds.raise(ids, -1)),
+    act("Set the priority", "p", () => setChoice("priority")),
+    act("Move up", "shift+arrowup", (ids) => deeds.shift(ids, -1)),
+    act("Move down", "shift+arrowdown", (ids) => deeds.shift(ids, 1)),
+    act("Move to the top", "shift+home", (ids) => toEnd(ids, true)),
+    act("Move to the bottom", "shift+end", (ids) => toEnd(ids, false)),
+    act("Assign to a session", "@", () => setChoice("assignee")),
+    act("Set the role", undefined, () => setChoice("role")),
+    act("Set the batch", undefined, () => setChoice("batch")),
+    act("To the backlog, or back to do", "b", (ids) => deeds.setStatus(ids, state.tasks.get(ids[0]).status === "todo" ? "backlog" : "todo")),
+    act("Block", undefined, (ids) => deeds.block(ids)),
+    act("Reopen", undefined, (ids) => deeds.reopen(ids)),
+    act("Take back from its session", undefined, (ids) => deeds.release(ids)),
+    act("Drop", "delete", (ids) => deeds.drop(ids)),
+    act("All that it hangs on", "d", () => showAround({ setPeeking, setWhole, what, peeking, whole })),
+    act("Review", "v", ([id]) => go("review", id)),
+    act("Go to its session", "s", ([id]) => state.tasks.get(id).session && go("sessions", state.tasks.get(id).session), { when: () => isAnyChosen() && state.tasks.get(chosen()[0])?.session }),
+    on("Undo", ["z", "mod+z"], () => deeds.turn("undo")),
+    on("Redo", ["Z", "mod+shift+z"], () => deeds.turn("redo")),
+    on("Clear the selection, the panel, the filter", "escape", escape, { when: () => marks.selected.size || what || peeking || state.filter.text || state.filter.quick, unlisted: true }),
+  ], [what, peeking, whole]);
+}
+
+function showAround({ setPeeking, setWhole, what, peeking, whole }) {
+  setWhole(what || peeking ? !whole : true);
+  if (!what) setPeeking(true);
+}
+
+function toEnd(ids, top) {
+  const at = find(ids[0]);
+  if (at) deeds.dropAt(ids, at.column, top ? 0 : rowsOf(at.column).length);
+}
+
+function close({ setPeeking, what }) {
+  setPeeking(false);
+  if (what) go("board");
+  marks.owned = true;
+  if (marks.cursor) touch(`mark:${marks.cursor}`);
+}
+
+/** Read what the merge queue says of tasks on their way, whenever it says something new. */
+function useMerges() {
+  const [rows] = useRead(() => get("/api/merges"), ["merges"], []);
+  useEffect(() => {
+    const before = [...merges.keys()];
+    merges.clear();
+    for (const row of rows ?? []) merges.set(row.task, row);
+    touch(...new Set([...before, ...merges.keys()].map((id) => `merge:${id}`)));
+  }, [rows]);
+}
+
+/** Let clicks, hovers and drags reach the cards without a listener on each. */
+function usePointer(place, setDragging, setPeeking) {
+  useEffect(() => {
+    const root = place.current;
+    const area = root.querySelector(".columns");
+    const needs = drawNeeds(area, root.querySelector(".needs-drawn"));
+    const idOf = (event) => event.target.closest?.(".card")?.dataset.id ?? null;
+    const click = (event) => {
+      const id = idOf(event);
+      if (id === null) return;
+      const at = find(id);
+      if (!at) return;
+      if (event.shiftKey && marks.column === at.column && marks.cursor !== null) {
+        extend(at.index - (find(marks.cursor)?.index ?? at.index));
+      } else if (event.ctrlKey || event.metaKey) {
+        point(id, at.column, at.index);
+        toggle(id);
+      } else {
+        if (marks.selected.size) select([]);
+        marks.anchor = null;
+        point(id, at.column, at.index);
+        if (isPhone() || event.detail === 2) go("board", id);
+      }
+    };
+    const over = (event) => event.pointerType === "mouse" && needs.point(idOf(event));
+    const out = () => needs.point(null);
+    const focus = (event) => {
+      const id = idOf(event);
+      if (id === null) marks.owned = false;
+      else if (id !== marks.cursor) point(id, find(id)?.column ?? null, find(id)?.index ?? 0);
+      else marks.owned = true;
+    };
+    const press = (event) => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "Enter" && marks.cursor) go("board", marks.cursor);
+      else if (event.key === " ") setPeeking((now) => !now);
+      else return;
+      event.preventDefault();
+    };
+    const end = letDrag(root, {
+      chosen: (id) => (marks.selected.has(id) ? inOrder([...marks.selected]) : [id]),
+      size: sizeOf,
+      begin: () => setDragging(true),
+      end: () => setDragging(false),
+      drop: (ids, target) => (target.session !== undefined ? deeds.assign(ids, target.session) : deeds.dropAt(ids, target.column, target.index)),
+    });
+    area.addEventListener("click", click);
+    area.addEventListener("pointerover", over);
+    area.addEventListener("pointerleave", out);
+    area.addEventListener("keydown", press);
+    document.addEventListener("focusin", focus);
+    return () => {
+      needs.end();
+      end();
+      area.removeEventListener("click", click);
+      area.removeEventListener("pointerover", over);
+      area.removeEventListener("pointerleave", out);
+      area.removeEventListener("keydown", press);
+      document.removeEventListener("focusin", focus);
+    };
+  }, []);
+}
+
+/** Return some tasks as they stand on the board. */
+function inOrder(ids) {
+  return ids.map((id) => ({ id, at: find(id) })).filter(({ at }) => at).sort((one, other) => one.at.index - other.at.index).map(({ id }) => id);
+}
+
+function usePhone() {
+  const [phone, setPhone] = useState(isPhone());
+  useEffect(() => {
+    const query = matchMedia("(max-width: 760px)");
+    const hear = () => setPhone(query.matches);
+    query.addEventListener("change", hear);
+    return () => query.removeEventListener("change", hear);
+  }, []);
+  return phone;
+}
+
+/** The panel beside the board: of the task in the address, else of the cursor's while one peeks. */
+function Panel({ what, peeking, whole, setWhole, setPeeking, setForm }) {
+  useTopics("cursor");
+  const id = what ?? (peeking ? marks.cursor : null);
+  useEffect(() => {
+    if (!what || isTyping(document.activeElement)) return;
+    document.querySelector(".peek-body")?.focus({ preventScroll: true });
+  }, [what]);
+  useEffect(() => {
+    const at = what && what !== marks.cursor ? find(what) : null;
+    if (at) pointAt(at.column, at.index, false);
+  }, [what]);
+  if (id === null) return null;
+  const show = (other) => {
+    const at = find(other);
+    if (at) pointAt(at.column, at.index, false);
+    go("board", other);
+  };
+  return html`<${Peek} id=${id} whole=${whole} onWhole=${() => setWhole(!whole)} onClose=${() => close({ setPeeking, what })} onEdit=${(each) => setForm({ id: each })} onShow=${show} />`;
+}
+
+/** The board; `what` is the task in the address, which is shown beside it. */
+export function View({ what }) {
+  useTopics("look", "filter", "loaded");
+  const place = useRef(null);
+  const phone = usePhone();
+  const [adding, setAdding] = useState(null);
+  const [form, setForm] = useState(null);
+  const [choice, setChoice] = useState(null);
+  const [peeking, setPeeking] = useState(false);
+  const [whole, setWhole] = useState(false);
+  const [dragging, setDragging] = useState(false);
+  useBoardKeys({ setAdding, setForm, setChoice, setPeeking, setWhole, what, peeking, whole });
+  usePointer(place, setDragging, setPeeking);
+  useMerges();
+  const all = columns();
+  const current = all.some(({ id }) => id === look.column) ? look.column : "doing";
+  const shown = phone ? all.filter(({ id }) => id === current) : all;
+  const startAdding = (column) => {
+    if (phone && column) setLook({ column });
+    if (column && look.folded[column]) setLook({ folded: { ...look.folded, [column]: false } });
+    setAdding(column);
+    if (column === null && marks.cursor) {
+      marks.owned = true;
+      touch(`mark:${marks.cursor}`);
+    }
+  };
+  const options = useMemo(() => (choice ? optionsOf(choice) : []), [choice]);
+  return html`<div class=${`board${look.compact ? " compact" : ""}${dragging ? " is-dragging" : ""}`} ref=${place}>
+    <${Bar} onAdd=${startAdding} />
+    ${phone && html`<${Picker} current=${current} />`}
+    <div class="board-body">
+      <div class="columns-frame">
+        <div class="columns">
+          ${shown.map((column) => html`<${Column} key=${column.id} column=${column} phone=${phone} adding=${adding === column.id} onAdd=${startAdding} onForm=${(values) => { startAdding(null); setForm({ values }); }} />`)}
+        </div>
+        <div class="needs-drawn" aria-hidden="true"><svg></svg><span class="needs-count"></span></div>
+        ${!adding && html`<${Nothing} onAdd=${startAdding} />`}
+        ${dragging && html`<${Sessions} />`}
+        <${Bulk} onChoose=${setChoice} />
+      </div>
+      <${Panel} what=${what} peeking=${peeking} whole=${whole} setWhole=${setWhole} setPeeking=${setPeeking} setForm=${setForm} />
+    </div>
+    ${form && html`<${TaskForm} key=${form.id ?? "new"} id=${form.id ?? null} values=${form.values} onClose=${() => setForm(null)} />`}
+    ${choice && html`<${Choose} ...${CHOICES[choice]} options=${options} free=${choice !== "assignee"} onChoose=${(value) => choose(choice, chosen(), value)} onClose=${() => setChoice(null)} />`}
+  </div>`;
 }

@@ -1,0 +1,74 @@
+// One card: a task and its live state, in three lines or in one.
+import { html, useLayoutEffect, useRef } from "./lib.js";
+import { faceOf, lineOf, sinceOf } from "./columns.js";
+import { marks } from "./marks.js";
+import { state, useTopics } from "./store.js";
+import { some, visible } from "./text.js";
+import { Age, State } from "./ui.js";
+
+/** Rows of the board, in pixels: a card with its gap, and a line. */
+export const CARD = 68;
+export const LINE = 28;
+
+/** What the merge queue says of tasks that are on their way, by task. */
+export const merges = new Map();
+
+/** Return what is live of a task: its session's row, while that is about this task. */
+export function liveOf(task) {
+  const row = task.session === null ? undefined : state.live.get(task.session);
+  return row && (row.task === task.id || row.task === undefined) ? row : null;
+}
+
+const itemOf = (task) => state.inbox.find((item) => item.task === task.id || (item.session !== null && item.session === task.session && item.kind === "question"));
+
+/** Return the parts of a card's last line, only what is there: [class, text, what it means]. */
+function facts(task, column, live) {
+  const parts = [];
+  const who = task.session ?? task.assignee;
+  if (who) parts.push(["who", task.session === null ? `for ${who}` : who, task.session === null ? "is meant for this session" : "session"]);
+  else if (task.role) parts.push(["who", task.role, "role"]);
+  if (live?.plus || live?.minus) parts.push(["size", [live.plus, live.minus], `${some(live.files ?? 0, "file")} changed`]);
+  if (live?.gate) parts.push(live.gate.state === "failed" ? ["bad", `gate ${live.gate.failed || ""} failing`.replace("  ", " "), "tests that fail"] : ["fact", `gate ${live.gate.state}`, "its tests"]);
+  if (typeof live?.context === "number") parts.push([live.context > 0.85 ? "warn" : "fact", `ctx ${Math.round(live.context * 100)} %`, "of the context is used"]);
+  if (live?.cost) parts.push(["fact", `$${live.cost.toFixed(2)}`, "estimated cost of this run"]);
+  if (live?.overlaps) parts.push(["warn", some(live.overlaps, "overlap"), "others write the same files"]);
+  if (task.failed_tries && column !== "done") parts.push(["bad", `${task.failed_tries} failed`, "tries that failed"]);
+  if (task.priority) parts.push(["fact", `p${task.priority}`, "priority"]);
+  if (task.batch) parts.push(["fact", `#${task.batch}`, "batch"]);
+  return parts;
+}
+
+function Fact({ part: [kind, value, means] }) {
+  if (kind === "size") return html`<span class="part" title=${means}><span class="plus">+${value[0] ?? 0}</span> <span class="minus">−${value[1] ?? 0}</span></span>`;
+  return html`<span class=${`part ${kind}`} title=${means}><bdi>${visible(value, 60)}</bdi></span>`;
+}
+
+/** A card of the board; it draws itself again when its session says something, and takes the focus with the cursor. */
+export function Card({ task, column, index, count, compact }) {
+  const { id } = task;
+  const place = useRef(null);
+  useTopics(`mark:${id}`, `live:${task.session}`, column === "needs" ? "inbox" : `merge:${id}`);
+  const isCursor = marks.cursor === id;
+  useLayoutEffect(() => {
+    if (isCursor && marks.owned && document.activeElement !== place.current && !document.querySelector("dialog[open]")) place.current.focus({ preventScroll: true });
+  });
+  const live = liveOf(task);
+  const related = marks.related.get(id);
+  const selected = marks.selected.has(id);
+  const name = `card in-${column}${compact ? " compact" : ""}${selected ? " selected" : ""}${isCursor ? " cursor" : ""}${related ? ` related ${related}` : ""}`;
+  const line = lineOf(task, column, { live, merge: merges.get(id), item: column === "needs" ? itemOf(task) : null, tasks: state.tasks });
+  const head = html`<${State} name=${faceOf(task, column, live)} />`;
+  const more = { ref: place, id: `card-${id}`, "data-id": id, class: name, role: "option", tabindex: isCursor ? 0 : -1, "aria-selected": selected, "aria-posinset": index + 1, "aria-setsize": count };
+  if (compact) {
+    return html`<div ...${more} title=${visible(`${task.title}\n${line}`, 600)}>
+      ${head}<span class="card-id">${id}</span><bdi class="card-title">${visible(task.title, 300)}</bdi>
+      ${(live?.plus || live?.minus) ? html`<${Fact} part=${["size", [live.plus, live.minus], "changed lines"]} />` : null}
+      <${Age} since=${sinceOf(task, column, live)} />
+    </div>`;
+  }
+  return html`<div ...${more}>
+    <div class="card-top">${head}<bdi class="card-title" title=${visible(task.title, 600)}>${visible(task.title, 300)}</bdi><${Age} since=${sinceOf(task, column, live)} /></div>
+    <div class="card-line"><bdi title=${visible(line, 600)}>${visible(line, 200)}</bdi></div>
+    <div class="card-meta"><span class="card-id">${id}</span>${facts(task, column, live).map((part) => html`<${Fact} part=${part} />`)}</div>
+  </div>`;
+}

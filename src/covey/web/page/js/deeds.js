@@ -1,0 +1,231 @@
+// What a person does to tasks. It is shown at once, asked of the daemon in order, and can be taken back.
+import { ask, get, post } from "./api.js";
+import { between, dropOn, neighbours, splitNeeds, whyNotAssign } from "./columns.js";
+import { find, rowsOf } from "./shown.js";
+import { putTasks, state } from "./store.js";
+import { some } from "./text.js";
+import { attempt, confirm, note } from "./ui.js";
+import { calls, differences, guess, History, inverse, leaves, refusal } from "./undo.js";
+
+const history = new History();
+let queue = Promise.resolve();
+
+/** Do one thing after the other, however fast they are asked for. */
+function inTurn(work) {
+  const mine = queue.then(work, work);
+  queue = mine.catch(() => {});
+  return mine;
+}
+
+/** Take what the daemon answers about a task, without what only its own page shows. */
+export function take(answer) {
+  const rows = (Array.isArray(answer) ? answer : [answer]).filter(Boolean);
+  putTasks(rows.map(({ body, done_when, budget, key, tries, notes, result, front, unmet, open_children, until, cost, tokens, unpriced, ...row }) => row));
+}
+
+/** Show what steps will probably lead to; returns what puts it back. */
+function foresee(steps) {
+  const guessed = new Map();
+  const before = new Map();
+  for (const step of steps) {
+    const now = guessed.get(step.id) ?? state.tasks.get(step.id);
+    if (!now) continue;
+    const at = (id) => (id === null ? null : guessed.get(id) ?? state.tasks.get(id));
+    const next = step.kind === "move" ? between(now, at(step.below), at(step.above)) : guess(now, step);
+    if (!next) continue;
+    if (!before.has(step.id)) before.set(step.id, state.tasks.get(step.id));
+    guessed.set(step.id, next);
+  }
+  putTasks(guessed.values());
+  return () => putTasks([...guessed].filter(([id, row]) => state.tasks.get(id) === row).map(([id]) => before.get(id)));
+}
+
+async function perform(steps) {
+  const back = foresee(steps);
+  try {
+    await inTurn(async () => {
+      for (const { method, path, body } of calls(steps)) take(await ask(method, path, body));
+    });
+  } catch (error) {
+    back();
+    throw error;
+  }
+}
+
+/** Do some steps and remember how to take them back; returns whether it was done. */
+async function does(label, steps, undo) {
+  if (!steps.length) return false;
+  const done = await attempt(() => perform(steps));
+  if (done === undefined) return false;
+  history.push({ label, redo: steps, undo, left: leaves(steps) });
+  note(label, { undo: () => turn("undo") });
+  return true;
+}
+
+/** Take back what was done last, or do again what was taken back last. */
+export async function turn(direction) {
+  const entry = history.next(direction);
+  const what = direction === "undo" ? "taken back" : "done again";
+  if (!entry) return note(direction === "undo" ? "There is nothing to take back." : "There is nothing to do again.");
+  const left = direction === "undo" ? entry.left : entry.leftBack ?? {};
+  const found = differences(left, await known(left));
+  if (found.length) {
+    history.forget(direction);
+    return note(refusal(what, found), { hint: entry.label, bad: true });
+  }
+  const steps = entry[direction];
+  const done = await attempt(() => perform(steps));
+  if (done === undefined) return history.forget(direction);
+  if (direction === "undo") entry.leftBack = leaves(steps);
+  history.turn(direction);
+  note(`${direction === "undo" ? "Taken back" : "Done again"}: ${entry.label}`);
+}
+
+const OWN = ["body", "done_when", "budget"];
+
+/** Return the tasks as they are now, whole where a step changed what rows do not show. */
+async function known(left) {
+  const tasks = new Map();
+  for (const [id, fields] of Object.entries(left)) {
+    const task = OWN.some((name) => name in fields) ? await get(`/api/board/${id}`) : state.tasks.get(id);
+    if (task) tasks.set(id, "needs" in fields ? splitNeeds(task) : task);
+  }
+  return tasks;
+}
+
+const taskOf = (id) => state.tasks.get(id);
+const named = (ids) => (ids.length === 1 ? ids[0] : some(ids.length, "task"));
+
+/** Change some tasks in the same way; `before` are the whole tasks where rows do not show what changes. */
+export function edit(ids, changes, label, before = new Map()) {
+  const steps = ids.map((id) => ({ kind: "edit", id, changes }));
+  return does(label, steps, steps.flatMap((step) => inverse(step, before.get(step.id) ?? taskOf(step.id))));
+}
+
+/** Raise or lower the priority of some tasks. */
+export function raise(ids, by) {
+  const steps = ids.map((id) => ({ kind: "edit", id, changes: { priority: taskOf(id).priority + by } }));
+  const label = ids.length === 1 ? `${ids[0]} has priority ${steps[0].changes.priority}` : `${named(ids)} ${by > 0 ? "raised" : "lowered"}`;
+  return does(label, steps, steps.flatMap((step) => inverse(step, taskOf(step.id))));
+}
+
+/** Give tasks that wait to a session, or with null to whoever comes. */
+export function assign(ids, name) {
+  const fit = ids.filter((id) => whyNotAssign(taskOf(id)) === null);
+  if (!fit.length) return note(whyNotAssign(taskOf(ids[0])), { bad: true });
+  return edit(fit, { assignee: name }, name === null ? `${named(fit)} for whoever comes` : `${named(fit)} for ${name}`);
+}
+
+/** Put tasks into the backlog or onto the board; those that cannot go there stay. */
+export function setStatus(ids, status) {
+  const fit = ids.filter((id) => ["backlog", "todo", "blocked", "dropped"].includes(taskOf(id).status) && taskOf(id).status !== status);
+  if (!fit.length) return note(`${named(ids)} cannot go to ${status === "todo" ? "To do" : "the backlog"}.`, { bad: true });
+  return edit(fit, { status }, `${named(fit)} ${status === "todo" ? "to do" : "in the backlog"}`);
+}
+
+/** Drop some tasks, after a person has said why. */
+export async function drop(ids) {
+  const fit = ids.filter((id) => !["done", "dropped"].includes(taskOf(id)?.status));
+  if (!fit.length) return note(`${named(ids)} ${ids.length === 1 ? "has" : "have"} ended.`, { bad: true });
+  const body = fit.length === 1 ? taskOf(fit[0]).title : fit.slice(0, 12).join(", ") + (fit.length > 12 ? " …" : "");
+  const reason = await confirm({ title: `Drop ${named(fit)}?`, body, action: "Drop", text: "Why", value: "Not wanted any more.", danger: true, required: true });
+  if (!reason) return false;
+  const steps = fit.map((id) => ({ kind: "drop", id, reason: reason.replace(/\s+/g, " ") }));
+  return does(`${named(fit)} dropped`, steps, steps.flatMap((step) => inverse(step, taskOf(step.id))));
+}
+
+/** Let tasks that are blocked or were dropped wait on the board again. */
+export function reopen(ids) {
+  const fit = ids.filter((id) => ["blocked", "dropped"].includes(taskOf(id)?.status));
+  if (!fit.length) return note("Only blocked and dropped tasks can be reopened.", { bad: true });
+  const steps = fit.map((id) => ({ kind: "reopen", id }));
+  return does(`${named(fit)} reopened`, steps, steps.flatMap((step) => inverse(step, taskOf(step.id))));
+}
+
+/** Take tasks out of play until a person decides, after one has said what. */
+export async function block(ids) {
+  const reason = await confirm({ title: `Block ${named(ids)}?`, action: "Block", text: "What has to be decided", required: true });
+  if (!reason) return false;
+  const steps = ids.map((id) => ({ kind: "block", id, reason: reason.replace(/\s+/g, " ") }));
+  return does(`${named(ids)} blocked`, steps, steps.flatMap((step) => inverse(step, taskOf(step.id))));
+}
+
+/** Take tasks from the sessions that hold them, if a person is sure. */
+export async function release(ids) {
+  const held = ids.filter((id) => taskOf(id)?.status === "doing");
+  const body = held.map((id) => `${id} from ${taskOf(id).session}`).join(", ");
+  if (!held.length || !(await confirm({ title: "Take it back from its session?", body, action: "Take back", danger: true }))) return false;
+  for (const id of held) {
+    const done = await attempt(async () => take(await post(`/api/board/${id}/release`, { reason: "A person took it back." })));
+    if (done === undefined) return false;
+  }
+  note(`${named(held)} back on the board`);
+  return true;
+}
+
+/** Add a task; returns it, or undefined. */
+export async function add(task) {
+  const added = await attempt(() => inTurn(() => post("/api/board", task)));
+  if (!added) return undefined;
+  take(added);
+  const steps = [{ kind: "reopen", id: added.id }];
+  history.push({ label: `${added.id} added`, redo: steps, undo: [{ kind: "drop", id: added.id, reason: "Taken back right after it was added." }], left: { [added.id]: { status: added.status, title: added.title } } });
+  note(`${added.id} added`, { undo: () => turn("undo") });
+  return added;
+}
+
+/** Put tasks at a place of a column that a person orders; `index` counts as the column shows them now. */
+export async function place(ids, column, index) {
+  const rows = rowsOf(column);
+  const { below, above } = neighbours(rows, index, ids);
+  const ordered = ids.map(taskOf).filter(Boolean);
+  const steps = [];
+  const undo = undoOfPlace(ordered, column);
+  let last = below;
+  for (const task of ordered) {
+    if (task.status !== column) steps.push({ kind: "edit", id: task.id, changes: { status: column } });
+    if (last !== null || above !== null) steps.push({ kind: "move", id: task.id, below: last, above });
+    last = task.id;
+  }
+  return does(`${named(ids)} moved`, steps, undo);
+}
+
+/** Return what puts tasks back where they stand now, in the order in which they stand. */
+function undoOfPlace(tasks, column) {
+  const ids = tasks.map(({ id }) => id);
+  const steps = [];
+  for (const { task, index, rows } of tasks.map(standing).sort((one, other) => one.index - other.index)) {
+    if (task.status !== column) steps.push(...inverse({ kind: "edit", id: task.id, changes: { status: column } }, task));
+    const around = { below: rows[index - 1]?.id ?? null, above: neighbours(rows, index + 1, ids).above };
+    if (["backlog", "todo"].includes(task.status)) steps.push(...inverse({ kind: "move", id: task.id }, task, around));
+  }
+  return steps;
+}
+
+/** Return where a task stands in its column, whatever the filter shows. */
+function standing(task) {
+  const rows = state.columns.lists.get(state.columns.where.get(task.id)?.column) ?? [];
+  return { task, rows, index: rows.findIndex(({ id }) => id === task.id) };
+}
+
+/** Move tasks one place up or down in their column. */
+export function shift(ids, by) {
+  const places = ids.map((id) => ({ id, ...find(id) })).filter(({ column }) => ["backlog", "todo"].includes(column)).sort((one, other) => one.index - other.index);
+  if (!places.length) return note("Only Backlog and To do are ordered by hand.", { bad: true });
+  const { column } = places[0];
+  const own = places.filter((each) => each.column === column);
+  const index = by < 0 ? own[0].index - 1 : own.at(-1).index + 2;
+  if (index < 0 || index > rowsOf(column).length) return false;
+  return place(own.map(({ id }) => id), column, index);
+}
+
+/** Do what it means that tasks are dropped on a column at a place in it. */
+export async function dropAt(ids, column, index) {
+  const found = ids.map((id) => [id, dropOn(taskOf(id), find(id)?.column, column)]);
+  const refused = found.find(([, { why }]) => why);
+  if (refused) return note(`${refused[0]} stays: ${refused[1].why}`, { bad: true });
+  const kinds = new Set(found.map(([, { does: kind }]) => kind));
+  if (kinds.has("block")) return block(ids);
+  if (kinds.has("release")) return release(ids);
+  return place(ids, column, index);
+}

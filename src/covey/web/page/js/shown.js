@@ -1,0 +1,55 @@
+// Which tasks the board shows, column by column, under its filter.
+import { asksForDropped, byOrder, COLUMNS, isOpen, matches, QUICK, readFilter } from "./columns.js";
+import { listen, state } from "./store.js";
+
+const DROPPED = { id: "dropped", title: "Dropped" };
+const kept = new Map();
+let wanted = readFilter("");
+let text = "";
+
+function filter() {
+  if (state.filter.text !== text) {
+    text = state.filter.text;
+    wanted = readFilter(text);
+    kept.clear();
+  }
+  return wanted;
+}
+
+/** Return the columns that are there: the seven, and the dropped tasks if the filter asks for them. */
+export function columns() {
+  return asksForDropped(filter()) ? [...COLUMNS, DROPPED] : COLUMNS;
+}
+
+/** Return the tasks that a column shows, in order; do not change the list. */
+export function rowsOf(column) {
+  const now = filter();
+  const { quick } = state.filter;
+  const all = column === "dropped" ? null : state.columns.lists.get(column);
+  if (all && isOpen(now, quick)) return all;
+  let rows = kept.get(column);
+  if (rows === undefined) {
+    const from = all ?? [...state.tasks.values()].filter((task) => task.status === "dropped").sort(byOrder);
+    const lets = quick ? QUICK[quick]?.lets : null;
+    rows = from.filter((task) => matches(task, now) && (!lets || lets(task, column, task.session === null ? undefined : state.live.get(task.session))));
+    kept.set(column, rows);
+  }
+  return rows;
+}
+
+/** Return in which column a task is shown, and where in it; null if it is not. */
+export function find(id) {
+  const column = state.columns.where.get(id)?.column ?? (state.tasks.get(id)?.status === "dropped" ? "dropped" : null);
+  if (column === null) return null;
+  const index = rowsOf(column).findIndex((task) => task.id === id);
+  return index < 0 ? null : { column, index };
+}
+
+// Told before any card is drawn again, because nobody listens earlier.
+const forget = (topics) => {
+  if (topics.has("filter") || topics.has("sessions") || topics.has("live")) kept.clear();
+  else for (const { id } of COLUMNS) if (topics.has(`column:${id}`)) kept.delete(id);
+  if (topics.has("tasks")) kept.delete("dropped");
+};
+listen([...COLUMNS.map(({ id }) => `column:${id}`), "filter", "tasks", "sessions"], forget);
+listen(["live"], (topics) => state.filter.quick === "failed" && forget(topics));

@@ -1,0 +1,187 @@
+// Writing tasks: in one line that stays open for many, or in a form with all that a task can say.
+import { html, useEffect, useMemo, useRef, useState } from "./lib.js";
+import { get } from "./api.js";
+import { readTask, splitNeeds } from "./columns.js";
+import { add, edit } from "./deeds.js";
+import { state } from "./store.js";
+import { attempt, Button, confirm, Dialog, State } from "./ui.js";
+import { visible } from "./text.js";
+
+// One line
+
+/** A line at the head of a column: Enter adds a task and stays, Ctrl+Enter opens the form with what was typed. */
+export function QuickAdd({ status, onClose, onForm, onAdded }) {
+  const [text, setText] = useState("");
+  const [busy, setBusy] = useState(0);
+  const field = useRef(null);
+  useEffect(() => field.current.focus(), []);
+  const read = useMemo(() => ({ status, ...readTask(text) }), [text, status]);
+  const send = async () => {
+    if (!read.title) return;
+    setText("");
+    setBusy((count) => count + 1);
+    const added = await add(read);
+    setBusy((count) => count - 1);
+    if (added) onAdded(added);
+    else setText((now) => now || text);
+  };
+  const press = (event) => {
+    if (event.key === "Escape") onClose();
+    else if (event.key !== "Enter" || event.isComposing) return;
+    else if (event.ctrlKey || event.metaKey) onForm(read);
+    else send();
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const parts = Object.entries(read).filter(([name]) => name !== "title" && name !== "status");
+  return html`<div class="quick-add">
+    <input ref=${field} aria-label=${`New task in ${status === "backlog" ? "Backlog" : "To do"}`} placeholder="New task: title p5 @session #batch" value=${text} maxlength="500" aria-busy=${busy > 0}
+      autocomplete="off" onInput=${(event) => setText(event.target.value)} onKeyDown=${press} onBlur=${() => !text && onClose()} />
+    <div class="quick-hint">${parts.length ? parts.map(([name, value]) => html`<span class="token"><b>${name}</b> <bdi>${visible(String(value), 40)}</bdi></span>`) : html`<span><kbd>Enter</kbd> adds</span><span><kbd>Ctrl+Enter</kbd> form</span><span><kbd>Esc</kbd> ends</span>`}</div>
+  </div>`;
+}
+
+// The form
+
+const LISTS = ["needs", "needs_any", "scope", "do_not_touch", "done_when"];
+const NAMES = ["assignee", "role", "parent", "batch"];
+const EMPTY = { title: "", body: "", kind: "change", status: "todo", assignee: null, role: null, priority: 0, needs: [], needs_any: [], parent: null, scope: [], do_not_touch: [], overlap: false, done_when: [], budget: null, batch: null };
+
+const toText = (name, value) => (LISTS.includes(name) ? value.join(name.startsWith("needs") ? " " : "\n") : value ?? "");
+
+function toValue(name, text) {
+  if (name.startsWith("needs")) return text.toUpperCase().split(/[\s,]+/).filter(Boolean);
+  if (LISTS.includes(name)) return text.split("\n").map((line) => line.trim()).filter(Boolean);
+  if (NAMES.includes(name)) return text.trim() || null;
+  if (name === "priority") return Number.parseInt(text, 10) || 0;
+  if (name === "budget") return text === "" || text === null ? null : Number(text);
+  return text;
+}
+
+/** Return what of a task's fields the form's texts change. */
+function changesOf(before, texts) {
+  const changes = {};
+  for (const [name, text] of Object.entries(texts)) {
+    const value = toValue(name, text);
+    if (JSON.stringify(value) !== JSON.stringify(before[name] ?? (LISTS.includes(name) ? [] : null))) changes[name] = value;
+  }
+  // Needs that may be dropped are told among all needs too: each is sent in one list only.
+  if ("needs" in changes || "needs_any" in changes) {
+    const any = toValue("needs_any", texts.needs_any ?? toText("needs_any", before.needs_any));
+    changes.needs_any = any;
+    changes.needs = toValue("needs", texts.needs ?? toText("needs", before.needs)).filter((id) => !any.includes(id));
+  }
+  return changes;
+}
+
+function Names({ id }) {
+  const names = id === "sessions" ? [...state.sessions.keys()] : [...new Set([...state.tasks.values()].map((task) => task[id]).filter(Boolean))].slice(0, 200);
+  return html`<datalist id=${`names-${id}`}>${names.map((name) => html`<option value=${name} />`)}</datalist>`;
+}
+
+/** The whole form: with an `id` it edits that task, else it adds one that begins with `values`. */
+export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }) {
+  const [before, setBefore] = useState(id === null ? EMPTY : null);
+  const [texts, setTexts] = useState(() => (id === null ? Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toText(name, value)])) : {}));
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    if (id !== null) attempt(() => get(`/api/board/${id}`)).then((task) => (task ? setBefore(splitNeeds(task)) : onClose()));
+  }, [id]);
+  if (before === null) return html`<${Dialog} title=${`Edit ${id}`} onClose=${onClose} wide><p class="loading">…</p><//>`;
+  const waits = ["backlog", "todo", "blocked", "dropped"].includes(before.status);
+  const text = (name) => texts[name] ?? toText(name, before[name]);
+  const set = (name) => (event) => {
+    const value = event.target.type === "checkbox" ? event.target.checked : event.target.value;
+    setTexts((now) => ({ ...now, [name]: value }));
+  };
+  const leave = async () => {
+    const dirty = id === null ? Boolean(text("title").trim() || text("body").trim()) : Object.keys(changesOf(before, texts)).length > 0;
+    if (!dirty || (await confirm({ title: "Close without saving?", body: "What you wrote would be lost.", action: "Close", danger: true }))) onClose();
+  };
+  const save = async (event) => {
+    event.preventDefault();
+    if (busy || !text("title").trim()) return;
+    setBusy(true);
+    const done = id === null ? await add({ ...changesOf(EMPTY, texts), title: text("title").trim() }) : await saveEdit(id, before, changesOf(before, texts));
+    setBusy(false);
+    if (!done) return;
+    onSaved(done);
+    onClose();
+  };
+  const press = (event) => (event.ctrlKey || event.metaKey) && event.key === "Enter" && save(event);
+  const field = (name, label, more = {}, hint = "") => html`<label class=${`field ${more.wide ? "wide" : ""}`}><span>${label}${hint && html` <small class="faint">${hint}</small>`}</span>
+    <input value=${text(name)} onInput=${set(name)} autocomplete="off" spellcheck=${false} ...${more} /></label>`;
+  const area = (name, label, rows, hint = "") => html`<label class="field wide"><span>${label}${hint && html` <small class="faint">${hint}</small>`}</span>
+    <textarea rows=${rows} value=${text(name)} onInput=${set(name)} spellcheck=${name === "body"}></textarea></label>`;
+  return html`<${Dialog} title=${id === null ? "New task" : `Edit ${id}`} onClose=${leave} wide name="task-form">
+    <form onSubmit=${save} onKeyDown=${press}>
+      <div class="form-grid">
+        <label class="field wide"><span>Title</span><input data-first required maxlength="500" value=${text("title")} onInput=${set("title")} autocomplete="off" /></label>
+        ${area("body", "What to do", 7)}
+        ${field("assignee", "Session", { list: "names-sessions", placeholder: "whoever comes" })}
+        ${field("role", "Role", { list: "names-role" })}
+        ${field("batch", "Batch", { list: "names-batch" })}
+        ${field("priority", "Priority", { type: "number" }, "larger first")}
+        <label class="field"><span>Stands in</span><select value=${waits ? text("status") : before.status} onChange=${set("status")} disabled=${!waits}>
+          <option value="todo">To do</option><option value="backlog">Backlog</option>${!["todo", "backlog"].includes(before.status) && html`<option value=${before.status}>${before.status}</option>`}</select></label>
+        <label class="field"><span>Ends in</span><select value=${text("kind")} onChange=${set("kind")}><option value="change">a change on main</option><option value="report">a report</option></select></label>
+        ${field("needs", "Needs", { placeholder: "AF-3 AF-4" }, "tasks that must land first")}
+        ${field("needs_any", "Needs, unless dropped")}
+        ${field("parent", "Part of", { placeholder: "AF-1" })}
+        ${field("budget", "Budget", { type: "number", step: "0.01", min: "0" }, "dollars")}
+        ${area("scope", "May change", 2, "globs, one a line; empty: anything")}
+        ${area("do_not_touch", "Must not touch", 2, "globs")}
+        ${area("done_when", "Done when", 2, "one check a line")}
+        <label class="check"><input type="checkbox" checked=${Boolean(texts.overlap ?? before.overlap)} onChange=${set("overlap")} /> May write the same files as others at work</label>
+      </div>
+      <${Names} id="sessions" /><${Names} id="role" /><${Names} id="batch" />
+      <footer class="dialog-foot"><${Button} onClick=${leave}>Cancel<//><button class="button primary" type="submit" disabled=${busy}>${id === null ? "Add task" : "Save"}<kbd>Ctrl+Enter</kbd></button></footer>
+    </form>
+  <//>`;
+}
+
+/** Save changes, unless somebody changed the same meanwhile and a person does not want to write over it. */
+async function saveEdit(id, before, changes) {
+  const names = Object.keys(changes);
+  if (!names.length) return before;
+  const now = await attempt(async () => splitNeeds(await get(`/api/board/${id}`)));
+  if (!now) return null;
+  const clash = names.filter((name) => JSON.stringify(now[name]) !== JSON.stringify(before[name]));
+  if (clash.length && !(await confirm({ title: "Somebody changed this meanwhile", body: `Changed since you opened it: ${clash.join(", ")}.`, action: "Write over it", danger: true }))) return null;
+  return (await edit([id], changes, `${id} edited`, new Map([[id, now]]))) ? now : null;
+}
+
+// Choosing
+
+/** A dialog to choose one of some names, or to type a new one: `options` are {value, label, state}. */
+export function Choose({ title, label, options, free = false, onChoose, onClose }) {
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const found = options.filter((option) => option.label.toLowerCase().includes(text.toLowerCase())).slice(0, 50);
+  const typed = free && text.trim() && !options.some(({ value }) => value === text.trim()) ? [{ value: text.trim(), label: text.trim(), free: true }] : [];
+  const all = [...found, ...typed];
+  const current = Math.min(at, all.length - 1);
+  const choose = (option) => {
+    if (!option) return;
+    onClose();
+    onChoose(option.value);
+  };
+  const press = (event) => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (by) setAt((all.length + current + by) % Math.max(1, all.length));
+    else if (event.key === "Enter") choose(all[current]);
+    else return;
+    event.preventDefault();
+  };
+  return html`<${Dialog} title=${title} onClose=${onClose} name="choose">
+    <div class="dialog-body">
+      <input data-first role="combobox" aria-label=${label} aria-expanded="true" aria-controls="choose-list" aria-activedescendant=${all.length ? `choose-${current}` : undefined} aria-autocomplete="list"
+        placeholder=${label} value=${text} autocomplete="off" onInput=${(event) => { setText(event.target.value); setAt(0); }} onKeyDown=${press} />
+      ${all.length ? html`<div id="choose-list" class="choose-list" role="listbox" aria-label=${label}>
+        ${all.map((option, index) => html`<div role="option" id=${`choose-${index}`} key=${String(option.value)} aria-selected=${index === current} class=${index === current ? "at" : ""} onMouseMove=${() => index !== at && setAt(index)} onClick=${() => choose(option)}>
+          ${option.state && html`<${State} name=${option.state} />`}<bdi>${visible(option.label, 80)}</bdi>${option.more && html`<small class="faint"><bdi>${visible(option.more, 60)}</bdi></small>`}${option.free && html`<small class="faint">new</small>`}
+        </div>`)}
+      </div>` : html`<p class="soft" id="choose-list">Nothing fits.</p>`}
+    </div>
+  <//>`;
+}
