@@ -103,8 +103,9 @@ class Site:
             return client.port
 
     def invite(self) -> str:
-        """Return an address with a new code in it, as `covey open` gives it to a person."""
-        return self.line.ok("open", "--print").strip()
+        """Return an address with a new code in it, as `covey open` prints it."""
+        with self.line.client() as client:
+            return str(client.post("/api/devices/invite", {"kind": "page"})["url"])
 
     @property
     def origin(self) -> str:
