@@ -79,7 +79,7 @@ def test_the_parts_of_what_was_printed_are_the_whole(lines: list[str], data: st.
     whole = "\n".join(lines).encode()
     output = printed(whole, data.draw(st.integers(4, 30)))
     parts = every_part(lambda since: transcripts.raw(output, since, len(whole), alive=False))
-    assert "".join(parts) == redact(whole.decode())
+    assert "".join(parts) == redact(whole.replace(b"\r\n", b"\n").decode())
 
 
 # As a transcript

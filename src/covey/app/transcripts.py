@@ -68,7 +68,9 @@ def _between(output: Output, start: int, end: int) -> bytes:
 
 
 def _whole(data: bytes, following: int) -> tuple[bytes, int]:
-    """Return output without the beginning of a character at its end."""
+    """Return output without the beginning of a character, or of the end of a line, at its end."""
+    if data.endswith(b"\r") and len(data) > 1:
+        return data[:-1], following - 1
     for cut in range(1, min(4, len(data) + 1)):
         if data[-cut] & 0xC0 == 0xC0:
             return (data[:-cut], following - cut) if cut < _length(data[-cut]) else (data, following)

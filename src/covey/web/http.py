@@ -11,8 +11,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from covey import __version__
 from covey.app.shapes import Problem
 
-HEAD = 64 * 1024
-"""Bytes that the head of a request may have."""
+HEAD = 256 * 1024
+"""Bytes that the head of a request may have: the longest query that a verb takes, each of its characters escaped."""
 
 
 class Together:
@@ -61,7 +61,7 @@ class Http(HttpToolsProtocol):
         if scope is None or "path" not in scope:
             self._head += len(data)
             if self._head > HEAD and not self.transport.is_closing():
-                self._refuse(b"431 Request Header Fields Too Large", "The head of the request is larger than 64 KiB.")
+                self._refuse(b"431 Request Header Fields Too Large", "The head of the request is larger than 256 KiB.")
         else:
             self._head = 0
 
