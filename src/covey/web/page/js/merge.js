@@ -1,0 +1,250 @@
+// One merge: its steps, why it is where it is, the gates that it was in, and all that can be done with it.
+import { html, useEffect, useRef, useState } from "./lib.js";
+import { get, post } from "./api.js";
+import { useRead } from "./store.js";
+import { clock, span } from "./text.js";
+import { to } from "./places.js";
+import { Age, attempt, Button, confirm, Dialog, note, State, Words } from "./ui.js";
+
+// What can be done
+
+const OPEN = ["review", "queued", "testing", "passed"];
+const AGAIN = ["rejected", "withdrawn"];
+
+/** Do something with a merge and offer to take it back; returns the merge as it is then, or undefined. */
+async function change(merge, verb, body, said, undo = null) {
+  const after = await attempt(() => post(`/api/merges/${merge.id}/${verb}`, body));
+  if (after !== undefined) note(said, { undo: undo && (() => attempt(() => undo(after), "Taken back.")) });
+  return after;
+}
+
+/** Let a merge into the queue; taken back, it waits for a person again. */
+export function approve(merge) {
+  return change(merge, "approve", {}, `Approved ${merge.task}.`, () => post(`/api/merges/${merge.id}/hold`, {}));
+}
+
+/** Send a merge back to its author with what is wrong. */
+export async function sendBack(merge) {
+  const reason = await confirm({ title: `Send ${merge.task} back?`, body: "Its author goes on with it, and is told what you write here.", text: "What is wrong", action: "Send back", required: true });
+  if (reason) await change(merge, "reject", { reason: oneLine(reason) }, `Sent ${merge.task} back.`);
+}
+
+/** Let a merge wait for a person. */
+export async function hold(merge) {
+  const reason = await confirm({ title: `Hold ${merge.task}?`, body: "It waits until you approve it.", text: "Why (if you want to say)", action: "Hold" });
+  if (reason !== null) await change(merge, "hold", because(reason), `${merge.task} is held.`, () => post(`/api/merges/${merge.id}/approve`, {}));
+}
+
+/** Bring a merge into the queue again as it is. */
+export function retry(merge) {
+  return change(merge, "retry", {}, `${merge.task} is in the queue again.`);
+}
+
+/** Take a merge out of the queue; taken back, it is queued again. */
+export async function drop(merge) {
+  const reason = await confirm({ title: `Take ${merge.task} out of the queue?`, body: "Its work stays on its branch, and its task is blocked until you decide.", text: "Why (if you want to say)", action: "Take out", danger: true });
+  if (reason !== null) await change(merge, "drop", because(reason), `${merge.task} is out of the queue.`, () => post(`/api/merges/${merge.id}/retry`, {}));
+}
+
+const oneLine = (text) => text.replace(/\s+/g, " ").trim();
+const because = (text) => (text ? { reason: oneLine(text) } : {});
+
+/** Ask whether landed work shall leave main again, and how. */
+export function Reverting({ merge, onClose }) {
+  const [reason, setReason] = useState("");
+  const [reopen, setReopen] = useState(true);
+  const go = async (event) => {
+    event.preventDefault();
+    onClose();
+    await change(merge, "revert", { ...because(reason), reopen }, `${merge.task} is being taken out of main.`, (made) => post(`/api/merges/${made.id}/drop`, {}));
+  };
+  return html`<${Dialog} title=${`Revert ${merge.task}?`} onClose=${onClose}>
+    <form onSubmit=${go}>
+      <p class="dialog-text"><${Words} text=${merge.title} /></p>
+      <p class="dialog-text">The revert goes through the queue like any other work: it is tested before main moves, and main stays green.</p>
+      <label class="field"><span>Why (if you want to say)</span><textarea rows="2" data-first value=${reason} onInput=${(event) => setReason(event.target.value)}></textarea></label>
+      <label class="check"><input type="checkbox" checked=${reopen} onChange=${(event) => setReopen(event.target.checked)} /> Open the task again, so that somebody does it anew</label>
+      <footer class="dialog-foot"><${Button} onClick=${onClose}>Cancel<//><button class="button danger" type="submit">Revert</button></footer>
+    </form>
+  <//>`;
+}
+
+/** The buttons of what can be done with a merge now. */
+export function Actions({ merge }) {
+  const [reverting, setReverting] = useState(false);
+  const waits = merge.state === "review" || (merge.person && !merge.approved);
+  return html`<div class="merge-actions">
+    ${OPEN.includes(merge.state) && waits && html`<${Button} kind="primary" keys="a" onClick=${() => approve(merge)}>Approve<//>`}
+    ${OPEN.includes(merge.state) && html`<${Button} keys="b" onClick=${() => sendBack(merge)}>Send back<//>`}
+    ${["queued", "testing"].includes(merge.state) && html`<${Button} keys="h" onClick=${() => hold(merge)}>Hold<//>`}
+    ${(AGAIN.includes(merge.state) || (merge.state === "queued" && merge.reason)) && html`<${Button} keys="t" onClick=${() => retry(merge)}>Retry<//>`}
+    ${merge.state === "landed" && html`<${Button} kind="danger" keys="v" onClick=${() => setReverting(true)}>Revert<//>`}
+    <a class="button" href=${to("review", merge.task)}>Diff</a>
+    <a class="button" href=${to("timeline", `task=${merge.task}`)}>Timeline</a>
+    ${OPEN.includes(merge.state) && html`<${Button} kind="danger" onClick=${() => drop(merge)}>Take out<//>`}
+    ${reverting && html`<${Reverting} merge=${merge} onClose=${() => setReverting(false)} />`}
+  </div>`;
+}
+
+// Where it is
+
+const WORDS = { done: "done", now: "now", next: "not yet", skipped: "left out", failed: "failed" };
+
+/** Return the steps of a merge on its way to main, each with how it stands. */
+export function stepsOf(merge) {
+  const past = ["passed", "landed", "reverted"].includes(merge.state);
+  const failed = merge.state === "rejected";
+  const built = past || merge.state === "testing" || merge.candidate ? "done" : failed && merge.cause === "text" ? "failed" : merge.state === "queued" ? "now" : "next";
+  const tested = merge.untested ? "skipped" : past ? "done" : merge.state === "testing" ? "now" : failed && merge.run ? "failed" : "next";
+  const landed = ["landed", "reverted"].includes(merge.state) ? "done" : merge.state === "passed" ? "now" : "next";
+  return [
+    { name: "review", state: merge.state === "review" ? "now" : "done" },
+    { name: "build", state: built },
+    { name: "test", state: tested },
+    { name: "land", state: landed },
+  ];
+}
+
+/** The steps of a merge, one after another. */
+export function Steps({ merge }) {
+  return html`<ol class="steps" aria-label="Steps">
+    ${stepsOf(merge).map(({ name, state }) => html`<li key=${name} class=${`step step-${state}`}>${name}<span class="unseen">: ${WORDS[state]}</span></li>`)}
+  </ol>`;
+}
+
+// Why, and what the gates said
+
+/** All that is known of a merge, opened in place. */
+export function Whole({ merge }) {
+  const [full, problem] = useRead(() => get(`/api/merges/${merge.id}`), ["merges", "log"], [merge.id]);
+  const [why] = useRead(() => get(`/api/merges/${merge.id}/why`), ["merges", "log", "fleet"], [merge.id]);
+  const now = full ?? merge;
+  return html`<div class="merge-whole">
+    <${Actions} merge=${now} />
+    ${problem && html`<p class="soft">${problem.message}</p>`}
+    ${why && html`<ul class="because">${why.because.map((said) => html`<li key=${said}><${Words} text=${said} /></li>`)}</ul>`}
+    ${full && html`<${Facts} merge=${full} />`}
+    ${full?.gates.slice(0, 8).map((gate, i) => html`<${Gate} key=${gate.id} gate=${gate} open=${i === 0 && ["failed", "running"].includes(gate.state)} />`)}
+  </div>`;
+}
+
+function Facts({ merge }) {
+  const facts = [
+    ["branch", merge.branch],
+    ["commit", merge.commit?.slice(0, 12)],
+    ["landed", merge.landed?.slice(0, 12)],
+    ["with", merge.group.join(", ")],
+    ["approved by", merge.approved_by],
+    ["cannot be merged with", merge.against.join(", ")],
+    ["waits for", merge.needs.join(", ")],
+    ["files", merge.paths.length ? `${merge.paths.slice(0, 12).join("  ")}${merge.paths.length > 12 ? `  and ${merge.paths.length - 12} more` : ""}` : ""],
+    ["reverts", merge.reverts],
+    ["reverted by", merge.reverted_by],
+  ].filter(([, value]) => value);
+  return html`<dl class="facts">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd><${Words} text=${value} /></dd></div>`)}</dl>`;
+}
+
+const PURPOSES = { group: "as a group", single: "alone", bisect: "to find the bad one", main: "main alone", again: "once more" };
+
+/** One gate: what it tested, how that ended, which tests failed, and its log in place. */
+export function Gate({ gate, open = false }) {
+  const [shown, setShown] = useState(open);
+  const name = gate.state === "lost" ? "stopped" : gate.state;
+  return html`<div class="gate">
+    <div class="gate-head">
+      <${State} name=${name} word />
+      <span class="mono">${gate.id}</span>
+      <span class="soft">${PURPOSES[gate.purpose] ?? gate.purpose}${gate.merges.length > 1 ? `, with ${gate.merges.length - 1} more` : ""}</span>
+      <span class="faint">${clock(gate.started)}${gate.seconds !== null ? `, took ${span(gate.seconds)}` : ""}${gate.step && gate.state === "failed" ? `, failed at ` : ""}${gate.step && gate.state === "failed" ? html`<${Words} text=${gate.step} most=${80} />` : ""}</span>
+      <${Button} kind="quiet" aria-expanded=${shown} onClick=${() => setShown(!shown)}>${shown ? "Hide log" : "Log"}<//>
+    </div>
+    ${gate.failures.length > 0 && html`<ul class="failures" aria-label="Failing tests">${gate.failures.slice(0, 20).map((test) => html`<li key=${test}><${State} name="failed" /> <${Words} text=${test} class="mono" most=${300} /></li>`)}
+      ${gate.failures.length > 20 && html`<li class="faint">and ${gate.failures.length - 20} more</li>`}</ul>`}
+    ${gate.why && html`<p class="soft"><${Words} text=${gate.why} /></p>`}
+    ${shown && html`<${GateLog} id=${gate.id} />`}
+  </div>`;
+}
+
+const TAIL = 24_000;
+const MOST = 60_000;
+const EVERY = 1000;
+const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[ -/]*[0-~])/g;
+
+/** What a gate printed last, and what it goes on to print. */
+export function GateLog({ id }) {
+  const [said, setSaid] = useState({ text: null, problem: null, alive: false });
+  const place = useRef(null);
+  useEffect(() => {
+    let timer = 0;
+    let gone = false;
+    let whole = "";
+    let since = -TAIL;
+    const read = async () => {
+      try {
+        const part = await get(`/api/gates/${id}/log?since=${since}`);
+        if (gone) return;
+        whole = (whole + part.text).slice(-MOST);
+        since = part.next;
+        setSaid({ text: whole, problem: null, alive: part.alive });
+        if (part.alive) timer = setTimeout(read, EVERY);
+      } catch (problem) {
+        if (!gone) setSaid((before) => ({ ...before, problem }));
+      }
+    };
+    read();
+    return () => {
+      gone = true;
+      clearTimeout(timer);
+    };
+  }, [id]);
+  useEffect(() => {
+    if (place.current) place.current.scrollTop = place.current.scrollHeight;
+  }, [said.text]);
+  if (said.problem && said.text === null) return html`<p class="soft gate-log-none">${said.problem.message}</p>`;
+  if (said.text === null) return html`<p class="faint gate-log-none">…</p>`;
+  const lines = said.text.replace(ESCAPES, "").replace(/\r\n?/g, "\n");
+  return html`<pre class="gate-log" ref=${place} tabindex="0" role="region" aria-label=${`Log of ${id}`}><${Words} text=${lines || "It has printed nothing."} most=${MOST} /></pre>`;
+}
+
+/** How long a gate has run against what gates take; it moves by itself. */
+export function Progress({ gate, usual }) {
+  const bar = useRef(null);
+  const words = useRef(null);
+  useEffect(() => {
+    const draw = () => {
+      const passed = Math.max(Date.now() / 1000 - gate.started, 0);
+      if (bar.current && usual) bar.current.value = Math.min(passed, usual);
+      const text = !usual ? span(passed) : passed <= usual ? `${span(passed)} of about ${span(usual)}` : `${span(passed)}, usually ${span(usual)}`;
+      if (words.current) words.current.textContent = text;
+      if (bar.current) bar.current.setAttribute("aria-valuetext", text);
+    };
+    draw();
+    const timer = setInterval(draw, 500);
+    return () => clearInterval(timer);
+  }, [gate.id, usual]);
+  return html`<div class="slot-progress">${usual ? html`<progress ref=${bar} max=${usual} aria-label=${`Progress of ${gate.id}`}></progress>` : html`<progress ref=${bar} aria-label=${`Progress of ${gate.id}`}></progress>`}<span class="faint" ref=${words}></span></div>`;
+}
+
+/** One merge as a row that opens; `place` is shown before it. */
+export function Row({ merge, open, onOpen, children }) {
+  const row = useRef(null);
+  useEffect(() => {
+    if (open) row.current?.scrollIntoView({ block: "nearest" });
+  }, [open]);
+  const state = merge.state === "review" || merge.person ? "needs-you" : merge.state;
+  return html`<li class=${`merge ${open ? "open" : ""}`} ref=${row}>
+    <button type="button" class="merge-head" data-row data-merge=${merge.id} aria-expanded=${open} onClick=${() => onOpen(open ? null : merge.id)}>
+      <span class="merge-place">${merge.place !== null && merge.place !== undefined ? merge.place : "–"}</span>
+      <${State} name=${state} word />
+      <span class="merge-title"><span class="merge-task">${merge.task}</span> <${Words} text=${merge.title} most=${200} /></span>
+      <span class="merge-side">
+        <${Steps} merge=${merge} />
+        <span class="soft merge-author"><${Words} text=${merge.session} /></span>
+        <${Age} since=${merge.ended ?? merge.queued} />
+      </span>
+      ${(merge.waits || merge.reason) && html`<span class="merge-waits soft"><${Words} text=${merge.waits ?? merge.reason} most=${400} /></span>`}
+      ${children}
+    </button>
+    ${open && html`<${Whole} merge=${merge} />`}
+  </li>`;
+}

@@ -1,0 +1,112 @@
+// Which open branches come near each other: tasks by tasks, or files by sessions.
+import { html, useState } from "./lib.js";
+import { get } from "./api.js";
+import { useRead } from "./store.js";
+import { Age, Button, Empty, Words } from "./ui.js";
+import { some } from "./text.js";
+import { to } from "./places.js";
+
+const LEVELS = {
+  file: { sign: "·", word: "same file, far apart" },
+  hunk: { sign: "≈", word: "same lines" },
+  conflict: { sign: "✕", word: "conflict" },
+};
+const RANK = { file: 1, hunk: 2, conflict: 3 };
+const worse = (one, other) => ((RANK[one] ?? 0) >= (RANK[other] ?? 0) ? one : other);
+
+/** Return both tables from what overlaps: names of rows and columns, and what stands where they meet. */
+export function matrices({ overlaps, hot }) {
+  const heat = new Map(hot.map((file) => [file.path, file.collisions]));
+  const byTask = { rows: [], columns: [], cells: new Map(), heat };
+  const byFile = { rows: [], columns: [], cells: new Map(), heat };
+  const names = new Set();
+  const files = new Set(heat.keys());
+  const people = new Set();
+  const enter = (table, row, column, overlap) => {
+    const key = `${row}\n${column}`;
+    const before = table.cells.get(key);
+    table.cells.set(key, { level: before ? worse(before.level, overlap.level) : overlap.level, overlaps: [...(before?.overlaps ?? []), overlap] });
+  };
+  for (const overlap of overlaps) {
+    const { one, other } = overlap;
+    names.add(one).add(other);
+    enter(byTask, one, other, overlap);
+    enter(byTask, other, one, overlap);
+    for (const file of overlap.files) {
+      files.add(file);
+      for (const who of new Set([overlap.one_session ?? one, overlap.other_session ?? other])) {
+        people.add(who);
+        enter(byFile, file, who, overlap);
+      }
+    }
+  }
+  byTask.rows = byTask.columns = [...names].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  byFile.rows = [...files].sort((a, b) => (heat.get(b) ?? 0) - (heat.get(a) ?? 0) || a.localeCompare(b));
+  byFile.columns = [...people].sort();
+  return { byTask, byFile };
+}
+
+/** The overlap matrix. */
+export function Overlap() {
+  const [found, problem] = useRead(() => get("/api/overlaps"), ["overlaps", "log"]);
+  const [by, setBy] = useState("task");
+  const [shown, setShown] = useState(null);
+  if (problem && !found) return html`<p class="loading">${problem.message}</p>`;
+  if (!found) return html`<p class="loading">…</p>`;
+  if (!found.overlaps.length && !found.hot.length) return html`<${Empty} title="No open branches overlap."><p>covey looks at every branch as it grows, and shows here where two of them change the same file.</p><//>`;
+  const tables = matrices(found);
+  const table = by === "task" ? tables.byTask : tables.byFile;
+  return html`<div class="overlap">
+    <div class="sheet-tools">
+      <div class="choice" role="group" aria-label="What the matrix shows">
+        <${Button} aria-pressed=${by === "task"} onClick=${() => setBy("task")}>Tasks by tasks<//>
+        <${Button} aria-pressed=${by === "file"} onClick=${() => setBy("file")}>Files by sessions<//>
+      </div>
+      <ul class="legend">${Object.entries(LEVELS).map(([name, level]) => html`<li key=${name}><span class=${`cell-sign level-${name}`}>${level.sign}</span> ${level.word}</li>`)}<li><span class="hot-sign">hot</span> collides again and again</li></ul>
+    </div>
+    <div class="overlap-both">
+      <div class="matrix-place" tabindex="0" role="region" aria-label="Overlap matrix"><${Matrix} table=${table} by=${by} shown=${shown} onShow=${setShown} /></div>
+      <${Near} cell=${shown ? table.cells.get(shown) : null} hot=${found.hot} all=${found.overlaps} />
+    </div>
+  </div>`;
+}
+
+function Matrix({ table, by, shown, onShow }) {
+  return html`<table class=${`matrix matrix-by-${by}`}>
+    <thead><tr><td></td>${table.columns.map((name) => html`<th key=${name} scope="col"><${Words} text=${name} most=${24} /></th>`)}</tr></thead>
+    <tbody>${table.rows.map((row) => html`<tr key=${row}>
+      <th scope="row" title=${row}>${table.heat.has(row) && html`<span class="hot-sign">hot ${table.heat.get(row)}</span> `}<${Words} text=${row} most=${80} /></th>
+      ${table.columns.map((column) => html`<${Cell} key=${column} row=${row} column=${column} cell=${table.cells.get(`${row}\n${column}`)} heat=${table.heat} shown=${shown} onShow=${onShow} />`)}
+    </tr>`)}</tbody>
+  </table>`;
+}
+
+function Cell({ row, column, cell, heat, shown, onShow }) {
+  if (row === column) return html`<td class="cell-self"></td>`;
+  if (!cell) return html`<td></td>`;
+  const key = `${row}\n${column}`;
+  const hot = cell.overlaps.some((overlap) => overlap.files.some((file) => heat.has(file)));
+  const look = () => onShow(key);
+  return html`<td class=${hot ? "cell-hot" : ""}><button type="button" class=${`cell level-${cell.level} ${key === shown ? "shown" : ""}`} onMouseEnter=${look} onFocus=${look} onClick=${look}
+    aria-label=${`${row} and ${column}: ${LEVELS[cell.level].word}${hot ? ", hot" : ""}`}>${LEVELS[cell.level].sign}</button></td>`;
+}
+
+/** What stands behind one place of the matrix; without one, the closest overlaps and the hot files. */
+function Near({ cell, hot, all }) {
+  const overlaps = cell?.overlaps ?? all.slice(0, 6);
+  return html`<div class="near" aria-live="polite">
+    <h3>${cell ? "Here" : "Closest"}</h3>
+    <ul>${overlaps.map((overlap) => html`<li key=${overlap.id} class="near-one">
+      <p><span class=${`cell-sign level-${overlap.level}`}>${LEVELS[overlap.level].sign}</span> ${LEVELS[overlap.level].word}, <span class="faint">for <${Age} since=${overlap.found} /></span></p>
+      <${Side} task=${overlap.one} title=${overlap.one_title} session=${overlap.one_session} />
+      <${Side} task=${overlap.other} title=${overlap.other_title} session=${overlap.other_session} />
+      <ul class="near-files">${overlap.files.slice(0, 10).map((file) => html`<li key=${file}><${Words} text=${file} class="mono" most=${200} /></li>`)}${overlap.files.length > 10 && html`<li class="faint">and ${overlap.files.length - 10} more</li>`}</ul>
+    </li>`)}</ul>
+    ${!cell && hot.length > 0 && html`<h3>Hot files</h3><ul>${hot.map((file) => html`<li key=${file.path}><span class="hot-sign">hot</span> <${Words} text=${file.path} class="mono" /> <span class="faint">${some(file.collisions, "collision")}, last <${Age} since=${file.last} /> ago</span></li>`)}</ul>`}
+  </div>`;
+}
+
+function Side({ task, title, session }) {
+  if (task === "main") return html`<p class="near-side">main</p>`;
+  return html`<p class="near-side"><a href=${to("review", task)}>${task}</a> <${Words} text=${title ?? ""} most=${120} /> ${session && html`<span class="faint">by <${Words} text=${session} /></span>`}</p>`;
+}

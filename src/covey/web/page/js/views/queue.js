@@ -1,0 +1,191 @@
+// The merge queue: what is tested in which slot, the train in its order, what was sent back and why, what has landed.
+import { html, useState } from "../lib.js";
+import { get, post } from "../api.js";
+import { useCommands } from "../keys.js";
+import { approve, GateLog, hold, Progress, retry, Reverting, Row, sendBack } from "../merge.js";
+import { Overlap } from "../overlap.js";
+import { useRows } from "../pace.js";
+import { go, to } from "../places.js";
+import { useRead } from "../store.js";
+import { clock, some, span } from "../text.js";
+import { Age, attempt, Button, confirm, Empty, note, State, Words } from "../ui.js";
+
+const TABS = [
+  { id: "train", title: "Train" },
+  { id: "landings", title: "Landings" },
+  { id: "flakes", title: "Flaky tests" },
+  { id: "overlap", title: "Overlap" },
+];
+const TOPICS = ["merges", "fleet", "log"];
+
+export function View({ what }) {
+  const tab = TABS.some(({ id }) => id === what) ? what : "train";
+  const [queue, problem] = useRead(() => get("/api/queue"), TOPICS);
+  const [all] = useRead(() => get("/api/merges?all=true&limit=500"), TOPICS);
+  useCommands(TABS.map(({ id, title }) => ({ label: `Merge queue: ${title}`, group: "Merge queue", run: () => go("queue", id) })), []);
+  return html`<div class="sheet queue">
+    ${queue && html`<${Standing} queue=${queue} />`}
+    <nav class="subtabs" aria-label="Parts of the merge queue">${TABS.map(({ id, title }) => html`<a key=${id} href=${to("queue", id)} aria-current=${id === tab ? "page" : null}>${title}${id === "train" && queue?.merges.length ? html` <span class="count">${queue.merges.length}</span>` : ""}</a>`)}</nav>
+    ${problem && !queue && html`<p class="loading">${problem.message}</p>`}
+    ${tab === "train" && queue && html`<${Train} queue=${queue} all=${all} first=${what?.startsWith("merge-") ? what : null} />`}
+    ${tab === "landings" && html`<${Landings} all=${all} />`}
+    ${tab === "flakes" && html`<${Flakes} />`}
+    ${tab === "overlap" && html`<${Overlap} />`}
+  </div>`;
+}
+
+// How it stands
+
+async function stop(verb, back, title, body, said) {
+  const reason = await confirm({ title, body, text: "Why (if you want to say)", action: "Yes" });
+  if (reason === null) return;
+  const done = await attempt(() => post(`/api/queue/${verb}`, reason ? { reason: reason.replace(/\s+/g, " ") } : {}));
+  if (done !== undefined) note(said, { undo: () => attempt(() => post(`/api/queue/${back}`), "Taken back.") });
+}
+
+const pause = () => stop("pause", "resume", "Pause the merge queue?", "What is tested now is tested to its end; nothing more is tested or landed.", "The queue is paused.");
+const freeze = () => stop("freeze", "thaw", "Freeze main?", "Testing goes on, and what passes waits for main.", "Main is frozen.");
+const resume = () => attempt(() => post("/api/queue/resume"), "The queue goes on.");
+const thaw = () => attempt(() => post("/api/queue/thaw"), "Main may move again.");
+
+function Standing({ queue }) {
+  const stopped = queue.paused || queue.halted;
+  useCommands([
+    { label: stopped ? "Resume the merge queue" : "Pause the merge queue", group: "Merge queue", run: stopped ? resume : pause },
+    { label: queue.frozen ? "Let main move again" : "Freeze main", group: "Merge queue", run: queue.frozen ? thaw : freeze },
+  ], [stopped, queue.frozen]);
+  const share = queue.ended ? `${queue.rejected} of the last ${queue.ended} sent back` : "nothing has ended yet";
+  return html`<header class="sheet-head">
+    <div class="figures">
+      <span><strong>${queue.landed_hour}</strong> landed in the last hour</span>
+      <span>${share}</span>
+      <span>${queue.gate_seconds ? `a gate takes about ${span(queue.gate_seconds)}` : "no gate has passed yet"}</span>
+      <span class="faint">onto <${Words} text=${queue.branch} />, ${queue.strategy}${queue.slots ? `, ${some(queue.slots, "slot")}` : ""}</span>
+    </div>
+    <div class="sheet-actions">
+      ${stopped ? html`<${Button} kind="primary" onClick=${resume}>Resume<//>` : html`<${Button} onClick=${pause}>Pause<//>`}
+      ${queue.frozen ? html`<${Button} kind="primary" onClick=${thaw}>Thaw main<//>` : html`<${Button} onClick=${freeze}>Freeze main<//>`}
+    </div>
+    <${Troubles} queue=${queue} />
+  </header>`;
+}
+
+function Troubles({ queue }) {
+  const said = [
+    queue.halted && ["failed", `The queue halted: ${queue.halted}`, null],
+    queue.paused && ["paused", `The queue is paused${queue.paused_by ? ` by ${queue.paused_by}` : ""}${queue.paused_why ? `: ${queue.paused_why}` : "."}`, queue.paused_since],
+    queue.frozen && ["held", `Main is frozen${queue.frozen_by ? ` by ${queue.frozen_by}` : ""}${queue.frozen_why ? `: ${queue.frozen_why}` : "."}`, queue.frozen_since],
+    queue.fleet_paused && ["paused", "The whole fleet is paused, and so is the queue.", null],
+    !queue.checked && ["held", "There is no gate: merge.check in covey.toml is empty, so work lands only when you approve it.", null],
+    ...queue.troubles.map((trouble) => ["failed", trouble, null]),
+  ].filter(Boolean);
+  return said.map(([state, text, since]) => html`<p key=${text} class=${`trouble trouble-${state}`}><${State} name=${state} /> <${Words} text=${text} />${since ? html` <${Age} since=${since} />` : ""}</p>`);
+}
+
+// The train
+
+function Train({ queue, all, first }) {
+  const [open, setOpen] = useState(first);
+  useRows(".queue [data-row]", "merge");
+  const known = new Map([...(all ?? []), ...queue.merges].map((merge) => [merge.id, merge]));
+  const ended = (all ?? []).filter((merge) => ["rejected", "withdrawn"].includes(merge.state)).sort((a, b) => (b.ended ?? 0) - (a.ended ?? 0)).slice(0, 40);
+  useMergeCommands(known);
+  const draw = (merge) => html`<${Row} key=${merge.id} merge=${merge} open=${open === merge.id} onOpen=${setOpen} />`;
+  const beside = open && !queue.merges.some(({ id }) => id === open) && !ended.some(({ id }) => id === open) ? known.get(open) : null;
+  return html`<div class="sheet-body">
+    <${Slots} queue=${queue} known=${known} onOpen=${setOpen} />
+    ${beside && html`<section><h2>Opened</h2><ol class="merges">${draw(beside)}</ol></section>`}
+    <section aria-labelledby="train-title">
+      <h2 id="train-title">Train <span class="count">${queue.merges.length}</span></h2>
+      ${queue.merges.length ? html`<ol class="merges">${queue.merges.map(draw)}</ol>` : html`<${Empty} title="Nothing wants to land."><p>What agents hand in comes here by itself. Bring a branch of your own: <code>covey merge queue my/branch</code></p><//>`}
+    </section>
+    ${ended.length > 0 && html`<section aria-labelledby="back-title">
+      <h2 id="back-title">Sent back or taken out <span class="count">${ended.length}</span></h2>
+      <ol class="merges">${ended.map(draw)}</ol>
+    </section>`}
+  </div>`;
+}
+
+/** Let one key act on the merge that has the focus. */
+function useMergeCommands(known) {
+  const inFocus = () => known.get(document.activeElement?.closest(".merge")?.querySelector("[data-merge]")?.dataset.merge);
+  const on = (work, states) => ({ when: () => states.includes(inFocus()?.state), run: () => work(inFocus()) });
+  useCommands([
+    { label: "Approve this merge", keys: "a", group: "Merge queue", ...on(approve, ["review", "queued"]) },
+    { label: "Send this merge back", keys: "b", group: "Merge queue", ...on(sendBack, ["review", "queued", "testing", "passed"]) },
+    { label: "Hold this merge", keys: "h", group: "Merge queue", ...on(hold, ["queued", "testing"]) },
+    { label: "Try this merge again", keys: "t", group: "Merge queue", ...on(retry, ["rejected", "withdrawn", "queued"]) },
+  ], [known]);
+}
+
+function Slots({ queue, known, onOpen }) {
+  const count = Math.max(queue.slots, ...queue.running.map((gate) => gate.slot), 0);
+  if (!count && !queue.running.length) return null;
+  const lanes = Array.from({ length: count }, (_, i) => queue.running.find((gate) => gate.slot === i + 1) ?? null);
+  lanes.push(...queue.running.filter((gate) => !lanes.includes(gate)));
+  return html`<section aria-labelledby="slots-title">
+    <h2 id="slots-title">Slots</h2>
+    <ol class="slots">${lanes.map((gate, i) => html`<${Slot} key=${i} number=${i + 1} gate=${gate} usual=${queue.gate_seconds} known=${known} onOpen=${onOpen} />`)}</ol>
+  </section>`;
+}
+
+function Slot({ number, gate, usual, known, onOpen }) {
+  const [log, setLog] = useState(false);
+  if (!gate) return html`<li class="slot slot-free"><span class="slot-number">${number}</span><${State} name="idle" word /></li>`;
+  return html`<li class="slot">
+    <span class="slot-number">${number}</span>
+    <${State} name="testing" word />
+    <span class="slot-what">${gate.merges.length ? gate.merges.map((id) => html`<button type="button" class="chip" key=${id} onClick=${() => onOpen(id)} title=${known.get(id)?.title ?? ""}>${known.get(id)?.task ?? id}</button>`) : "main alone"}</span>
+    <${Progress} key=${gate.id} gate=${gate} usual=${usual} />
+    <${Button} kind="quiet" aria-expanded=${log} onClick=${() => setLog(!log)}>${log ? "Hide log" : "Log"}<//>
+    ${log && html`<${GateLog} id=${gate.id} />`}
+  </li>`;
+}
+
+// What has landed
+
+function Landings({ all }) {
+  const [landings, problem] = useRead(() => get("/api/landings?limit=200"), TOPICS);
+  const [reverting, setReverting] = useState(null);
+  useRows(".queue [data-row]", "landing");
+  if (problem && !landings) return html`<p class="loading">${problem.message}</p>`;
+  if (!landings) return html`<p class="loading">…</p>`;
+  if (!landings.length) return html`<${Empty} title="Nothing has landed yet."><p>Each move of main is written here: what it was, what it is, after which gate.</p><//>`;
+  const known = new Map((all ?? []).map((merge) => [merge.id, merge]));
+  return html`<div class="sheet-body"><ol class="landings">${landings.map((landing) => html`<${Landing} key=${landing.id} landing=${landing} known=${known} onRevert=${setReverting} />`)}</ol>
+    ${reverting && html`<${Reverting} merge=${reverting} onClose=${() => setReverting(null)} />`}
+  </div>`;
+}
+
+function Landing({ landing, known, onRevert }) {
+  const pushed = landing.pushed ? `pushed to ${landing.remote} ${clock(landing.pushed)}` : "";
+  return html`<li class="landing">
+    <div class="landing-head"><${State} name="landed" /><span>${clock(landing.made)}</span><span class="mono">${landing.before.slice(0, 9)} → ${landing.commit.slice(0, 9)}</span>
+      <span class="faint">on <${Words} text=${landing.branch} />${landing.untested ? ", without a test" : landing.gate ? `, after ${landing.gate}` : ""}${pushed ? `, ${pushed}` : ""}</span></div>
+    <ul>${landing.merges.map((id) => html`<${Landed} key=${id} id=${id} merge=${known.get(id)} onRevert=${onRevert} />`)}</ul>
+  </li>`;
+}
+
+function Landed({ id, merge, onRevert }) {
+  if (!merge) return html`<li class="landed"><a href=${to("queue", id)} class="mono">${id}</a></li>`;
+  return html`<li class="landed" data-row tabindex="-1">
+    <a href=${to("review", merge.task)}>${merge.task}</a><span class="landed-title"><${Words} text=${merge.title} most=${200} /></span>
+    <span class="faint"><${Words} text=${merge.session} /></span>
+    ${merge.state === "landed" ? html`<${Button} onClick=${() => onRevert(merge)}>Revert<//>` : html`<${State} name=${merge.state === "reverted" ? "dropped" : merge.state} /><span class="faint">${merge.state}</span>`}
+  </li>`;
+}
+
+function Flakes() {
+  const [flakes, problem] = useRead(() => get("/api/flakes"), TOPICS);
+  const [open, setOpen] = useState(null);
+  useRows(".queue [data-row]", "test");
+  if (problem && !flakes) return html`<p class="loading">${problem.message}</p>`;
+  if (!flakes) return html`<p class="loading">…</p>`;
+  if (!flakes.length) return html`<${Empty} title="No test has flaked."><p>A test that fails and then passes on the very same tree is listed here, with the log of where it failed.</p><//>`;
+  return html`<div class="sheet-body"><ul class="flakes">${flakes.map((flake) => html`<li key=${flake.test} class="flake">
+    <button type="button" class="flake-head" data-row aria-expanded=${open === flake.test} onClick=${() => setOpen(open === flake.test ? null : flake.test)}>
+      <${Words} text=${flake.test} class="mono" most=${300} /><span class="faint">${some(flake.times, "time")}, last <${Age} since=${flake.last} /> ago, first ${clock(flake.first)}</span>
+    </button>
+    ${open === flake.test && html`<${GateLog} id=${flake.gate} />`}
+  </li>`)}</ul></div>`;
+}
