@@ -184,7 +184,7 @@ PATHS = [
     *[Bad(f"a message {name[:40]}", (400, 404), "POST", f"/api/mail/{name}/ack", {}) for name in IDS],
     *[Bad(f"a merge {name[:40]}", (400, 404), "POST", f"/api/merges/{name}/approve", {}) for name in IDS],
     *[Bad(f"a session {name[:40]}", (400, 404), "POST", f"/api/sessions/{name}/token", {}) for name in IDS],
-    Bad("the root", 404, "GET", "/"),
+    Bad("a file that the page has not", 404, "GET", "/js/nothing.js"),
     Bad("an unknown path", 404, "GET", "/api/nothing"),
     Bad("an unknown verb", 404, "POST", "/api/board/T-1/steal", {}),
     Bad("a path too deep", 404, "POST", "/api/board/T-1/claim/again", {}),
