@@ -54,6 +54,13 @@ def _up_arguments(parser: Parser) -> None:
     parser.add_argument("--port", type=_port, metavar="PORT", help="the port on loopback (kept from then on)")
     parser.add_argument("--bind", type=_address, metavar="HOST:PORT", help="answer beyond loopback too, with TLS")
     parser.add_argument(
+        "--name",
+        type=_host,
+        metavar="HOST[:PORT]",
+        help="a name of yours under which the page is asked too: of your certificate, or of a tunnel "
+        "(kept from then on; none forgets it)",
+    )
+    parser.add_argument(
         "--certificate", type=Path, metavar="FILE", help="certificate for --bind (default: self-signed)"
     )
     parser.add_argument("--key", type=Path, metavar="FILE", help="private key of the certificate")
@@ -132,13 +139,15 @@ def up(args: argparse.Namespace, client: Client) -> int:
         raise Invalid("--certificate and --key are for --bind.", hint="covey up --bind HOST:PORT answers with TLS.")
     project = projects.find(Path(client.folder)).must_be_begun()
     if args.service:
+        _keep_name(project, args.name)
         return _service(project, _command(project, args), as_json=args.json)
     project.token()  # neither we nor a new daemon could go on without it
     said = _lasting(project)
     if said is not None and args.foreground:
         raise Refused(f"The daemon is running already, as process {said['pid']}.", hint="covey down stops it.")
-    if said is not None and (args.bind or args.port):
+    if said is not None and (args.bind or args.port or args.name):
         raise Refused("The daemon is running already.", hint="covey down first, then covey up with these options.")
+    _keep_name(project, args.name)
     if args.foreground:
         command = [*_command(project, args), "--foreground", *(["--json"] if args.json else [])]
         os.execv(command[0], command)
@@ -154,6 +163,7 @@ def _say_up(project: Project, said: dict[str, Any], *, as_json: bool) -> None:
         print(json.dumps(answer | beyond))
         return
     print(f"covey is up at {said['url']} (process {said['pid']}).")
+    print(f"covey open shows the page, at {said.get('page', said['url'])}.")
     if beyond:
         print(f"Also at {said['bind']}, certificate SHA-256 {said['fingerprint']}.")
 
@@ -210,8 +220,31 @@ def _address(text: str) -> str:
     return text
 
 
+def _host(text: str) -> str:
+    """Return HOST or HOST:PORT as it is, if it is that."""
+    return text if ":" not in text and _address(f"{text}:443") else _address(text)
+
+
+def _keep_name(project: Project, name: str | None) -> None:
+    """Keep the name under which the page is asked from now on, or forget it."""
+    kept = project.state / "name"
+    if name == "none":
+        kept.unlink(missing_ok=True)
+    elif name is not None:
+        part = kept.with_suffix(".part")
+        part.write_text(name)
+        part.rename(kept)
+
+
+def _kept_name(project: Project) -> str:
+    kept = project.state / "name"
+    return kept.read_text().strip() if kept.exists() else ""
+
+
 def _plain_command(project: Project) -> list[str]:
-    return [sys.executable, "-m", "covey.daemon", str(project.root)]
+    name = _kept_name(project)
+    named = ["--name", name] if name else []
+    return [sys.executable, "-m", "covey.daemon", str(project.root), *named]
 
 
 def _command(project: Project, words: argparse.Namespace) -> list[str]:
@@ -361,7 +394,7 @@ def _certificate(project: Project, words: argparse.Namespace) -> tuple[Path, Pat
         return words.certificate.resolve(), words.key.resolve()
     folder = project.state / "tls"
     certificate, key, made_for = folder / "certificate.pem", folder / "key.pem", folder / "names"
-    names = _names(words.bind.rpartition(":")[0].strip("[]"))
+    names = _names(words.bind.rpartition(":")[0].strip("[]"), _kept_name(project))
     if not certificate.exists() or not made_for.exists() or made_for.read_text() != names:
         folder.mkdir(mode=0o700, exist_ok=True)
         _self_signed(names, certificate, key)
@@ -369,9 +402,11 @@ def _certificate(project: Project, words: argparse.Namespace) -> tuple[Path, Pat
     return certificate, key
 
 
-def _names(host: str) -> str:
+def _names(host: str, named: str) -> str:
     """Return the names that a certificate for this address has to carry; an address for all carries all of ours."""
     names = [_subject_name(host), "DNS:localhost", "IP:127.0.0.1"]
+    if named:
+        names.append(_subject_name(named.partition(":")[0]))
     if host in ("0.0.0.0", "::"):
         own = socket.gethostname()
         names.append(_subject_name(own))
@@ -439,7 +474,7 @@ def _escaped(word: str) -> str:
 
 COMMANDS = {
     "up": Command("start the daemon of this repository in the background, and return when it answers", _up_arguments,
-                  up, example="covey up\ncovey up --bind 192.0.2.7:8443\n"
+                  up, example="covey up\ncovey up --bind 192.0.2.7:8443\ncovey up --name box.example.ts.net\n"
                               "covey up --json | jq -r .url   the address at which it answers",
                   prints="{url, token, pid}, and {bind, fingerprint} if it answers beyond loopback"),
     "down": Command("stop the daemon of this repository; agents at work go on until it is up again", _down_arguments,

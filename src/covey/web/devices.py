@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -19,8 +20,8 @@ from covey.store.tx import Tx
 
 WRONG = 1.0
 """Seconds that the answer to a wrong code takes; its 128 bits make guessing vain, this keeps it quiet."""
-WAITING = 16
-"""Wrong codes that may wait for their answer at once; more are sent away unread."""
+TRIES = 8
+"""Codes that may be tried at once from one address; more are sent away unread."""
 
 _decoder = msgspec.json.Decoder(JoinDevice)
 
@@ -33,7 +34,7 @@ class Devices:
         self._read = read
         self._known: dict[str, Device] = {}
         self._revoked: set[str] = set()
-        self._wrong = 0
+        self._trying: Counter[str] = Counter()
         self.cookie = "covey-" + app.store.read(lambda tx: tx.head.log)[:6]
         """The name of the cookie, so that two projects under one name do not take each other's away."""
 
@@ -73,27 +74,35 @@ class Devices:
         return device
 
     async def join(
-        self, body: bytes, known: Principal | None, write: Callable[[Callable[[Tx], Entry]], Awaitable[Entry]]
+        self,
+        client: str,
+        body: bytes,
+        known: Principal | None,
+        write: Callable[[Callable[[Tx], Entry]], Awaitable[Entry]],
     ) -> Entry:
-        """Let a browser in that shows a code; who shows a wrong one waits for the answer."""
-        if self._wrong >= WAITING:
-            raise Unavailable("Too many wrong codes were tried.", hint="Try again in a moment.")
-        try:
-            asked = _decoder.decode(body)
-        except msgspec.ValidationError as error:
-            raise Invalid(explain(str(error))) from None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Invalid(f"The body is not valid JSON: {error}.") from None
+        """Let a browser in that shows a code; who shows a wrong one waits, and cannot try many at once."""
+        if self._trying[client] >= TRIES:
+            raise Unavailable("Too many codes are tried from there.", hint="Try again in a moment.")
+        asked = _read(body)
         device = None if known is None else known.device
+        self._trying[client] += 1
         try:
             return await write(lambda tx: devices.join(Call(tx, Principal(), self._app.house), asked, device))
         except Unknown:
-            self._wrong += 1
-            try:
-                await asyncio.sleep(WRONG)
-            finally:
-                self._wrong -= 1
+            await asyncio.sleep(WRONG)
             raise
+        finally:
+            self._trying[client] -= 1
+            self._trying += Counter()  # forgets who tries nothing any more
+
+
+def _read(body: bytes) -> JoinDevice:
+    try:
+        return _decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise Invalid(explain(str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"The body is not valid JSON: {error}.") from None
 
 
 def set_cookie(name: str, token: str, *, secure: bool) -> tuple[bytes, bytes]:

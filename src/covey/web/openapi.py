@@ -8,6 +8,7 @@ import msgspec
 
 from covey import __version__
 from covey.app.app import VERBS, Verb
+from covey.app.devices import DeviceRow, JoinDevice
 from covey.app.shapes import Problem
 
 _REF = "#/components/schemas/{name}"
@@ -27,6 +28,7 @@ def document() -> dict[str, Any]:
     """Return the description of every verb."""
     verbs = list(VERBS.values())
     types = [verb.asked for verb in verbs] + [verb.answers for verb in verbs] + [Problem]
+    types += [JoinDevice, DeviceRow]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for i, verb in enumerate(verbs):
@@ -34,6 +36,7 @@ def document() -> dict[str, Any]:
             verb, schemas[i], schemas[len(verbs) + i], components
         )
     paths["/api/events"] = {"get": _events()}
+    paths["/api/devices/join"] = {"post": _join(schemas[-2], schemas[-1])}
     described = {
         "openapi": "3.1.0",
         "info": {"title": "covey", "version": __version__, "description": "Many agents, nothing ever lost."},
@@ -116,7 +119,8 @@ def _events() -> dict[str, Any]:
         "description": (
             "`counts`, `sessions` and the first page of `board` at connect, then only what changed: `board` and "
             "`sessions` (arrays of whole rows), `counts`, `alerts`, `invalidate` ({type}) and `heartbeat`. `id` is the "
-            "number in the log; a client that comes back with Last-Event-ID gets what it missed, each change once."
+            "number in the log; a client that comes back with Last-Event-ID, or `after`, gets what it missed, each "
+            "change once. `key` is a page's own."
         ),
         "parameters": [
             {
@@ -124,7 +128,9 @@ def _events() -> dict[str, Any]:
                 "in": "header",
                 "required": False,
                 "schema": {"type": "string", "pattern": "^[0-9]+$"},
-            }
+            },
+            {"name": "after", "in": "query", "required": False, "schema": {"type": "integer", "minimum": 0}},
+            {"name": "key", "in": "query", "required": False, "schema": {"type": "string"}},
         ],
         "responses": {
             "200": {
@@ -135,5 +141,23 @@ def _events() -> dict[str, Any]:
                 "description": "No token, or a wrong one",
                 "content": {"application/json": {"schema": {"$ref": _REF.format(name="Problem")}}},
             },
+        },
+    }
+
+
+def _join(asked: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    problem = {"application/json": {"schema": {"$ref": _REF.format(name="Problem")}}}
+    good = {"description": "Known from now on; the cookie is set", "content": {"application/json": {"schema": answer}}}
+    return {
+        "operationId": "device.join",
+        "summary": "Let the browser in that shows a code.",
+        "description": "Only for our own page: it needs no token, but the page's Origin, and a code that works once.",
+        "security": [],
+        "parameters": [],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": asked}}},
+        "responses": {
+            "200": good | {"description": "Known already; the code is spent"},
+            "201": good,
+            **{str(status): {"description": why, "content": problem} for status, why in _PROBLEMS.items()},
         },
     }

@@ -228,7 +228,7 @@ class Web:
             raise NotFound(f"There is nothing at {path[:200]!r}.", hint="GET /api/openapi.json lists what there is.")
         verb = verbs.get(method)
         if verb is None:
-            allowed = sorted(verbs) or ["GET"]
+            allowed = sorted(verbs) or ["POST" if path == JOIN else "GET"]
             raise _WrongMethod(f"{method[:20]} cannot be used here.", hint=f"Use {' or '.join(allowed)}.")
         return verb, dict.fromkeys(verb.params, name)
 
@@ -264,7 +264,8 @@ class Web:
         if token := self._devices.token(headers):
             with contextlib.suppress(Unknown):
                 known = await self._devices.who(token, _page_key(scope, headers))
-        entry = await self._devices.join(body, known, self.write)
+        client = (scope.get("client") or ("",))[0]
+        entry = await self._devices.join(client, body, known, self.write)
         secure = page.startswith("https:")
         cookie = [] if entry.token is None else [set_cookie(self._devices.cookie, entry.token, secure=secure)]
         await _send(send, Answer(201 if cookie else 200, _encode(entry.row)), cookie)
@@ -372,7 +373,7 @@ class _WrongMethod(CoveyError):
 
 
 def _routes() -> dict[str, dict[str, Verb]]:
-    routes: dict[str, dict[str, Verb]] = {"/api/openapi.json": {}, "/api/events": {}}
+    routes: dict[str, dict[str, Verb]] = {"/api/openapi.json": {}, "/api/events": {}, JOIN: {}}
     for verb in VERBS.values():
         parts = ["*" if part.startswith("{") else part for part in verb.path.split("/")]
         routes.setdefault("/".join(parts), {})[verb.method] = verb
@@ -381,7 +382,7 @@ def _routes() -> dict[str, dict[str, Verb]]:
 
 def _after(scope: Scope, headers: dict[bytes, bytes]) -> int | None:
     """Return after which event a follower goes on: what its browser says last counts, since it knows better."""
-    query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+    query = _query(scope)
     if unknown := set(query) - {"after", "key"}:
         raise Invalid(f"There is no parameter {min(unknown)[:40]!r}.", hint="after and key are taken.")
     asked = headers.get(b"last-event-id", b"").decode("latin-1") or query.get("after", "")
@@ -395,7 +396,11 @@ def _page_key(scope: Scope, headers: dict[bytes, bytes]) -> str | None:
     key = headers.get(b"covey-key")
     if key is not None:
         return key.decode("latin-1")
-    return dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("key")
+    return _query(scope).get("key")
+
+
+def _query(scope: Scope) -> dict[str, str]:
+    return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
 
 
 async def _body(headers: dict[bytes, bytes], receive: Receive, most: int = BODY) -> bytes:
