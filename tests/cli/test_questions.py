@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -48,12 +49,25 @@ def asks(shell: Shell, *words: str) -> str:
     return str(json.loads(done.stdout)["id"])
 
 
+def open_questions(shell: Shell) -> list[dict[str, Any]]:
+    """Return the questions in the inbox."""
+    return [row for row in shell.json("inbox") if row["kind"] == "question"]
+
+
 # The inbox
+
+
+def test_the_same_question_of_several_is_shown_once_with_every_way_to_answer(shell: Shell) -> None:
+    one, other = wants(shell), wants(shell, session="bob")
+    said = shell.ok("inbox")
+    assert said.startswith("2 questions wait for you:\n") and said.count("npm test -- --watch=false") == 1
+    assert f"{one}, {other}  ada, bob, " in said
+    assert f"covey answer {one} --allow" in said and f"covey answer {other} --allow" in said
 
 
 def test_an_empty_inbox_says_so(shell: Shell) -> None:
     assert shell.ok("inbox") == "Nothing waits for you.\n"
-    assert shell.json("inbox") == {"questions": [], "tasks": [], "merges": [], "sessions": [], "queue": []}
+    assert shell.json("inbox") == []
     assert "question" not in shell.ok("status")
 
 
@@ -64,7 +78,7 @@ def test_the_inbox_shows_the_whole_command_who_asks_and_when_it_is_denied(shell:
     assert f"{question}  ada, " in said and "denied in 59 min" in said
     assert "    npm test -- --watch=false\n    --bail\n" in said and "The tests tell" in said
     assert f"covey answer {question} --allow | --always | --deny" in said
-    assert [each["id"] for each in shell.json("inbox")["questions"]] == [question]
+    assert [row["ids"] for row in open_questions(shell)] == [[question]]
     assert "1 question waits for an answer; covey inbox shows it" in shell.ok("status")
 
 
@@ -80,7 +94,7 @@ def test_questions_come_first_and_then_whatever_else_waits(shell: Shell) -> None
     places = [said.index(part) for part in ("Which port?", "- 80\n", "T-1  Choose: Which one?", "merge-", "review")]
     assert places == sorted(places)
     found = shell.json("inbox")
-    assert [len(found[name]) for name in ("questions", "tasks", "merges", "sessions")] == [1, 1, 1, 0]
+    assert [row["kind"] for row in found] == ["blocked", "approve", "question"], "the oldest first"
 
 
 def test_control_characters_of_agents_never_reach_the_terminal(shell: Shell) -> None:
@@ -116,7 +130,7 @@ def test_name_and_decision_stand_in_any_order(shell: Shell, order: list[int]) ->
         words = [question, option]
         shell.ok("answer", *(words[at] for at in order))
         question = other
-    assert shell.json("inbox")["questions"] == []
+    assert open_questions(shell) == []
 
 
 def test_always_is_narrowed_to_the_first_words(shell: Shell) -> None:
@@ -190,7 +204,7 @@ def test_permits_are_granted_listed_and_revoked(shell: Shell) -> None:
 def test_without_an_answer_an_agent_is_told_to_end_its_turn(shell: Shell) -> None:
     done = shell.run("ask", "Which port?", "--as", "ada", "--wait", "0.2")
     assert (done.returncode, done.stdout, done.stderr) == (3, f"{NOT_YET}\n", "")
-    assert asks(shell, "Which port?") == shell.json("inbox")["questions"][0]["id"], "asked again, it is the same"
+    assert asks(shell, "Which port?") == open_questions(shell)[0]["ids"][0], "asked again, it is the same"
 
 
 def test_the_owner_asks_nobody(shell: Shell) -> None:
@@ -218,13 +232,13 @@ def ada(served: Shell) -> Shell:
 def test_an_agent_waits_at_the_daemon_and_goes_on_with_the_answer(served: Shell, ada: Shell) -> None:
     words = [sys.executable, "-m", "covey", "ask", "Which port?", "--choice", "80", "--wait", "100"]
     with subprocess.Popen(words, cwd=ada.folder, env=ada.env, stdout=subprocess.PIPE, text=True) as waiting:
-        wait_until(lambda: len(served.json("inbox")["questions"]) == 1, "the question in the inbox")
-        (question,) = served.json("inbox")["questions"]
+        wait_until(lambda: len(open_questions(served)) == 1, "the question in the inbox")
+        (question,) = open_questions(served)
         assert (question["session"], question["choices"]) == ("ada", ["80"])
         served.ok("answer", "Port 8080")
         said, _ = waiting.communicate(timeout=PATIENCE)
     assert (waiting.returncode, said) == (0, "Port 8080\n")
-    assert served.json("inbox")["questions"] == []
+    assert open_questions(served) == []
     assert len(served.json("log", "--kind", "question.told")) == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -47,7 +48,7 @@ class Board:
     def check(self) -> None:
         """See that the ranks say the order in which the tasks were put, and that a new task comes last."""
         ranks = [task.rank for task in self.tasks]
-        assert all(one < other for one, other in zip(ranks, ranks[1:], strict=False)), ranks
+        assert all(one < other for one, other in pairwise(ranks)), ranks
         assert not ranks or ranks[-1] < self.following
 
 

@@ -393,7 +393,7 @@ def test_a_permission_is_asked_by_a_hook_of_a_terminal_and_answered_from_the_com
         question = question_of(screens, name)
         assert (question["wants"], question["tool"]) == ("permission", "Write")
         wait_until(lambda name=name: line.sessions()[name]["state"] == "needs-you", "the verdict")  # type: ignore[misc]
-        assert question["id"] in [each["id"] for each in line.json("inbox")["questions"]]
+        assert question["id"] in [name for each in line.json("inbox") for name in each["ids"]]
         line.ok("answer", question["id"], *words)
     for name, task in tasks.items():
         line.ok("answer", question_of(screens, name, count=2)["id"], "--allow")

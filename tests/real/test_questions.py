@@ -64,8 +64,8 @@ def test_a_permission_that_is_given_lets_the_agent_go_on(real: Real, world: Worl
     assert (question["wants"], question["tool"], question["about"]) == ("permission", "shell", COMMAND)
     wait_until(lambda: why(line)["state"] == "needs-you", "the verdict")
     assert why(line)["rule"] == "it waits for a person's word"
-    (listed,) = line.json("inbox")["questions"]
-    assert listed["id"] == question["id"]
+    (listed,) = (each for each in line.json("inbox") if each["kind"] == "question")
+    assert listed["ids"] == [question["id"]]
     line.ok("answer", question["id"], "--allow")
     lands(line, task)
     assert heard(world, "forty-two")

@@ -21,7 +21,7 @@ from covey.core.pace import Wait
 from covey.core.sessions import COVEY, OWNER, RESERVED
 from covey.core.texts import Text, line, prose
 from covey.core.watch import Verdict
-from covey.errors import Denied, Invalid, NotFound
+from covey.errors import CoveyError, Denied, Invalid, NotFound
 from covey.git.project import Project
 from covey.runners.runner import Runner
 from covey.store import rows
@@ -83,12 +83,20 @@ class House:
     """Where the page lives; None where nobody serves it."""
     repository: Project | None = None
     """Where the commits are; None where nobody can look at them."""
+    complaint: tuple[str, float] | None = None
+    """Why the settings on disk are not those that hold, and since when."""
     broken_gate: bool = False
     """The queue waits for a gate that could not be run; whoever lets sessions work lets it be tried again."""
 
     def refresh(self) -> None:
         """Take up settings that were changed; refuse to go on with ones that make no sense."""
-        changed = self.settings()
+        try:
+            changed = self.settings()
+        except CoveyError as error:
+            since = self.pulses.clock.now().wall if self.complaint is None else self.complaint[1]
+            self.complaint = (f"{error.message} {error.hint}".strip(), since)
+            raise
+        self.complaint = None
         if changed is not None:
             self.config = changed
 

@@ -25,6 +25,7 @@ ADDRESSES = {
     "fleet.resume": "POST /api/resume",
     "gate.log": "GET /api/gates/{id}/log",
     "gate.show": "GET /api/gates/{id}",
+    "inbox.list": "GET /api/inbox",
     "landing.list": "GET /api/landings",
     "lease.give": "POST /api/leases/{id}/give",
     "lease.list": "GET /api/leases",

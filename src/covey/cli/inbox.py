@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import time
 from argparse import Namespace
 
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser
-from covey.cli.merge import rows as merge_rows
-from covey.cli.show import age, one, paint, plain, prose, span, table
-from covey.cli.train import is_asking, stops
+from covey.cli.show import age, first_line, one, paint, plain, prose, reply, span, table
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
-
-MOST = 1000
-STUCK = ("stalled", "limited", "dead", "needs-you")
 
 
 def _nothing(parser: Parser) -> None:
@@ -27,71 +21,82 @@ def _nothing(parser: Parser) -> None:
 
 def inbox(args: Namespace, client: Client) -> None:
     """Show open questions, blocked tasks, merges that wait for a person, what stops the queue, and stuck sessions."""
-    with client:
-        found = {
-            "questions": client.ask("question.list", fields={"state": "open", "limit": MOST}).value,
-            "tasks": client.ask("task.list", fields={"status": "blocked", "limit": MOST}).value,
-            "merges": [each for each in client.ask("merge.list", fields={"limit": MOST}).value if each["person"]],
-            "queue": [*stops(client.ask("queue.show").value, word=str if args.json else paint)],
-            "sessions": client.ask("session.list").value,
-        }
-    asking = {question["session"] for question in found["questions"]}
-    found["sessions"] = [each for each in found["sessions"] if _is_stuck(each, asking)]
-    if args.json:
-        print(json.dumps(found, ensure_ascii=False))
-    else:
-        print("\n".join(_lines(found)) or "Nothing waits for you.")
+    answer = client.ask("inbox.list")
+    reply(args, answer, "" if args.json else "\n".join(_lines(answer.value)) or "Nothing waits for you.")
 
 
-def _is_stuck(session: dict[str, Any], asking: set[str]) -> bool:
-    """Say whether a session that covey runs does not get on; one whose question is listed is no news."""
-    at_work = session["kind"] == "run" and session["goal"] != "stopped" and session["state"] in STUCK
-    return at_work and not (session["state"] == "needs-you" and session["name"] in asking)
-
-
-def _lines(found: dict[str, list[Any]]) -> Iterator[str]:
-    if found["questions"]:
-        count = len(found["questions"])
+def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
+    of = {kind: [row for row in found if row["kind"] == kind] for kind in {row["kind"] for row in found}}
+    questions = of.get("question", [])
+    if questions:
+        count = sum(len(row["ids"]) for row in questions)
         yield f"{one(count, 'question')} {'waits' if count == 1 else 'wait'} for you:"
-    for question in found["questions"]:
-        yield from ("", *card(question))
-    parts = (
-        ("Blocked tasks", _blocked(found["tasks"]), "covey task edit ID --status todo lets one be tried again"),
-        (
-            "Merges that wait for you",
-            _split(merge_rows([each for each in found["merges"] if is_asking(each)])),
-            "covey merge approve ID, covey merge reject ID",
-        ),
-        (
-            "Merges that passed, and that main cannot take",
-            _split(merge_rows([each for each in found["merges"] if not is_asking(each)])),
-            "covey merge why ID tells what you can do",
-        ),
-        ("The merge queue", found["queue"], "covey merge queue shows it"),
-        ("Sessions that do not get on", _stuck(found["sessions"]), "covey session logs NAME shows what one printed"),
-    )
-    begun = bool(found["questions"])
-    for title, lines, hint in parts:
-        if lines:
+    for row in questions:
+        yield from ("", *card(row))
+    begun = bool(questions)
+    for kind, title, hint in PARTS:
+        if kind in of:
             yield from [""] * begun
-            yield from (f"{title}:", *(f"  {line}" for line in lines), f"  ({hint})")
+            yield from (f"{title}:", *(f"  {line}" for line in _rows(kind, of[kind])), f"  ({hint})")
             begun = True
 
 
-def card(question: dict[str, Any]) -> list[str]:
-    """Return a question as people see it: who asks what, until when, and how it is answered."""
-    task = f" on {question['task']}" if question["task"] else ""
-    until = "" if question["until"] is None else f", denied in {span(question['until'] - time.time())}"
-    lines = [f"{question['id']}  {question['session']}{task}, {age(question['asked'])}{until}"]
-    if question["wants"] == "permission":
-        tool = "run" if question["tool"] == "shell" else f"use {plain(question['tool'])}"
-        lines += [f"  wants to {tool}:", *_indented(question["about"] or question["text"])]
-        if question["about"] and question["text"] and question["about"] not in question["text"]:
-            lines += ["  because:", *_indented(question["text"])]
+PARTS = (
+    ("setting", "The settings", "they are taken up as soon as they make sense"),
+    ("blocked", "Blocked tasks", "covey task reopen ID lets one be tried again"),
+    ("approve", "Merges that wait for you", "covey merge approve ID, covey merge reject ID"),
+    ("landing", "Merges that passed, and that main cannot take", "covey merge why ID tells what you can do"),
+    ("queue", "The merge queue", "covey merge queue shows it"),
+    ("session", "Sessions that do not get on", "covey session logs NAME shows what one printed"),
+    ("mail", "Mail that wants to be acknowledged", "covey mail read ID, covey mail ack ID"),
+)
+WAYS = {"resume": "covey merge resume", "thaw": "covey merge thaw", "resume-fleet": "covey resume"}
+
+
+def _rows(kind: str, found: list[dict[str, Any]]) -> list[str]:
+    """Return items of one kind as lines: what each is about, since when, and what is to be decided."""
+    if kind == "session":
+        columns = [(name, _state(row), age(row["since"]), _why(row)) for row in found for name in row["sessions"]]
+        return table(columns, words=1).split("\n")
+    if kind in ("approve", "landing", "mail"):
+        columns = [(row["ids"][0], row["task"] or "", row["session"], age(row["since"]), _what(row)) for row in found]
+        return table(columns).split("\n")
+    if kind == "blocked":
+        return [f"{row['task']}  {plain(row['title'])}: {_why(row) or 'blocked'}" for row in found]
+    return [_what(row) + _way(row) for row in found]
+
+
+def _state(row: dict[str, Any]) -> str:
+    return str(row["title"]).removeprefix("is ")
+
+
+def _why(row: dict[str, Any]) -> str:
+    return first_line(row["text"], 400)
+
+
+def _what(row: dict[str, Any]) -> str:
+    return f"{plain(row['title'])}: {_why(row)}" if row["text"] else plain(row["title"])
+
+
+def _way(row: dict[str, Any]) -> str:
+    """Return since when something stands still, and the command that lets it go on."""
+    way = next((f" ({WAYS[each]})" for each in row["decisions"] if each in WAYS), "")
+    return f" ({age(row['since'])}){way}"
+
+
+def card(row: dict[str, Any]) -> list[str]:
+    """Return questions that are the same as people see them: who asks what, until when, and how it is answered."""
+    who = ", ".join(row["sessions"]) + (f" on {', '.join(row['tasks'])}" if row["tasks"] else "")
+    until = "" if row["until"] is None else f", denied in {span(row['until'] - time.time())}"
+    lines = [f"{', '.join(row['ids'])}  {who}, {age(row['since'])}{until}"]
+    if "reply" in row["decisions"]:
+        lines += ["  asks:", *_indented(row["text"]), *(f"    - {plain(choice)}" for choice in row["choices"])]
     else:
-        lines += ["  asks:", *_indented(question["text"])]
-        lines += [f"    - {plain(choice)}" for choice in question["choices"]]
-    return [*lines, f"  {how(question)}"]
+        lines += [f"  {plain(row['title'])}:", *_indented(row["about"] or row["text"])]
+        if row["about"] and row["text"] and row["about"] not in row["text"]:
+            lines += ["  because:", *_indented(row["text"])]
+    wants = "answer" if "reply" in row["decisions"] else "permission"
+    return [*lines, *(f"  {how({'id': each, 'wants': wants})}" for each in row["ids"])]
 
 
 def how(question: dict[str, Any]) -> str:
@@ -105,19 +110,6 @@ def _indented(text: str) -> list[str]:
     return [f"    {line}" for line in prose(text.rstrip()).split("\n")]
 
 
-def _split(text: str) -> list[str]:
-    return text.split("\n") if text else []
-
-
-def _blocked(tasks: list[dict[str, Any]]) -> list[str]:
-    return [f"{task['id']}  {plain(task['title'])}: {plain(task['reason'] or 'blocked')}" for task in tasks]
-
-
-def _stuck(sessions: list[dict[str, Any]]) -> list[str]:
-    rows = ((each["name"], each["state"], age(each["updated"]), each["evidence"] or "") for each in sessions)
-    return _split(table(rows, words=1))
-
-
 def waiting(count: int) -> str:
     """Return how many questions wait, in one line."""
     wait, what = ("waits", "it") if count == 1 else ("wait", "them")
@@ -129,5 +121,5 @@ COMMAND = Command(
     _nothing,
     inbox,
     example="covey inbox\ncovey answer question-12 --allow",
-    prints="one object: the lists questions, tasks, merges and sessions as REST answers them, and what stops the queue",
+    prints="the list of what waits, the oldest first, as GET /api/inbox answers it",
 )

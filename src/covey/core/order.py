@@ -56,9 +56,9 @@ def fitting(task: Task, before: Task | None, after: Task | None, wanted: int | N
 def place(before: Iterable[tuple[str, float]], after: float | None, following: int) -> Placed:
     """Return a rank right behind the first of `before`, and before `after`, among the tasks of one priority.
 
-    `before`: id and rank of each task that comes before the place, the nearest first; only as many are looked at as have
-    to make room, and they move towards the front, where there is always room. `after`: the rank of the task that comes
-    next, None at the end. `following`: the ordinal of the next event; every rank stays below that of a task to come.
+    `before`: id and rank of each task that comes before the place, the nearest first; only as many are looked at as
+    have to make room, and they move towards the front, where there is always room. `after`: the rank of the task that
+    comes next, None at the end. `following`: the ordinal of the next event; every rank is below that of a task to come.
     """
     high = float(following) if after is None else after
     squeezed: list[str] = []

@@ -1,0 +1,168 @@
+"""The inbox: all that waits for a person, from wherever it comes, in one list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from covey.app import shapes
+from covey.app.reasons import Sight, last_alert, line_of, look
+from covey.app.verbs import Call, verb
+from covey.core import inbox
+from covey.core.inbox import Item, Kind
+from covey.core.merges import State
+from covey.core.sessions import OWNER
+from covey.core.tasks import Status
+from covey.store import rows
+
+MOST = 1000
+"""Items of one kind that are listed."""
+TEXT = 4000
+"""Characters of a message that are shown in place."""
+
+
+class InboxRow(Struct, frozen=True, kw_only=True):
+    """One thing that waits for a person; what several ask alike is one, with all their `ids` and `sessions`.
+
+    `ids` are what a decision is sent to: questions, a task, a merge, sessions, a message; none for the queue and the
+    settings. `until` is when it is decided without a person.
+    """
+
+    key: str
+    kind: Kind
+    title: str
+    text: str
+    session: str | None
+    task: str | None
+    since: float
+    until: float | None
+    ids: tuple[str, ...]
+    sessions: tuple[str, ...]
+    tasks: tuple[str, ...]
+    tool: str
+    about: str
+    choices: tuple[str, ...]
+    decisions: tuple[str, ...]
+
+
+@verb("inbox.list", "GET /api/inbox", shapes.Nothing, list[InboxRow])
+def list_inbox(call: Call, asked: shapes.Nothing) -> list[InboxRow]:
+    """List what waits for a person, the oldest first: questions, blocked tasks, merges, stuck sessions, mail and more."""
+    return [InboxRow(**item.__dict__) for item in inbox.together(_items(call))]
+
+
+def _items(call: Call) -> Iterator[Item]:
+    questions = call.tx.open_questions()[:MOST]
+    yield from map(inbox.of_question, questions)
+    yield from _blocked(call)
+    sight = look(call)
+    yield from _merges(sight)
+    yield from _queue(call, sight)
+    yield from _sessions(call, {question.session for question in questions})
+    if call.who.is_owner:
+        yield from _mail(call)
+    if call.house.complaint is not None:
+        what, since = call.house.complaint
+        title = "covey.toml makes no sense; the settings from before hold"
+        yield Item(key="setting", kind=Kind.SETTING, title=title, text=what, since=since)
+
+
+def _blocked(call: Call) -> Iterator[Item]:
+    for task in call.tx.board(status=Status.BLOCKED, session=None, limit=MOST, after=None):
+        yield Item(
+            key=f"task:{task.id}",
+            kind=Kind.BLOCKED,
+            title=task.title,
+            text=task.reason or "",
+            task=task.id,
+            since=task.updated,
+            ids=(task.id,),
+            tasks=(task.id,),
+            decisions=("reopen", "drop"),
+        )
+
+
+def _merges(sight: Sight) -> Iterator[Item]:
+    for merge in sight.open.values():
+        line = line_of(sight, merge)
+        if not line.person:
+            continue
+        asks = merge.state in (State.REVIEW, State.QUEUED)
+        yield Item(
+            key=f"merge:{merge.id}",
+            kind=Kind.APPROVE if asks else Kind.LANDING,
+            title=line.title,
+            text=line.waits or merge.reason or "",
+            session=merge.session,
+            task=merge.task,
+            since=merge.queued,
+            ids=(merge.id,),
+            sessions=(merge.session,),
+            tasks=(merge.task,),
+            decisions=("approve", "reject") if asks else ("why", "drop"),
+        )
+
+
+def _queue(call: Call, sight: Sight) -> Iterator[Item]:
+    """Yield what keeps the queue from testing, from moving main or from reaching the remote."""
+    now, fleet = sight.standing, call.tx.fleet()
+    if now.halted:
+        told = last_alert(call, "main_red")
+        since = call.tx.now if told is None else told.raised
+        yield _stop("halted", "The merge queue has halted", now.halted, since, ("resume",))
+    if now.paused:
+        title = f"The merge queue was paused by {now.paused_by or 'somebody'}"
+        yield _stop("paused", title, now.paused_why or "", now.paused_since or call.tx.now, ("resume",))
+    if now.frozen:
+        title = f"Main was frozen by {now.frozen_by or 'somebody'}"
+        yield _stop("frozen", title, now.frozen_why or "", now.frozen_since or call.tx.now, ("thaw",))
+    if fleet.paused:
+        title = f"The whole fleet was paused by {fleet.by or 'somebody'}"
+        yield _stop("fleet", title, "", fleet.since or call.tx.now, ("resume-fleet",))
+    if sight.broken:
+        told = last_alert(call, "gate_broken")
+        text = f"{sight.broken} Nothing lands until that is mended: see merge.check in covey.toml."
+        yield _stop("gate", "The gate cannot be run", text, call.tx.now if told is None else told.raised, ("resume",))
+    yield from _troubles(call, sight)
+
+
+def _troubles(call: Call, sight: Sight) -> Iterator[Item]:
+    """Yield what a person was told of the queue, and nothing since shows that it is over."""
+    told = last_alert(call, "not_pushed") if call.house.config.merge.push else None
+    if told is not None and not call.tx.find(rows.LANDINGS, "WHERE pushed > ? LIMIT 1", (told.raised,)):
+        yield _stop("push", "What landed is not pushed", told.message, told.raised)
+    told = last_alert(call, "queue_stuck") if sight.open else None
+    went_on = (*call.tx.last_gates(1), *call.tx.last_landings(1))
+    if told is not None and all(each.ordinal < told.ordinal for each in went_on):
+        yield _stop("stuck", "The merge queue cannot go on", told.message, told.raised)
+
+
+def _stop(name: str, title: str, text: str, since: float, decisions: tuple[str, ...] = ()) -> Item:
+    return Item(key=f"queue:{name}", kind=Kind.QUEUE, title=title, text=text, since=since, decisions=decisions)
+
+
+def _sessions(call: Call, asking: set[str]) -> Iterator[Item]:
+    for session in call.tx.run_sessions():
+        if inbox.is_stuck(session, asking):
+            held = call.tx.held_by(session.name)
+            yield inbox.of_session(session, held[0].id if held else None)
+
+
+def _mail(call: Call) -> Iterator[Item]:
+    acked = "SELECT 1 FROM readings WHERE message = messages.id AND reader = ? AND acked IS NOT NULL"
+    where = f'WHERE "to" = ? AND wants_ack = 1 AND NOT EXISTS ({acked}) ORDER BY ordinal LIMIT ?'
+    for message in call.tx.find(rows.MESSAGES, where, (OWNER, OWNER, MOST)):
+        yield Item(
+            key=f"mail:{message.id}",
+            kind=Kind.MAIL,
+            title=message.subject or "wants to know that you have read this",
+            text=call.tx.text(message.text)[:TEXT],
+            session=message.sender,
+            task=message.task,
+            since=message.sent,
+            ids=(message.id,),
+            sessions=(message.sender,),
+            tasks=() if message.task is None else (message.task,),
+            decisions=("ack", "reply"),
+        )
