@@ -102,10 +102,13 @@ function marksOf(item) {
   return item.ids.length ? item.ids : [item.key];
 }
 
+/** What a person did: nobody has to be told. */
+const OWN = new Set(["queue:fleet", "queue:paused", "queue:frozen"]);
+
 function hearInbox() {
   const now = new Set(state.inbox.flatMap(marksOf));
   if (known !== null) {
-    for (const item of state.inbox) if (marksOf(item).some((mark) => !known.has(mark))) collect("needs", item.key, item);
+    for (const item of state.inbox) if (!OWN.has(item.key) && marksOf(item).some((mark) => !known.has(mark))) collect("needs", item.key, item);
   }
   known = now;
 }

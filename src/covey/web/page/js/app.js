@@ -77,7 +77,7 @@ function App() {
     <${Banner} />
     <${Tabs} where=${where} places=${PLACES} />
     <${Rail} where=${where} />
-    <main id="main" class="view" tabindex="-1" aria-label=${PLACES.find(({ id }) => id === where.place).title}><${Place} where=${where} /></main>
+    <main id="main" class="view" tabindex="-1" aria-label=${PLACES.find(({ id }) => id === where.place).title}><h1 class="unseen">covey: ${PLACES.find(({ id }) => id === where.place).title}</h1><${Place} where=${where} /></main>
     <${Palette} />
     <${Asking} />
     <${Notes} />
@@ -105,6 +105,8 @@ function deviceName() {
 
 keys.begin();
 await join().catch(() => setConnection("lost"));
-render(html`<${App} />`, document.getElementById("app"));
+const page = document.getElementById("app");
+page.replaceChildren(); // the word that stood there before is nobody's
+render(html`<${App} />`, page);
 feed.begin();
 alerts.begin();

@@ -14,11 +14,19 @@ const settled = new Map();
 
 const marksOf = (item) => (item.ids.length ? item.ids : [item.key]).map((id) => `${item.kind} ${id}`);
 
+let listed = { from: null, items: [] };
+
+/** Return the inbox without the fleet that a person paused: the strip says that, and has the switch. */
+function listedNow() {
+  if (listed.from !== state.inbox) listed = { from: state.inbox, items: state.inbox.filter(({ key }) => key !== "queue:fleet") };
+  return listed.items;
+}
+
 /** Return what waits for a person, oldest first; what was answered here is gone before the daemon has said so. */
 export function waiting() {
-  if (!settled.size) return state.inbox;
+  if (!settled.size) return listedNow();
   forget();
-  return state.inbox.flatMap((item) => {
+  return listedNow().flatMap((item) => {
     const marks = marksOf(item);
     const open = item.ids.filter((id, place) => !settled.has(marks[place]));
     if (!item.ids.length) return settled.has(marks[0]) ? [] : [item];
@@ -79,62 +87,80 @@ function reply(item) {
 
 const isPermission = (item) => item.decisions?.includes("allow") || (item.tool !== "" && item.tool !== null && item.tool !== undefined);
 
+const ofBlocked = (item) => [
+  { label: "Try again", kind: "primary", run: () => settle(item, () => post(`/api/board/${item.task}/reopen`), `${item.task} is to do again.`) },
+  { label: "Edit", run: () => edit(item.task) },
+  { label: "Drop", kind: "danger", run: () => dropTask(item) },
+  { label: "Open", run: () => go("board", item.task) },
+];
+
+const ofMerge = (item) => [
+  { label: "Approve", kind: "primary", run: () => settle(item, () => post(`/api/merges/${item.ids[0]}/approve`), `${item.task} goes into the queue.`) },
+  { label: "Send back", field: "What has to change", action: "Send back", write: (text) => settle(item, () => post(`/api/merges/${item.ids[0]}/reject`, { reason: text }), `${item.task} goes back to ${item.session ?? "its author"}.`) },
+  { label: "Review", run: () => go("review", item.task) },
+];
+
+const ofLanding = (item) => [
+  { label: "Why", kind: "primary", run: () => go("queue", item.ids[0]) },
+  { label: "Drop the merge", kind: "danger", run: () => dropMerge(item) },
+];
+
+const WAYS = { resume: ["Go on", "/api/queue/resume"], thaw: ["Thaw", "/api/queue/thaw"], "resume-fleet": ["Go on", "/api/resume"] };
+
+function ofQueue(item) {
+  const ways = (item.decisions ?? []).filter((way) => WAYS[way]).map((way) => ({ label: WAYS[way][0], kind: "primary", run: () => settle(item, () => post(WAYS[way][1])) }));
+  return [...ways, { label: "Open the queue", run: () => go("queue") }];
+}
+
+function ofSession(item) {
+  const names = item.ids.length ? item.ids : [item.session];
+  const who = names.length > 1 ? some(names.length, "session") : names[0];
+  const each = (verb, done) => () => settle(item, () => Promise.all(names.map((name) => post(`/api/sessions/${name}/${verb}`))), `${who} ${done}`);
+  const ways = {
+    restart: { label: "Restart", kind: "primary", run: each("restart", names.length > 1 ? "start again." : "starts again.") },
+    start: { label: "Start now", kind: "primary", run: each("start", names.length > 1 ? "start." : "starts.") },
+    stop: { label: "Stop", kind: "danger", run: each("stop", names.length > 1 ? "stop." : "stops.") },
+  };
+  const wanted = item.decisions?.length ? item.decisions : ["restart", "stop"];
+  return [...wanted.map((way) => ways[way]).filter(Boolean), { label: "Open", kind: wanted.includes("attach") ? "primary" : "", run: () => go("sessions", item.session) }];
+}
+
+const ofMail = (item) => [
+  { label: "Acknowledge", kind: "primary", run: () => settle(item, () => acknowledge(item)) },
+  { label: "Reply", field: `To ${item.session}`, action: "Send", write: (text) => settle(item, () => replyTo(item, text), `${item.session} gets your answer.`) },
+  { label: "Open", run: () => go("mail", item.ids[0]) },
+];
+
+const ofQuestion = (item) => (isPermission(item) ? permission(item) : reply(item));
+const ACTIONS = { question: ofQuestion, blocked: ofBlocked, approve: ofMerge, landing: ofLanding, queue: ofQueue, session: ofSession, mail: ofMail };
+
 /** Return all that can be done with an item, in the order of its number keys. */
 export function actionsOf(item) {
-  const task = item.task;
-  const session = item.session;
-  const [id] = item.ids;
-  switch (item.kind) {
-    case "question":
-      return isPermission(item) ? permission(item) : reply(item);
-    case "blocked":
-      return [
-        { label: "Try again", kind: "primary", run: () => settle(item, () => post(`/api/board/${task}/reopen`), `${task} is to do again.`) },
-        { label: "Edit", run: () => go("board", task) },
-        { label: "Drop", kind: "danger", run: () => dropTask(item) },
-      ];
-    case "approve":
-      return [
-        { label: "Approve", kind: "primary", run: () => settle(item, () => post(`/api/merges/${id}/approve`), `${task} goes into the queue.`) },
-        { label: "Send back", write: (text) => settle(item, () => post(`/api/merges/${id}/reject`, { reason: text }), `${task} goes back to ${session ?? "its author"}.`), field: "What has to change", action: "Send back" },
-        { label: "Review", run: () => go("review", task) },
-      ];
-    case "landing":
-      return [
-        { label: "Try again", kind: "primary", run: () => settle(item, () => post(`/api/merges/${id}/retry`)) },
-        { label: "Open the queue", run: () => go("queue", id) },
-      ];
-    case "queue":
-      return [
-        { label: /frozen/i.test(`${item.key} ${item.title}`) ? "Thaw" : "Go on", kind: "primary", run: () => settle(item, () => post(`/api/queue/${/frozen/i.test(`${item.key} ${item.title}`) ? "thaw" : "resume"}`)) },
-        { label: "Open the queue", run: () => go("queue") },
-      ];
-    case "session":
-      return [
-        { label: "Restart", kind: "primary", run: () => settle(item, () => post(`/api/sessions/${session}/restart`), `${session} starts again.`) },
-        { label: "Stop", kind: "danger", run: () => settle(item, () => post(`/api/sessions/${session}/stop`), `${session} stops.`) },
-        { label: "Open", run: () => go("sessions", session) },
-      ];
-    case "mail":
-      return [
-        { label: "Acknowledge", kind: "primary", run: () => settle(item, () => Promise.all(item.ids.map((each) => post(`/api/mail/${each}/ack`)))) },
-        session && { label: "Reply", write: (text) => settle(item, () => replyTo(item, text), `${session} gets your answer.`), field: `To ${session}`, action: "Send" },
-        { label: "Open", run: () => go("mail", id) },
-      ].filter(Boolean);
-    default:
-      return task ? [{ label: "Open", run: () => go("board", task) }] : [];
-  }
+  return ACTIONS[item.kind]?.(item) ?? [];
 }
+
+const acknowledge = (item) => Promise.all(item.ids.map((id) => post(`/api/mail/${id}/ack`)));
 
 async function replyTo(item, text) {
   const sent = await post("/api/mail", { to: item.session, text, task: item.task ?? undefined, wake: true });
-  await Promise.all(item.ids.map((id) => post(`/api/mail/${id}/ack`)));
+  await acknowledge(item);
   return sent;
 }
 
 async function dropTask(item) {
-  const reason = await confirm({ title: `Drop ${item.task}?`, body: state.tasks.get(item.task)?.title ?? "", text: "Why it is not wanted any more", action: "Drop", danger: true, required: true });
+  const reason = await confirm({ title: `Drop ${item.task}?`, body: item.title, text: "Why it is not wanted any more", action: "Drop", danger: true, required: true });
   if (reason) await settle(item, () => post(`/api/board/${item.task}/drop`, { reason }), `${item.task} was dropped.`);
+}
+
+async function dropMerge(item) {
+  const reason = await confirm({ title: `Drop the merge of ${item.task}?`, body: item.title, text: "Why it shall not land", action: "Drop", danger: true });
+  if (reason !== null) await settle(item, () => post(`/api/merges/${item.ids[0]}/drop`, reason ? { reason } : {}), `${item.task} does not land.`);
+}
+
+async function edit(id) {
+  const { TaskForm } = await import("./taskform.js");
+  current.edits = { id, TaskForm };
+  touch("inbox-focus");
 }
 
 /** Go to where all of an item can be seen. */
@@ -163,14 +189,14 @@ function headOf(item) {
     const want = item.sessions?.length > 1 ? "want" : "wants";
     return [many, item.tool === "shell" || !item.tool ? `${want} to run` : `${want} to use ${visible(item.tool, 60)}`];
   }
-  if (item.kind === "session") return [item.session, state.sessions.get(item.session)?.state ?? "does not get on"];
-  if (item.kind === "mail") return [item.session ?? "Mail", "writes"];
+  if (item.kind === "session") return [many, many === item.session ? item.title : item.title.replace(/^is /, "are ")];
+  if (item.kind === "mail") return [item.session, "writes"];
   if (HEADS[item.kind]) return [item.task, HEADS[item.kind]];
   return [null, item.title];
 }
 
 const SIGNS = { question: "needs-you", blocked: "blocked", approve: "review", landing: "failed", queue: "paused", session: "stalled", mail: "idle", setting: "needs-you" };
-const signOf = (item) => (item.kind === "session" ? state.sessions.get(item.session)?.state ?? "stalled" : SIGNS[item.kind] ?? "needs-you");
+const signOf = (item) => (item.kind === "session" ? item.title.replace(/^is /, "") : SIGNS[item.kind] ?? "needs-you");
 
 const DIFF = /^(@@ |diff --git |--- |\+\+\+ )/m;
 
@@ -183,8 +209,8 @@ function kindOf(line) {
 /** Text as it was sent, in place: it scrolls inside its box, and lines of a diff have their colours. */
 function Given({ text, most = 16_384, label }) {
   const shown = visible(text, most).trimEnd();
-  if (!DIFF.test(shown)) return html`<pre class="given" tabindex="0" role="region" aria-label=${label}><bdi>${shown}</bdi></pre>`;
-  return html`<pre class="given diff" tabindex="0" role="region" aria-label=${label}><span class="given-lines">${shown.split("\n").map((line, place) => html`<bdi key=${place} class=${kindOf(line)}>${line}${"\n"}</bdi>`)}</span></pre>`;
+  if (!DIFF.test(shown)) return html`<pre class="given" tabindex="0" role="group" aria-label=${label}><bdi>${shown}</bdi></pre>`;
+  return html`<pre class="given diff" tabindex="0" role="group" aria-label=${label}><span class="given-lines">${shown.split("\n").map((line, place) => html`<bdi key=${place} class=${kindOf(line)}>${line}${"\n"}</bdi>`)}</span></pre>`;
 }
 
 function Files({ item }) {
@@ -288,7 +314,7 @@ function Item({ item, first }) {
       <${Age} since=${item.since} />
     </header>
     ${item.sessions?.length > 1 && html`<p class="ask-who"><${Words} text=${item.sessions.join(", ")} most=${300} /></p>`}
-    ${(item.task || item.until) && html`<p class="ask-task">${item.task && html`<a class="mono" href=${to("board", item.task)}>${item.task}</a>`}<${Words} text=${task?.title ?? (HEADS[item.kind] ? item.title : "")} most=${200} class="ask-title" />${item.until && html`<${Until} until=${item.until} />`}</p>`}
+    ${(item.task || item.until) && html`<p class="ask-task">${item.task && !HEADS[item.kind] && html`<a class="mono" href=${to("board", item.task)}>${item.task}</a>`}<${Words} text=${task?.title ?? (HEADS[item.kind] ? item.title : "")} most=${200} class="ask-title" />${item.until && item.kind === "question" && html`<${Until} until=${item.until} />`}</p>`}
     <${Body} item=${item} />
     ${written
       ? html`<${Writing} item=${item} action=${written} onEnd=${end} />`
@@ -300,7 +326,7 @@ function Item({ item, first }) {
 
 // The list, which item of it one is at, and its keys
 
-const current = { key: null, place: 0, writes: null };
+const current = { key: null, place: 0, writes: null, edits: null };
 
 function look(key) {
   if (current.key === key) return;
@@ -355,6 +381,11 @@ export function useInboxKeys() {
 
 const MOST = 80;
 
+function endEditing() {
+  current.edits = null;
+  touch("inbox-focus");
+}
+
 /** All that waits, as a list. */
 export function Asks({ label = "Inbox" }) {
   useTopics("inbox", "inbox-focus");
@@ -374,5 +405,6 @@ export function Asks({ label = "Inbox" }) {
   if (!items.length) return html`<${Empty} title="Nothing waits for you."><p>Questions, permissions, blocked tasks and merges that want your word stand here, oldest first.</p><//>`;
   const first = items.some((item) => item.key === current.key) ? null : items[0].key;
   return html`<ul class="asks" ref=${place} aria-label=${label}>${items.slice(0, MOST).map((item) => html`<${Item} key=${item.key} item=${item} first=${item.key === first} />`)}
-    ${items.length > MOST && html`<li class="asks-more">and ${items.length - MOST} more, which come when these are answered</li>`}</ul>`;
+    ${items.length > MOST && html`<li class="asks-more">and ${items.length - MOST} more, which come when these are answered</li>`}</ul>
+    ${current.edits && html`<${current.edits.TaskForm} id=${current.edits.id} onClose=${endEditing} />`}`;
 }

@@ -141,17 +141,16 @@ export function Strip({ where, places }) {
   return html`<header class=${`strip ${state.paused ? "still" : ""}`}>
     <a class="brand" href=${to("board")}><svg viewBox="0 0 32 32" class="mark" aria-hidden="true"><path d="M6 20c4-9 9-12 20-12-3 3-4 5-4 8 0 6-5 9-10 9-4 0-6-2-6-5Z" /></svg><strong>covey</strong>${state.about && html`<span class="project"><bdi>${state.about.project}</bdi></span>`}</a>
     <${Counts} where=${where} />
-    ${state.paused && html`<span class="paused-word"><${State} name="paused" word=${true} /></span>`}
     <span class="strip-room"></span>
     <${Limits} />
     <${Spent} />
     <${Machine} />
     <${Link} />
     <button type="button" class="button quiet find" onClick=${() => touch("palette")} title="Find anything"><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9ZM10.3 10.3 14 14" /></svg><span class="unseen">Find anything</span></button>
+    ${state.paused && html`<span class="paused-word"><${State} name="paused" word=${true} /></span>`}
     <${Switch} />
     <button type="button" class="button quiet menu-button" aria-label="Menu" aria-haspopup="dialog" aria-expanded=${open} onClick=${() => setOpen(true)}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M2.5 4.5h11M2.5 8h11M2.5 11.5h11" /></svg></button>
-    ${open && html`<${Menu} where=${where} places=${places} onClose=${() => setOpen(false)} />`}
-  </header>`;
+  </header>${open && html`<${Menu} where=${where} places=${places} onClose=${() => setOpen(false)} />`}`;
 }
 
 // Where one can go
@@ -179,6 +178,5 @@ export function Tabs({ where, places }) {
     ${places.map(({ id, title }) => html`<a key=${id} class=${ON_PHONE.includes(id) ? `on-phone tab-${id}` : "not-on-phone"} href=${to(id)} aria-current=${id === where.place ? "page" : undefined}>
       ${ICONS[id] && html`<svg viewBox="0 0 16 16" class="glyph tab-icon" aria-hidden="true"><path d=${ICONS[id]} /></svg>`}<span>${title}</span><${Badge} id=${id} /></a>`)}
     <button type="button" class=${`tab-more ${rest ? "here" : ""}`} aria-haspopup="dialog" aria-expanded=${open} onClick=${() => setOpen(true)}><svg viewBox="0 0 16 16" class="glyph tab-icon" aria-hidden="true"><path d=${ICONS.more} /></svg><span>More</span></button>
-    ${open && html`<${Menu} where=${where} places=${places} onClose=${() => setOpen(false)} />`}
-  </nav>`;
+  </nav>${open && html`<${Menu} where=${where} places=${places} onClose=${() => setOpen(false)} />`}`;
 }

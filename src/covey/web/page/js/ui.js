@@ -1,5 +1,6 @@
 // Parts that every view is made of. State is told by shape, colour and word, never by one of them alone.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
+import { useCommands } from "./keys.js";
 import { listen, state, touch } from "./store.js";
 import { span, visible } from "./text.js";
 
@@ -196,6 +197,13 @@ export function Notes() {
     notes = notes.filter((each) => each.id !== id);
     touch("notes");
   };
+  const last = () => notes.findLast(({ undo }) => undo !== null);
+  const takeBack = () => {
+    const { id, undo } = last();
+    drop(id);
+    undo();
+  };
+  useCommands([{ label: "Undo", group: "Page", keys: "z", within: "body", unlisted: true, when: () => last() !== undefined, run: takeBack }], []);
   return html`<div class="notes" role="status" aria-live="polite">
     ${notes.map(({ id, text, hint, undo, bad }) => html`<div class=${`note ${bad ? "bad" : ""}`} key=${id}>
       <div><${Words} text=${text} />${hint && html`<small><${Words} text=${hint} /></small>`}</div>

@@ -8,7 +8,7 @@ export function View() {
   useTopics("inbox");
   const count = waiting().length;
   return html`<div class="inbox-view" tabindex="-1">
-    <header class="inbox-head"><h1>Inbox</h1><span class="soft">${count ? `${some(count, "thing")} ${count === 1 ? "waits" : "wait"} for you, oldest first` : ""}</span></header>
+    <header class="inbox-head"><h2>Inbox</h2><span class="soft">${count ? `${some(count, "thing")} ${count === 1 ? "waits" : "wait"} for you, oldest first` : ""}</span></header>
     <${Asks} label="What waits for you" />
   </div>`;
 }
