@@ -158,3 +158,17 @@ def test_plain_lines_are_shown_as_they_are_but_for_what_moves_a_cursor(
     started("scripted", "- no mark\n\x1b[31mred\x1b[0m \x1b]0;title\x07end\n")
     (only,) = world.ask("session.transcript", name="ada")["entries"]
     assert (only["kind"], only["text"]) == ("printed", "- no mark\nred end\n")
+
+
+def test_what_a_program_says_in_covey_s_words_among_plain_lines_is_told_apart(
+    world: World, started: Callable[[str, str], Path]
+) -> None:
+    signals = ['{"covey": "calls", "id": "c1", "tool": "Edit", "about": "a.py"}', '{"covey": "ask", "text": "Go on?"}']
+    started("scripted", f"one\n{signals[0]}\n{{no signal}}\ntwo\n{signals[1]}\n")
+    found = world.ask("session.transcript", name="ada")["entries"]
+    assert [(each["kind"], each.get("text", ""), each["place"]) for each in found] == [
+        ("printed", "one\n", 0),
+        ("tool", "", 4),
+        ("printed", "{no signal}\ntwo\n", 5 + len(signals[0])),
+        ("asks", "Go on?", 5 + len(signals[0]) + 16),
+    ]

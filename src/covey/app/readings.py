@@ -34,7 +34,7 @@ from covey.core.signals import (
 )
 from covey.core.texts import redact
 from covey.core.transcripts import ASKS, COMPACTS, ENDS, SAYS, TROUBLE, USES, Transcript
-from covey.errors import Unavailable
+from covey.errors import CoveyError, Unavailable
 
 Kind = Literal["told", "said", "tool", "result", "asks", "note", "cost", "done", "printed"]
 
@@ -99,7 +99,7 @@ def read(call: Call, asked: ReadEntries, name: str) -> Reading:
         entries = from_lines(text, since) if source.reader is not None else _printed(text, since)
     elif source.reader is None:
         text, following = transcripts.raw(source.output, since, source.size, alive=source.alive)
-        entries = _printed(text, since)
+        entries = from_plain(text, since, _plain_reader(call, run))
     else:
         part = transcripts.lines_from(source.output, since, source.size, alive=source.alive)
         since, following = part.start, part.following
@@ -257,6 +257,31 @@ def _marked(place: int, kind: Kind, text: str, mark: str) -> Entry:
         tool, _, about = text.partition(": ")
         return Entry(place, "tool", tool=tool, about=_EXACT.sub("", about)[:ABOUT])
     return Entry(place, kind, _cut(_clean(text)), failed=mark == TROUBLE)
+
+
+def from_plain(text: str, start: int, reader: Reader | None) -> list[Entry]:
+    """Return the entries of plain lines, among which a program may say something in covey's own words."""
+    telling, place, plain = Telling(), start, ""
+    for line in text.splitlines(keepends=True):
+        signals = reader(line) if reader is not None and line.startswith("{") else []
+        if signals and not any(isinstance(signal, Said) for signal in signals):
+            telling.entries += _printed(plain, place - len(plain.encode()))
+            plain = ""
+            telling.take(place, signals)
+        else:
+            plain += line
+        place += len(line.encode())
+    return telling.entries + _printed(plain, place - len(plain.encode()))
+
+
+def _plain_reader(call: Call, run: runs.Run) -> Reader | None:
+    """Return what understands the words of a program that prints plain lines besides."""
+    from covey.agents import registry  # few commands read what an agent said, and all of them start with this module
+
+    try:
+        return registry.find(run.agent, call.house.config.declared()).read
+    except CoveyError:
+        return None
 
 
 def _printed(text: str, place: int) -> list[Entry]:

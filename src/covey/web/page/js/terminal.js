@@ -1,0 +1,319 @@
+// Live terminals: what an agent draws, as it draws it. Nothing in it can do more than be seen, and nobody types by accident.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
+import { confirm } from "./ui.js";
+import { visible } from "./text.js";
+
+const FONT = { tile: 12, least: 5, most: 16 };
+const CHUNK = 32 * 1024;
+const AGAIN = [500, 1000, 2000, 5000];
+const LEAVE = "Ctrl+]";
+
+const DARK = {
+  background: "#0c0e12", foreground: "#d8dde6", cursor: "#d8dde6", cursorAccent: "#0c0e12", selectionBackground: "#35507d",
+  black: "#2a303a", red: "#ff7b72", green: "#6fbf84", yellow: "#e3b341", blue: "#6ea8fe", magenta: "#b794f6", cyan: "#4fd1c5", white: "#c9d1d9",
+  brightBlack: "#8b94a3", brightRed: "#ffa198", brightGreen: "#7ee2a8", brightYellow: "#f2cc60", brightBlue: "#9cc4ff", brightMagenta: "#d2b8ff", brightCyan: "#7be3d9", brightWhite: "#f0f3f8",
+};
+const LIGHT = {
+  background: "#fbfbfc", foreground: "#1f242d", cursor: "#1f242d", cursorAccent: "#fbfbfc", selectionBackground: "#bcd3ff",
+  black: "#1f242d", red: "#b3261e", green: "#1f6b37", yellow: "#7a5200", blue: "#1f5fd0", magenta: "#6d3fc4", cyan: "#0b756b", white: "#5b6472",
+  brightBlack: "#626c7b", brightRed: "#c0271f", brightGreen: "#23713c", brightYellow: "#8a5a00", brightBlue: "#1f5fd0", brightMagenta: "#7d4fd4", brightCyan: "#0b756b", brightWhite: "#3a424f",
+};
+
+// xterm writes <style> elements and style attributes, which our policy forbids; both go by ways that it allows.
+
+const DIM = /(#[0-9a-f]{6})80;/gi;
+
+/** Return an element that stands where a <style> would, and feeds a style sheet that needs no permission. */
+function styleElement() {
+  const sheet = new CSSStyleSheet();
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+  const element = makeElement("span");
+  element.hidden = true;
+  let text = "";
+  const set = (css) => sheet.replaceSync((text = css.replace(DIM, "$1d9;"))); // dim, but not too faint to be read
+  Object.defineProperty(element, "textContent", { get: () => text, set });
+  element.remove = () => {
+    document.adoptedStyleSheets = document.adoptedStyleSheets.filter((each) => each !== sheet);
+    Element.prototype.remove.call(element);
+  };
+  return element;
+}
+
+const makeElement = (name, options) => Document.prototype.createElement.call(document, name, options);
+
+function setAttribute(name, value) {
+  if (name === "style") this.style.cssText = value;
+  else Element.prototype.setAttribute.call(this, name, value);
+}
+
+function createElement(name, options) {
+  if (name === "style") return styleElement();
+  const element = makeElement(name, options);
+  element.setAttribute = setAttribute;
+  return element;
+}
+
+/** Open a terminal in an element. It asks for its styles while it is opened, and for its letters whenever it draws. */
+function openIn(terminal, element) {
+  document.createElement = createElement;
+  try {
+    terminal.open(element);
+  } finally {
+    delete document.createElement;
+  }
+  const letters = terminal._core?._renderService?._renderer?.value?._rowFactory;
+  if (letters) letters._document = { createElement };
+}
+
+let loading = null;
+
+/** Return xterm, fetched when the first terminal is shown. */
+function load() {
+  loading ??= (async () => {
+    const link = document.createElement("link");
+    link.rel = "stylesheet";
+    link.href = new URL("../vendor/xterm.css", import.meta.url).href;
+    const styled = new Promise((go) => link.addEventListener("load", go));
+    document.head.append(link);
+    const [{ Terminal }] = await Promise.all([import("../vendor/xterm.js"), styled]);
+    return Terminal;
+  })();
+  return loading;
+}
+
+/** Make a terminal obey only what draws: it answers no question, takes no title, touches no clipboard. */
+function tame(terminal) {
+  const { parser } = terminal;
+  const ignore = () => true;
+  for (const id of [{ final: "c" }, { prefix: ">", final: "c" }, { prefix: "=", final: "c" }, { prefix: ">", final: "q" },
+    { final: "n" }, { prefix: "?", final: "n" }, { final: "t" }, { intermediates: "$", final: "p" }, { prefix: "?", intermediates: "$", final: "p" }]) parser.registerCsiHandler(id, ignore);
+  for (const number of [0, 1, 2, 4, 7, 10, 11, 12, 52, 104, 110, 111, 112, 133, 633, 1337]) parser.registerOscHandler(number, ignore);
+  for (const id of [{ intermediates: "$", final: "q" }, { intermediates: "+", final: "q" }, { final: "q" }]) parser.registerDcsHandler(id, ignore);
+}
+
+/** Open a link of an agent only after a person has read where it goes. */
+async function follow(event, address) {
+  let target;
+  try {
+    target = new URL(address);
+  } catch {
+    return;
+  }
+  if (!["http:", "https:"].includes(target.protocol)) return;
+  const wanted = await confirm({ title: "Open a link of this agent?", body: visible(target.href, 400), action: "Open" });
+  if (wanted) window.open(target.href, "_blank", "noopener,noreferrer");
+}
+
+const theme = () => (document.documentElement.dataset.theme === "light" ? LIGHT : DARK);
+
+/** One terminal in the page: connects, draws, and sends keys while its person types. It tells `heard({...})` what changes. */
+export class Screen {
+  constructor(place, session, { large, heard }) {
+    Object.assign(this, { place, session, large, heard });
+    this.tries = 0;
+    this.wants = false;
+    this.writes = false;
+    this.closed = false;
+    this.below = 1;
+    this.sizes = new ResizeObserver(() => this.fit());
+    this.themes = new MutationObserver(() => this.terminal && (this.terminal.options.theme = theme()));
+  }
+
+  async open() {
+    const Terminal = await load();
+    if (this.closed) return;
+    this.inside = document.createElement("div");
+    this.inside.className = "screen-inside";
+    this.place.append(this.inside);
+    this.terminal = new Terminal({
+      disableStdin: true, scrollback: 0, fontSize: FONT.tile, fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"),
+      theme: theme(), minimumContrastRatio: 4.5, cursorBlink: false, cursorInactiveStyle: "outline", allowProposedApi: false, rightClickSelectsWord: false,
+      linkHandler: { activate: follow, allowNonHttpProtocols: false }, logLevel: "off",
+    });
+    tame(this.terminal);
+    openIn(this.terminal, this.inside);
+    this.terminal.textarea.tabIndex = -1;
+    this.terminal.textarea.setAttribute("aria-label", `Keys for ${this.session}`);
+    this.terminal.textarea.readOnly = true;
+    this.terminal.onData((text) => this.type(new TextEncoder().encode(text)));
+    this.terminal.onBinary((text) => this.type(Uint8Array.from(text, (sign) => sign.charCodeAt(0))));
+    this.terminal.attachCustomKeyEventHandler((event) => this.passes(event));
+    this.terminal.textarea.addEventListener("blur", () => this.writes && this.read());
+    this.sizes.observe(this.place);
+    this.themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    this.connect();
+  }
+
+  connect() {
+    if (this.closed) return;
+    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+    const socket = (this.socket = new WebSocket(`${scheme}//${location.host}/api/sessions/${encodeURIComponent(this.session)}/terminal/socket`));
+    socket.binaryType = "arraybuffer";
+    socket.onmessage = ({ data }) => (typeof data === "string" ? this.told(JSON.parse(data)) : this.terminal?.write(new Uint8Array(data)));
+    socket.onclose = ({ code }) => this.lost(code);
+  }
+
+  told(said) {
+    if (said.columns) {
+      this.tries = 0;
+      this.below = said.below ?? 0;
+      this.terminal.reset();
+      this.terminal.resize(said.columns, said.rows + this.below);
+      this.rows = said.rows;
+      this.fit();
+      this.heard({ run: said.run, shown: true, ended: false, error: null });
+      if (this.wants && !said.write) this.send({ ask: "write" });
+    }
+    if (said.write !== undefined) this.turn(said.write);
+    if (said.ended) this.heard({ ended: true });
+    if (said.error) this.heard({ error: said.error, hint: said.hint });
+  }
+
+  lost(code) {
+    this.turn(false);
+    if (this.closed || code === 1000 || (code >= 4400 && code < 4500)) return;
+    this.heard({ shown: false });
+    this.timer = setTimeout(() => this.connect(), AGAIN[Math.min(this.tries++, AGAIN.length - 1)]);
+  }
+
+  send(said) {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(said));
+  }
+
+  type(data) {
+    if (!this.writes || this.socket?.readyState !== WebSocket.OPEN) return;
+    for (let at = 0; at < data.length; at += CHUNK) this.socket.send(data.subarray(at, at + CHUNK));
+  }
+
+  /** Begin to type: what is pressed goes to the agent, but for the keys that leave. */
+  write() {
+    this.wants = true;
+    this.send({ ask: "write" });
+  }
+
+  /** Go back to looking. */
+  read() {
+    this.wants = false;
+    this.turn(false);
+    this.send({ ask: "read" });
+  }
+
+  turn(on) {
+    if (on && !this.wants) return this.send({ ask: "read" });
+    if (on === this.writes || !this.terminal) return;
+    this.writes = on;
+    this.terminal.options.disableStdin = !on;
+    this.terminal.textarea.readOnly = !on;
+    if (on) this.terminal.focus();
+    else this.terminal.blur();
+    this.heard({ writes: on });
+  }
+
+  passes(event) {
+    if (event.ctrlKey && event.key === "]") {
+      event.preventDefault();
+      if (event.type === "keydown") this.read();
+      return false;
+    }
+    return this.writes;
+  }
+
+  /** Make it fit its place: a tile is scaled as a picture is, the large one gets letters of the right size. */
+  fit() {
+    const screen = this.inside?.querySelector(".xterm-screen");
+    const { clientWidth: wide, clientHeight: high } = this.place;
+    if (!screen || !wide || !high || !this.rows) return;
+    if (this.large) this.sizeLetters(wide, high);
+    const [width, height] = this.measure();
+    const scale = Math.min(wide / width, high / height, this.large ? 1 : 1.2);
+    this.inside.style.width = `${width}px`;
+    this.inside.style.height = `${height}px`;
+    this.inside.style.transform = Math.abs(scale - 1) < 0.002 ? "" : `scale(${scale})`;
+  }
+
+  measure() {
+    const { width, height } = this.terminal.dimensions?.css.canvas ?? this.canvas();
+    return [width, (height / this.terminal.rows) * this.rows];
+  }
+
+  canvas() {
+    const screen = this.inside.querySelector(".xterm-screen");
+    return { width: screen.offsetWidth, height: screen.offsetHeight };
+  }
+
+  sizeLetters(wide, high) {
+    const [width, height] = this.measure();
+    const now = this.terminal.options.fontSize;
+    const wanted = Math.floor(Math.max(FONT.least, Math.min(FONT.most, now * Math.min(wide / width, high / height))) * 4) / 4;
+    if (wanted !== now) this.terminal.options.fontSize = wanted;
+  }
+
+  close() {
+    this.closed = true;
+    clearTimeout(this.timer);
+    this.sizes.disconnect();
+    this.themes.disconnect();
+    this.socket?.close();
+    this.terminal?.dispose();
+    this.inside?.remove();
+  }
+}
+
+/**
+ * A session's terminal. `large`: letters of a size to read. `onHeard` hears what it tells ({ended}, {error}, {writes}).
+ * It only looks until `i` or a click in it; while somebody types, its frame says so.
+ */
+export function Live({ session, large = false, onHeard = () => {}, control = null }) {
+  const place = useRef(null);
+  const screen = useRef(null);
+  const [told, setTold] = useState({ shown: false, writes: false, ended: false, error: null });
+  useLayoutEffect(() => {
+    const heard = (change) => {
+      setTold((before) => ({ ...before, ...change }));
+      onHeard(change);
+    };
+    const made = (screen.current = new Screen(place.current, session, { large, heard }));
+    made.open();
+    if (control) control.current = made;
+    return () => {
+      if (control?.current === made) control.current = null;
+      made.close();
+    };
+  }, [session, large]);
+  const click = () => {
+    const selected = screen.current?.terminal?.hasSelection();
+    if (large && !selected && !told.writes) screen.current.write();
+  };
+  const words = told.error ?? (told.ended ? "The run has ended." : told.shown ? null : "Connecting…");
+  return html`<div class=${`live ${told.writes ? "typing" : ""}`} role="group" aria-label=${`Terminal of ${session}`} data-keys=${told.writes ? "own" : undefined}>
+    <div class="screen" ref=${place} onClick=${click}></div>
+    ${words && html`<p class="screen-words" role="status">${visible(words)}</p>`}
+    ${told.writes && html`<p class="typing-words" role="status">You are typing into <b>${visible(session, 60)}</b> <button type="button" class="button" onMouseDown=${(event) => event.preventDefault()} onClick=${() => screen.current.read()}>Stop <kbd>${LEAVE}</kbd></button></p>`}
+  </div>`;
+}
+
+/** Say whether an element can be seen now: in view, and the page before somebody. Becomes true a moment later, so that scrolling past costs nothing. */
+export function useShown(place) {
+  const [shown, setShown] = useState(false);
+  useEffect(() => {
+    let inView = false;
+    let timer = 0;
+    const judge = () => {
+      clearTimeout(timer);
+      const now = inView && !document.hidden;
+      timer = setTimeout(() => setShown(now), now ? 120 : 1500);
+    };
+    const watcher = new IntersectionObserver(([entry]) => {
+      inView = entry.isIntersecting;
+      judge();
+    });
+    watcher.observe(place.current);
+    document.addEventListener("visibilitychange", judge);
+    return () => {
+      clearTimeout(timer);
+      watcher.disconnect();
+      document.removeEventListener("visibilitychange", judge);
+    };
+  }, []);
+  return shown;
+}
