@@ -3,7 +3,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
 import { confirm } from "./ui.js";
 import { visible } from "./text.js";
 
-const FONT = { tile: 12, least: 5, most: 16 };
+const FONT = { tile: 12, least: 8, most: 16 };
 const CHUNK = 32 * 1024;
 const AGAIN = [500, 1000, 2000, 5000];
 const LEAVE = "Ctrl+]";
@@ -161,7 +161,7 @@ export class Screen {
       this.terminal.resize(said.columns, said.rows + this.below);
       this.rows = said.rows;
       this.fit();
-      this.heard({ run: said.run, shown: true, ended: false, error: null });
+      this.heard({ run: said.run, columns: said.columns, shown: true, ended: false, error: null });
       if (this.wants && !said.write) this.send({ ask: "write" });
     }
     if (said.write !== undefined) this.turn(said.write);
@@ -225,7 +225,7 @@ export class Screen {
     if (!screen || !wide || !high || !this.rows) return;
     if (this.large) this.sizeLetters(wide, high);
     const [width, height] = this.measure();
-    const scale = Math.min(wide / width, high / height, this.large ? 1 : 1.2);
+    const scale = this.large ? 1 : Math.min(wide / width, high / height, 1.2);
     this.inside.style.width = `${width}px`;
     this.inside.style.height = `${height}px`;
     this.inside.style.transform = Math.abs(scale - 1) < 0.002 ? "" : `scale(${scale})`;
@@ -245,7 +245,10 @@ export class Screen {
     const [width, height] = this.measure();
     const now = this.terminal.options.fontSize;
     const wanted = Math.floor(Math.max(FONT.least, Math.min(FONT.most, now * Math.min(wide / width, high / height))) * 4) / 4;
-    if (wanted !== now) this.terminal.options.fontSize = wanted;
+    if (wanted === now) return;
+    this.terminal.options.fontSize = wanted;
+    const [wider] = this.measure();
+    if (wider > wide && wanted > FONT.least) this.terminal.options.fontSize = wanted - 0.25; // letters are as wide as pixels let them
   }
 
   close() {
@@ -286,7 +289,7 @@ export function Live({ session, large = false, onHeard = () => {}, control = nul
   };
   const words = told.error ?? (told.ended ? "The run has ended." : told.shown ? null : "Connecting…");
   return html`<div class=${`live ${told.writes ? "typing" : ""}`} role="group" aria-label=${`Terminal of ${session}`} data-keys=${told.writes ? "own" : undefined}>
-    <div class="screen" ref=${place} onClick=${click}></div>
+    <div class=${large ? "screen large" : "screen"} ref=${place} onClick=${click}></div>
     ${words && html`<p class="screen-words" role="status">${visible(words)}</p>`}
     ${told.writes && html`<p class="typing-words" role="status">You are typing into <b>${visible(session, 60)}</b> <button type="button" class="button" onMouseDown=${(event) => event.preventDefault()} onClick=${() => screen.current.read()}>Stop <kbd>${LEAVE}</kbd></button></p>`}
   </div>`;

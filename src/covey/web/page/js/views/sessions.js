@@ -11,6 +11,7 @@ import { bytes, clock, money, some, span, tokens, visible } from "../text.js";
 
 const SIZES = [1, 2, 3, 4];
 const RESTING = new Set(["idle"]);
+const WIDE = 130;
 const URGENT = new Set(["needs-you", "stalled", "dead"]);
 const at = (name, verb) => `/api/sessions/${encodeURIComponent(name)}/${verb}`;
 const phone = () => matchMedia("(max-width: 760px)").matches;
@@ -261,6 +262,7 @@ function One({ name, all, rows }) {
   useTopics(`live:${name}`, `session:${name}`);
   const [tab, setTab] = useState("terminal");
   const [run, setRun] = useState(null);
+  const [columns, setColumns] = useState(0);
   const control = useRef(null);
   const one = known(name, rows);
   const [terminal] = useRead(() => get(at(name, "terminal")), ["runs", `session:${name}`], [name]);
@@ -286,7 +288,8 @@ function One({ name, all, rows }) {
     ...deedCommands(() => known(name, rows), exists),
   ], [name, hasTerminal, tab, others.join(" "), rows, terminal?.person]);
   if (!one.session) return html`<${Empty} title=${rows ? `There is no session ${visible(name, 60)}.` : "…"}><a href=${to("sessions")}>All sessions</a><//>`;
-  return html`<div class="session-one">
+  const wide = showing === "terminal" && columns > WIDE ? "wide" : "";
+  return html`<div class=${`session-one ${wide}`}>
     <header class="sessions-bar">
       <a class="button quiet" href=${to("sessions")} aria-label="All sessions">‹ <span>Sessions</span></a>
       <h1><${State} name=${one.state} word /> <${Words} text=${name} most=${60} /></h1>
@@ -296,7 +299,7 @@ function One({ name, all, rows }) {
       <${Runs} name=${name} chosen=${run} onChoose=${(id) => { setRun(id); if (id) setTab("transcript"); }} />
     </header>
     <div class="session-main">
-      ${showing === "terminal" ? html`<${Live} key=${`${name} ${terminal.run}`} session=${name} large control=${control} />` : html`<${Transcript} key=${`${name} ${run ?? ""}`} session=${name} run=${run} />`}
+      ${showing === "terminal" ? html`<${Live} key=${`${name} ${terminal.run}`} session=${name} large control=${control} onHeard=${(said) => said.columns && setColumns(said.columns)} />` : html`<${Transcript} key=${`${name} ${run ?? ""}`} session=${name} run=${run} />`}
     </div>
     <${Side} one=${{ ...one, person: Boolean(terminal?.person) }} terminal=${hasTerminal} onType=${type} />
   </div>`;
