@@ -1,6 +1,6 @@
 # Every target makes or refreshes .venv first (scripts/setup), which costs nothing when it is current.
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test check soak bench lint format docs clean
+.PHONY: help setup programs demo test check soak bench lint format docs screenshots clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -11,7 +11,7 @@ CODE := $(wildcard src tests bench scripts/*.py)
 REFERENCE := $(wildcard scripts/reference.py)
 
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Make .venv (every other target does it too)
 	@bash scripts/setup
@@ -47,6 +47,9 @@ format: setup ## Rewrite the code as the formatter and the safe fixes want it
 
 docs: setup ## Write docs/reference again from the code
 	$(if $(REFERENCE),$(PYTHON) $(REFERENCE))
+
+screenshots: programs ## Take docs/images again: every view of the page at work, dark, light and on a phone
+	$(PYTHON) scripts/screenshots.py
 
 clean: ## Remove .venv and every cache
 	rm -rf .cache .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist

@@ -27,6 +27,7 @@ from bench import (
     log,
     memory,
     merging,
+    page,
     panes,
     queue,
     radar,
@@ -57,6 +58,10 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "side": queue.side_by_side,
     "hour": queue.landed_per_hour,
     "radar": radar.overlaps,
+    "page": page.latency,
+    "scroll": page.scrolling,
+    "paint": page.first_paint,
+    "heap": page.hour,
     "startup": startup.commands,
     "memory": memory.resident,
 }

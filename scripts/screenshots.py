@@ -1,0 +1,115 @@
+"""`python scripts/screenshots.py [--out FOLDER] [VIEW...]`: show the page at work, dark, light and on a phone.
+
+Every picture is of a real run: a project, its daemon, and scripted agents that it started (tests/page/stage.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]  # a script, not a part of the package: what it shares with the tests is beside it
+
+from playwright.sync_api import Page  # noqa: E402
+
+from tests.page.browser import Complaints, Site, Theme, chromium, wait_for_page  # noqa: E402
+from tests.page.stage import Stage, play_all, stage  # noqa: E402
+
+IMAGES = ROOT / "docs" / "images"
+DESK: dict[str, Any] = {"size": (1440, 900), "device_scale_factor": 1}
+PHONE: dict[str, Any] = {"size": (390, 844), "touch": True, "device_scale_factor": 2}
+LETTERS = """\
+<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+  <include ignore_missing="yes">/etc/fonts/fonts.conf</include>
+  {aliases}
+</fontconfig>
+"""
+ALIAS = (
+    '<match><test name="family"><string>{of}</string></test><edit name="family" mode="prepend" binding="strong">'
+    "<string>{to}</string></edit></match>"
+)
+FONTS = {"sans-serif": "Inter", "system-ui": "Inter", "monospace": "JetBrains Mono", "ui-monospace": "JetBrains Mono"}
+"""The letters of the pictures, whatever the machine has by itself."""
+
+Shown = Callable[[Page, Stage], None]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Play the stage and take the pictures."""
+    parser = argparse.ArgumentParser(description="Take pictures of the page at work.")
+    parser.add_argument("views", nargs="*", metavar="VIEW", help=f"some of: {', '.join(VIEWS)}")
+    parser.add_argument("--out", type=Path, default=IMAGES, help="where they go")
+    words = parser.parse_args(argv)
+    unknown = set(words.views) - set(VIEWS)
+    if unknown:
+        parser.error(f"there is no view {', '.join(sorted(unknown))}")
+    words.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="covey-screenshots-") as folder:
+        home = Path(folder, "browser")
+        home.mkdir()
+        os.environ["FONTCONFIG_FILE"] = str(_letters(home))
+        with stage(Path(folder)) as playing, chromium(home) as browser:
+            play_all(playing)
+            complaints = Complaints()
+            site = Site(playing.line, browser)
+            for name in words.views or VIEWS:
+                _take(site, playing, complaints, name, words.out)
+    for told in complaints.open:
+        print(f"The page complained: {told}", file=sys.stderr)
+    return 1 if complaints.open else 0
+
+
+def _letters(home: Path) -> Path:
+    path = home / "fonts.conf"
+    aliases = "\n  ".join(ALIAS.format(of=of, to=to) for of, to in FONTS.items())
+    path.write_text(LETTERS.format(aliases=aliases))
+    return path
+
+
+def _take(site: Site, playing: Stage, complaints: Complaints, name: str, out: Path) -> None:
+    looks: list[tuple[str, Theme, dict[str, Any]]] = [
+        ("dark", "dark", DESK), ("light", "light", DESK), ("phone", "dark", PHONE),
+    ]  # fmt: skip
+    for look, theme, size in looks:
+        context = site.context(complaints, theme=theme, **size)
+        page = context.new_page()
+        page.goto(f"/#/{name.partition('-')[0]}")
+        wait_for_page(page)
+        VIEWS[name](page, playing)
+        page.wait_for_timeout(700)  # for what moves to stand still, and for terminals to draw
+        path = out / f"{name}-{look}.png"
+        page.screenshot(path=path)
+        print(os.path.relpath(path))
+        context.close()
+
+
+# What is done in a view before its picture is taken
+
+
+def _nothing(page: Page, playing: Stage) -> None:
+    page.wait_for_timeout(300)
+
+
+VIEWS: dict[str, Shown] = {
+    "board": _nothing,
+    "inbox": _nothing,
+    "sessions": _nothing,
+    "review": _nothing,
+    "queue": _nothing,
+    "timeline": _nothing,
+    "mail": _nothing,
+    "leases": _nothing,
+    "costs": _nothing,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
