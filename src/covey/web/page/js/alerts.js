@@ -10,10 +10,12 @@ const TOGETHER = 3000;
 
 let sounds = null;
 
-/** Browsers let a page sound only after somebody has touched it. */
-function wake() {
-  sounds ??= "AudioContext" in window ? new AudioContext() : null;
-  if (sounds?.state === "suspended") sounds.resume().catch(() => {});
+/** Make ready to sound, and say whether that may be: browsers let a page sound only after somebody has touched it. */
+async function wake() {
+  if (!("AudioContext" in window) || navigator.userActivation?.hasBeenActive === false) return false;
+  sounds ??= new AudioContext();
+  if (sounds.state === "suspended") await Promise.race([sounds.resume(), new Promise((go) => setTimeout(go, 1000))]);
+  return sounds.state === "running";
 }
 
 function tone(at, pitch, length, loud) {
@@ -28,9 +30,8 @@ function tone(at, pitch, length, loud) {
 }
 
 /** Play a sound: `needs` knocks twice and rises, `done` falls once, softly. */
-export function play(name) {
-  wake();
-  if (sounds?.state !== "running") return;
+export async function play(name) {
+  if (!(await wake())) return;
   const now = sounds.currentTime + 0.01;
   if (name === "needs") {
     tone(now, 659, 0.16, 0.16);
@@ -165,7 +166,6 @@ function tellDone(tasks, isBeside) {
 /** Begin to watch what changes; what is there already is no news. */
 export function begin() {
   queueUp();
-  for (const name of ["pointerdown", "keydown"]) addEventListener(name, wake, { once: true, capture: true });
   listen(["inbox"], hearInbox);
   listen(["tasks", "loaded"], hearDone);
   navigator.serviceWorker?.addEventListener("message", ({ data }) => typeof data?.hash === "string" && go(...data.hash.replace(/^#\//, "").split("/").map(decodeURIComponent)));

@@ -241,7 +241,8 @@ function Until({ until }) {
   useEffect(() => {
     const draw = () => {
       const left = until - Date.now() / 1000;
-      if (place.current) place.current.textContent = left < 3600 ? `denied in ${span(left)}` : "";
+      const text = left < 3600 ? `denied in ${span(left)}` : "";
+      if (place.current && place.current.textContent !== text) place.current.textContent = text;
     };
     draw();
     const timer = setInterval(draw, 1000);

@@ -5,7 +5,7 @@ import { go } from "./places.js";
 import { listen, state } from "./store.js";
 import { Dialog, State, Words } from "./ui.js";
 
-const MOST = 60;
+const MOST = 40;
 
 /**
  * Return how well a text fits some words, 0 if it does not: each word has to be in it, at best at the beginning of
@@ -53,23 +53,32 @@ function wordsOf(task) {
 const better = (score, by) => (score > 0 ? score + by : 0);
 const ENDED = new Set(["done", "dropped"]);
 
+const entryOf = {
+  command: (command) => ({ key: `command ${command.group} ${command.label}`, title: command.label, side: command.group, keys: command.keys, run: command.run }),
+  session: (session) => ({ key: `session ${session.name}`, title: session.name, side: "Session", state: session.state, run: () => go("sessions", session.name) }),
+  task: (task) => ({ key: `task ${task.id}`, id: task.id, title: task.title, side: task.session ?? "Task", state: task.status, run: () => go("board", task.id) }),
+};
+
+/** Return what fits best, the best first: commands, sessions and tasks. Only what is shown is made into entries. */
 function found(typed) {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   const all = [];
-  const add = (score, entry) => score > 0 && all.push({ score, ...entry });
+  const add = (score, kind, what) => score > 0 && all.push({ score, kind, what });
   for (const [place, command] of offered().filter(({ unlisted }) => !unlisted).entries()) {
-    const text = `${command.label} ${command.group ?? ""}`.toLowerCase();
-    add(words.length ? better(fit(text, words), 3) : 1000 - place, { kind: "command", key: `command ${command.group} ${command.label}`, title: command.label, side: command.group, keys: command.keys, run: command.run });
+    add(words.length ? better(fit(`${command.label} ${command.group ?? ""}`.toLowerCase(), words), 3) : 1000 - place, "command", command);
   }
   if (words.length) {
-    for (const session of state.sessions.values()) add(better(fit(`${session.name} ${session.role ?? ""} session`.toLowerCase(), words), 1), { kind: "session", key: `session ${session.name}`, title: session.name, side: "Session", state: session.state, run: () => go("sessions", session.name) });
-    for (const task of state.tasks.values()) {
-      const score = fit(wordsOf(task), words);
-      if (score > 0) add(ENDED.has(task.status) ? score - 15 : score, { kind: "task", key: `task ${task.id}`, id: task.id, title: task.title, side: task.session ?? "Task", state: task.status, run: () => go("board", task.id) });
-    }
+    for (const session of state.sessions.values()) add(better(fit(`${session.name} ${session.role ?? ""} session`.toLowerCase(), words), 1), "session", session);
+    for (const task of state.tasks.values()) add(better(fit(wordsOf(task), words), ENDED.has(task.status) ? -15 : 0), "task", task);
   }
-  const known = new Set();
-  return all.sort((one, other) => other.score - one.score).filter(({ key }) => !known.has(key) && known.add(key)).slice(0, MOST);
+  all.sort((one, other) => other.score - one.score);
+  const entries = new Map();
+  for (const { kind, what } of all) {
+    const entry = entryOf[kind](what);
+    if (!entries.has(entry.key)) entries.set(entry.key, entry);
+    if (entries.size === MOST) break;
+  }
+  return [...entries.values()];
 }
 
 function Option({ entry, chosen, onChoose, onLook, place }) {
