@@ -1,0 +1,150 @@
+// Patches as rows: pure rules, so that nothing here needs a browser.
+
+const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;
+
+/**
+ * Return the rows of a patch: {kind, old, new, text}. Kinds: `hunk` (text: where it is), `same`, `plus`, `minus`, and
+ * `note` (what git says of the line before). `old` and `new` are line numbers, null where the row is not in that text.
+ */
+export function parse(patch) {
+  const rows = [];
+  let before = 0;
+  let after = 0;
+  const lines = patch.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  for (const line of lines) {
+    const text = line.slice(1);
+    if (line[0] === "+") rows.push({ kind: "plus", old: null, new: after++, text });
+    else if (line[0] === "-") rows.push({ kind: "minus", old: before++, new: null, text });
+    else if (line[0] === "\\") rows.push({ kind: "note", old: null, new: null, text: text.trim() });
+    else if (line[0] === "@") {
+      const found = HUNK.exec(line);
+      before = found ? Number(found[1]) : before;
+      after = found ? Number(found[2]) : after;
+      rows.push({ kind: "hunk", old: before, new: after, text: found ? found[3] : line });
+    } else rows.push({ kind: "same", old: before++, new: after++, text });
+  }
+  return rows;
+}
+
+/** Return where a row can be commented on: {side, line}, or null. */
+export function anchor(row) {
+  if (row.kind === "minus") return { side: "old", line: row.old };
+  return row.kind === "plus" || row.kind === "same" ? { side: "new", line: row.new } : null;
+}
+
+/** Return rows side by side: each {left, right} with rows of `parse`, either of them null; what is one row for both is `both`. */
+export function beside(rows) {
+  const found = [];
+  for (let at = 0; at < rows.length; ) {
+    const row = rows[at];
+    if (row.kind === "hunk" || row.kind === "note") {
+      found.push({ both: row, left: null, right: null });
+      at++;
+    } else if (row.kind === "same") {
+      found.push({ both: null, left: row, right: row });
+      at++;
+    } else {
+      const gone = run(rows, at, "minus");
+      const come = run(rows, at + gone.length, "plus");
+      for (let i = 0; i < Math.max(gone.length, come.length); i++) found.push({ both: null, left: gone[i] ?? null, right: come[i] ?? null });
+      at += gone.length + come.length;
+    }
+  }
+  return found;
+}
+
+function run(rows, at, kind) {
+  let end = at;
+  while (rows[end]?.kind === kind) end++;
+  return rows.slice(at, end);
+}
+
+const LONGEST = 1000;
+const ALIKE = 0.35;
+
+/** Return what differs between two lines that are alike: {from, old, new} with the ends in each, or null if they are not. */
+export function difference(before, after) {
+  if (before === after || before.length > LONGEST || after.length > LONGEST) return null;
+  const most = Math.min(before.length, after.length);
+  let from = 0;
+  while (from < most && before[from] === after[from]) from++;
+  let tail = 0;
+  while (tail < most - from && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail++;
+  const same = before.slice(0, from).trim().length + before.slice(before.length - tail).trim().length;
+  if (same < ALIKE * Math.max(before.trim().length, after.trim().length)) return null;
+  return { from, old: before.length - tail, new: after.length - tail };
+}
+
+/** Return for each row that was replaced by one like it which part of it is another: a Map of row to [from, to]. */
+export function marks(rows) {
+  const found = new Map();
+  for (let at = 0; at < rows.length; at++) {
+    if (rows[at].kind !== "minus") continue;
+    const gone = run(rows, at, "minus");
+    const come = run(rows, at + gone.length, "plus");
+    for (let i = 0; i < Math.min(gone.length, come.length); i++) {
+      const part = difference(gone[i].text, come[i].text);
+      if (!part) continue;
+      if (part.old > part.from) found.set(gone[i], [part.from, part.old]);
+      if (part.new > part.from) found.set(come[i], [part.from, part.new]);
+    }
+    at += gone.length + come.length - 1;
+  }
+  return found;
+}
+
+const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\ud83c-\ud83e][\udc00-\udfff]/g;
+export const TAB = 4;
+
+/** Return how many columns a text takes in a font whose letters are all alike. */
+export function columns(text) {
+  let count = 0;
+  if (text.includes("\t")) for (const sign of text) count += sign === "\t" ? TAB - (count % TAB) : 1;
+  else count = text.length;
+  return count + (text.match(WIDE)?.length ?? 0);
+}
+
+/**
+ * Return files as a tree in rows: {folder, name, depth, path} and {file, name, depth}; a folder with nothing but one
+ * folder in it is written together with that.
+ */
+export function tree(files) {
+  const root = { folders: new Map(), files: [] };
+  for (const file of files) {
+    const parts = file.path.split("/");
+    let place = root;
+    for (const part of parts.slice(0, -1)) {
+      if (!place.folders.has(part)) place.folders.set(part, { folders: new Map(), files: [] });
+      place = place.folders.get(part);
+    }
+    place.files.push({ file, name: parts.at(-1) });
+  }
+  const rows = [];
+  walk(root, "", 0, rows);
+  return rows;
+}
+
+function walk(place, above, depth, rows) {
+  for (let [name, inside] of [...place.folders].sort(byName)) {
+    while (inside.files.length === 0 && inside.folders.size === 1) {
+      const [[next, deeper]] = inside.folders;
+      name = `${name}/${next}`;
+      inside = deeper;
+    }
+    rows.push({ folder: true, name, depth, path: `${above}${name}/` });
+    walk(inside, `${above}${name}/`, depth + 1, rows);
+  }
+  for (const { file, name } of place.files.sort((one, other) => byName([one.name], [other.name]))) rows.push({ file, name, depth });
+}
+
+function byName([one], [other]) {
+  return one < other ? -1 : one > other ? 1 : 0;
+}
+
+const MADE = /(^|\/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|Cargo\.lock|go\.sum|composer\.lock)$|\.min\.(js|css)$|\.snap$/;
+
+/** Say whether nobody reads a file first: programs wrote it, or it is gone, or it is very long. */
+export function isAside(file, alone) {
+  return !alone && (MADE.test(file.path) || file.status === "deleted" || file.plus + file.minus > 1500);
+}

@@ -1,0 +1,97 @@
+// Rows of any height, of which only what can be seen is drawn.
+import { html, useLayoutEffect, useMemo, useRef, useState } from "./lib.js";
+
+const MORE = 400;
+
+/**
+ * A place that scrolls over `items` ({key, size}: about how high it is), drawn by `draw(item, index)` as an element
+ * with `data-key`. Heights are measured once drawn. `control` is given {to(key), top()}.
+ */
+export function Flow({ items, draw, label, class: name = "", control, onTop, children }) {
+  const place = useRef(null);
+  const inside = useRef(null);
+  const measured = useRef(new Map());
+  const [view, setView] = useState({ top: 0, height: 900, width: 0 });
+  const [version, setVersion] = useState(0);
+  const offsets = useMemo(() => sums(items, measured.current), [items, version]);
+
+  useLayoutEffect(() => {
+    const element = place.current;
+    const see = () => {
+      const next = { top: element.scrollTop, height: element.clientHeight, width: element.clientWidth };
+      setView((before) => {
+        if (next.width !== before.width) measured.current.clear();
+        return Math.abs(before.top - next.top) < 1 && before.height === next.height && before.width === next.width ? before : next;
+      });
+    };
+    const watcher = new ResizeObserver(see);
+    watcher.observe(element);
+    element.addEventListener("scroll", see, { passive: true });
+    see();
+    return () => {
+      watcher.disconnect();
+      element.removeEventListener("scroll", see);
+    };
+  }, []);
+
+  const first = Math.max(0, find(offsets, view.top - MORE));
+  const last = Math.min(items.length, find(offsets, view.top + view.height + MORE) + 1);
+
+  useLayoutEffect(() => {
+    let changed = false;
+    let index = first;
+    for (const child of inside.current.children) {
+      const item = items[index++];
+      const height = child.offsetHeight;
+      if (!item || child.dataset.key !== item.key || !height || height === (measured.current.get(item.key) ?? item.size)) continue;
+      measured.current.set(item.key, height);
+      changed = true;
+    }
+    if (changed) setVersion((count) => count + 1);
+  });
+
+  useLayoutEffect(() => {
+    if (onTop && items.length) onTop(items[Math.min(find(offsets, view.top + 1), items.length - 1)], view.top - (offsets[find(offsets, view.top + 1)] ?? 0));
+  }, [view.top, offsets]);
+
+  if (control) {
+    control.current = {
+      to: (key, edge = "near") => {
+        const index = items.findIndex((item) => item.key === key);
+        if (index < 0) return;
+        const element = place.current;
+        const [top, end] = [offsets[index], offsets[index + 1]];
+        if (edge === "top") element.scrollTop = top;
+        else if (top < element.scrollTop + 36) element.scrollTop = top - 60;
+        else if (end > element.scrollTop + element.clientHeight - 20) element.scrollTop = end - element.clientHeight + 60;
+      },
+      focus: () => place.current?.focus({ preventScroll: true }),
+    };
+  }
+  return html`<div class=${`flow ${name}`} ref=${place} role="region" aria-label=${label} tabindex="0">
+    ${children}
+    <div class="flow-inside" style=${{ height: `${offsets[items.length] ?? 0}px` }}>
+      <div class="flow-shown" ref=${inside} style=${{ transform: `translateY(${offsets[first] ?? 0}px)` }}>
+        ${items.slice(first, last).map((item, i) => draw(item, first + i))}
+      </div>
+    </div>
+  </div>`;
+}
+
+function sums(items, measured) {
+  const offsets = new Float64Array(items.length + 1);
+  for (let i = 0; i < items.length; i++) offsets[i + 1] = offsets[i] + (measured.get(items[i].key) ?? items[i].size);
+  return offsets;
+}
+
+/** Return the index of the item at a place. */
+function find(offsets, top) {
+  let low = 0;
+  let high = offsets.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (offsets[middle] <= top) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}

@@ -1,0 +1,118 @@
+// Comments on lines: written where one reads, kept as drafts, sent to whoever wrote the work, with a receipt.
+import { html, useEffect, useRef, useState } from "./lib.js";
+import { ask, patch, post } from "./api.js";
+import { clock } from "./text.js";
+import { attempt, Button, note, Words } from "./ui.js";
+
+const RECEIPTS = {
+  draft: ["○", "draft"],
+  sent: ["✓", "sent"],
+  read: ["✓✓", "read"],
+  delivered: ["✓✓", "delivered"],
+  acked: ["✓✓", "acknowledged"],
+};
+
+/** What became of a comment: a sign, a word, and when. */
+export function Receipt({ comment }) {
+  const [sign, word] = RECEIPTS[comment.state] ?? ["", comment.state];
+  const at = comment.acked ?? comment.delivered ?? comment.read ?? comment.sent;
+  const to = comment.to ? ` to ${comment.to}` : comment.back ? " with the work" : "";
+  return html`<span class=${`receipt receipt-${comment.state}`} title=${at ? `${word}${to}, ${clock(at)}` : "Only you see it"}>
+    <span aria-hidden="true">${sign}</span> ${word}${comment.state === "draft" ? "" : html`<span class="receipt-to">${to}</span>`}
+  </span>`;
+}
+
+/** Say where the line of a comment is by now, if that is another place. */
+export function Moved({ comment }) {
+  if (comment.place === "moved") return html`<span class="moved">now line ${comment.now}</span>`;
+  return comment.place === "outdated" ? html`<span class="moved">outdated</span>` : null;
+}
+
+/** Throw a draft away, and offer to write it again. */
+export async function remove(comment) {
+  const gone = await attempt(() => post(`/api/comments/${comment.id}/remove`));
+  if (gone === undefined) return;
+  const { task, text, path, side, line, lines, commit, quote } = comment;
+  const again = { task, text, ...(path && { path, side, commit, quote }), ...(line && { line, lines }) };
+  note("The comment is removed.", { undo: () => attempt(() => post("/api/comments", again), "It is back.") });
+}
+
+/** Send drafts on a task; with `back`, the work goes back to its author with them. Says whether that was done. */
+export async function send(task, { ids = null, text = "", back = false } = {}) {
+  const sent = await attempt(() => post("/api/comments/send", { task, back, ...(ids && { ids }), ...(text && { text }) }));
+  if (sent === undefined) return false;
+  const who = sent.to ? ` to ${sent.to}` : "";
+  note(back ? `Sent ${task} back${who}.` : `Sent${who}.`, { hint: sent.waits ?? "" });
+  return true;
+}
+
+/** One comment where it stands, with what can be done with it. */
+export function Remark({ comment, place = false, onGo = null }) {
+  const [editing, setEditing] = useState(false);
+  const draft = comment.state === "draft";
+  if (editing) {
+    const save = async (text) => {
+      const saved = await attempt(() => patch(`/api/comments/${comment.id}`, { text }));
+      if (saved !== undefined) setEditing(false);
+      return saved !== undefined;
+    };
+    return html`<div class="remark"><${Editor} value=${comment.text} action="Save" onSave=${save} onClose=${() => setEditing(false)} /></div>`;
+  }
+  const where = comment.path ? `${comment.path}${comment.line ? `:${comment.now ?? comment.line}` : ""}` : "The work as a whole";
+  return html`<article class=${`remark ${draft ? "is-draft" : ""}`} aria-label=${`Comment, ${RECEIPTS[comment.state]?.[1] ?? ""}`}>
+    <header class="remark-head">
+      ${place && html`<button type="button" class="remark-place mono" onClick=${onGo} disabled=${!onGo}><${Words} text=${where} most=${200} /></button>`}
+      <${Moved} comment=${comment} />
+      <${Receipt} comment=${comment} />
+      <span class="remark-room"></span>
+      ${draft && html`<${Button} kind="quiet" onClick=${() => send(comment.task, { ids: [comment.id] })} title="Send this one at once">Send now<//>
+        <${Button} kind="quiet" onClick=${() => setEditing(true)}>Edit<//>
+        <${Button} kind="quiet" onClick=${() => remove(comment)}>Remove<//>`}
+    </header>
+    ${place && comment.quote.trim() && html`<pre class="remark-quote"><${Words} text=${comment.quote} most=${300} /></pre>`}
+    <p class="remark-text"><${Words} text=${comment.text} most=${16384} /></p>
+  </article>`;
+}
+
+/** A field for a comment: saved as a draft, or sent at once if `onNow` is there. */
+export function Editor({ value = "", action = "Add comment", label = "Comment", onSave, onNow = null, onClose }) {
+  const field = useRef(null);
+  const [text, setText] = useState(value);
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    field.current?.focus({ preventScroll: true });
+    field.current?.setSelectionRange(value.length, value.length);
+  }, []);
+  const end = async (work) => {
+    if (!text.trim() || busy) return;
+    setBusy(true);
+    if (!(await work(text.trim()))) setBusy(false);
+  };
+  const type = (event) => {
+    if (event.key === "Escape") {
+      event.preventDefault();
+      event.stopPropagation();
+      onClose();
+    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      end(event.shiftKey && onNow ? onNow : onSave);
+    }
+  };
+  return html`<form class="editor" onSubmit=${(event) => { event.preventDefault(); end(onSave); }}>
+    <textarea ref=${field} rows=${Math.min(12, Math.max(3, text.split("\n").length))} aria-label=${label} placeholder="What should change, and why" value=${text}
+      onInput=${(event) => setText(event.target.value)} onKeyDown=${type} maxlength="16384"></textarea>
+    <footer class="editor-foot">
+      <button type="submit" class="button primary" disabled=${busy || !text.trim()}>${action}<kbd>Ctrl+Enter</kbd></button>
+      ${onNow && html`<${Button} disabled=${busy || !text.trim()} onClick=${() => end(onNow)}>Send now<//>`}
+      <${Button} kind="quiet" onClick=${onClose}>Cancel<//>
+    </footer>
+  </form>`;
+}
+
+/** Write a draft on a line, and send it at once if asked to; says whether it is kept. */
+export async function write(fields, now = false) {
+  const written = await attempt(() => ask("POST", "/api/comments", fields));
+  if (written === undefined) return false;
+  if (now) await send(fields.task, { ids: [written.id] });
+  return true;
+}
