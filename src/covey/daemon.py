@@ -42,6 +42,7 @@ from covey.hooks.server import Hooks
 from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
 from covey.loops.janitor import LOOK_EVERY, Janitor
+from covey.loops.live import Live
 from covey.loops.queue import Queue
 from covey.loops.radar import Radar
 from covey.loops.terminals import Typist
@@ -154,10 +155,18 @@ class Daemon:
         self._fleet = Fleet(self._desk, hold=hold)
         self._queue = Queue(self._desk)
         self._radar = Radar(self._desk)
+        self._live = Live(self._desk, self._fleet, lambda: self._web.hub.people, self._web.hub.tell_people)
+        self._web.hub.greet = self._live.greet
         self._hooks = Hooks(self._desk, self._fleet, Outside(self._desk))
         self._web.hooks = self._hooks
         self._web.sockets = Terminals(runner, self._web.read)
-        self._web.listeners += [self._fleet.hear, self._queue.hear, self._radar.hear, self._hooks.hear]
+        self._web.listeners += [
+            self._fleet.hear,
+            self._queue.hear,
+            self._radar.hear,
+            self._hooks.hear,
+            self._live.hear,
+        ]
 
     def _lock_up(self) -> None:
         """Become the only writer; a command that writes at this moment is done in a moment."""
@@ -206,7 +215,14 @@ class Daemon:
         ]
         loops = [
             asyncio.create_task(loop)
-            for loop in (self._look(), self._count(), self._fleet.run(), self._queue.run(), self._radar.run())
+            for loop in (
+                self._look(),
+                self._count(),
+                self._fleet.run(),
+                self._queue.run(),
+                self._radar.run(),
+                self._live.run(),
+            )
         ]
         while not all(server.started for server in self._servers):  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.005)
@@ -221,6 +237,7 @@ class Daemon:
         for task in loops:
             task.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
+        await self._live.stop()
         await self._radar.stop()
         await self._queue.stop()
         await self._fleet.stop()

@@ -748,7 +748,8 @@ def test_a_task_takes_the_priority_that_it_needs_to_stand_where_it_was_put(world
 def test_a_move_to_where_a_task_stands_already_changes_nothing(world: World) -> None:
     one, two, three = (world.add() for _ in range(3))
     before = world.seq
-    for where in ({"above": three}, {"below": one}, {"above": three, "below": one}):
+    wishes: list[dict[str, Any]] = [{"above": three}, {"below": one}, {"above": three, "below": one}]
+    for where in wishes:
         world.ask("task.move", id=two, **where)
     world.ask("task.move", id=one, to="first")
     world.ask("task.move", id=three, to="last")
@@ -766,7 +767,7 @@ def test_a_hundred_moves_to_the_same_place_keep_every_task_in_its_place(world: W
 @pytest.mark.parametrize(
     "where", [{}, {"above": "T-1", "to": "first"}, {"above": "T-1"}, {"above": "T-2", "below": "T-3"}]
 )
-def test_a_move_that_says_no_place_is_refused(world: World, where: dict[str, str]) -> None:
+def test_a_move_that_says_no_place_is_refused(world: World, where: dict[str, Any]) -> None:
     for _ in range(3):
         world.add()
     with pytest.raises(Invalid):
@@ -797,22 +798,19 @@ def test_the_board_is_paged_in_the_order_that_people_gave_it(world: World) -> No
 
 
 def test_the_board_and_its_lanes_are_found_by_their_indexes_without_sorting(world: World) -> None:
-    place = (0, 1.0, 1)
     queries = {
-        "tasks_ready": (
-            "WHERE status = 'todo' AND unmet = 0 AND open_children = 0 AND lane = ?"
-            " ORDER BY line, priority DESC, rank, ordinal LIMIT 1",
-            ("",),
-        ),
-        "tasks_board": ("WHERE priority = ? AND (rank, ordinal) > (?, ?) ORDER BY priority DESC, rank, ordinal", place),
-        "tasks_status": ("WHERE status = ? ORDER BY priority DESC, rank, ordinal LIMIT 1", ("todo",)),
+        "tasks_ready": "WHERE status = 'todo' AND unmet = 0 AND open_children = 0 AND lane = ''"
+        " ORDER BY line, priority DESC, rank, ordinal LIMIT 1",
+        "tasks_board": "WHERE priority = 0 AND (rank, ordinal) > (1.0, 1) ORDER BY priority DESC, rank, ordinal",
+        "tasks_status": "WHERE status = 'todo' ORDER BY priority DESC, rank, ordinal LIMIT 1",
     }
-    for index, (where, values) in queries.items():
-        plan = world.do(
-            lambda call, w=where, v=values: call.tx.db.rows(f"EXPLAIN QUERY PLAN SELECT * FROM tasks {w}", v)
-        )  # type: ignore[misc]
-        told = " ".join(str(line[-1]) for line in plan)
-        assert index in told and "TEMP B-TREE" not in told, told
+
+    def plan(where: str) -> str:
+        found = world.do(lambda call: call.tx.db.rows(f"EXPLAIN QUERY PLAN SELECT * FROM tasks {where}"))
+        return " ".join(str(line[-1]) for line in found)
+
+    for index, where in queries.items():
+        assert index in plan(where) and "TEMP B-TREE" not in plan(where), plan(where)
 
 
 # Bringing back, and many at once

@@ -48,7 +48,7 @@ class InboxRow(Struct, frozen=True, kw_only=True):
 
 @verb("inbox.list", "GET /api/inbox", shapes.Nothing, list[InboxRow])
 def list_inbox(call: Call, asked: shapes.Nothing) -> list[InboxRow]:
-    """List what waits for a person, the oldest first: questions, blocked tasks, merges, stuck sessions, mail and more."""
+    """List what waits for a person, the oldest first: questions, blocked tasks, merges, stuck sessions and more."""
     return [InboxRow(**item.__dict__) for item in inbox.together(_items(call))]
 
 
@@ -133,8 +133,8 @@ def _troubles(call: Call, sight: Sight) -> Iterator[Item]:
     if told is not None and not call.tx.find(rows.LANDINGS, "WHERE pushed > ? LIMIT 1", (told.raised,)):
         yield _stop("push", "What landed is not pushed", told.message, told.raised)
     told = last_alert(call, "queue_stuck") if sight.open else None
-    went_on = (*call.tx.last_gates(1), *call.tx.last_landings(1))
-    if told is not None and all(each.ordinal < told.ordinal for each in went_on):
+    went_on = [each.ordinal for each in call.tx.last_gates(1)] + [each.ordinal for each in call.tx.last_landings(1)]
+    if told is not None and all(ordinal < told.ordinal for ordinal in went_on):
         yield _stop("stuck", "The merge queue cannot go on", told.message, told.raised)
 
 

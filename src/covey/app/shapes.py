@@ -494,6 +494,7 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     evidence: str | None
     created: float
     updated: float
+    removed: bool
 
 
 class SessionFull(SessionRow, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from covey.config import Config
 from covey.core import sessions
 from covey.core.devices import Addresses
 from covey.core.force import Write
+from covey.core.live import Sight
 from covey.core.pace import Wait
 from covey.core.sessions import COVEY, OWNER, RESERVED
 from covey.core.texts import Text, line, prose
@@ -83,6 +84,8 @@ class House:
     """Where the page lives; None where nobody serves it."""
     repository: Project | None = None
     """Where the commits are; None where nobody can look at them."""
+    sight: Callable[[], Sight] = Sight
+    """Returns what only memory tells of this moment: the machine, limits, and what each run does."""
     complaint: tuple[str, float] | None = None
     """Why the settings on disk are not those that hold, and since when."""
     broken_gate: bool = False

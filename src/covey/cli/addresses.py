@@ -32,6 +32,7 @@ ADDRESSES = {
     "lease.renew": "POST /api/leases/{id}/renew",
     "lease.show": "GET /api/leases/{id}",
     "lease.take": "POST /api/leases",
+    "live.show": "GET /api/live",
     "line.why": "GET /api/why",
     "log.forget": "POST /api/log/forget",
     "log.import": "POST /api/log/import",

@@ -56,8 +56,8 @@ WAYS = {"resume": "covey merge resume", "thaw": "covey merge thaw", "resume-flee
 def _rows(kind: str, found: list[dict[str, Any]]) -> list[str]:
     """Return items of one kind as lines: what each is about, since when, and what is to be decided."""
     if kind == "session":
-        columns = [(name, _state(row), age(row["since"]), _why(row)) for row in found for name in row["sessions"]]
-        return table(columns, words=1).split("\n")
+        states = [(name, _state(row), age(row["since"]), _why(row)) for row in found for name in row["sessions"]]
+        return table(states, words=1).split("\n")
     if kind in ("approve", "landing", "mail"):
         columns = [(row["ids"][0], row["task"] or "", row["session"], age(row["since"]), _what(row)) for row in found]
         return table(columns).split("\n")

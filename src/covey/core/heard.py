@@ -49,6 +49,8 @@ class Heard:
     """How often it asked its model in all: never, before it has its prompt."""
     calls: dict[str, Call] = field(default_factory=dict)
     last_call: tuple[str, str] | None = None
+    called: float | None = None
+    """When it last began to use a tool."""
     repeats: int = 0
     """How often it has used the same tool for the same in a row."""
     limited: Limited | None = None
@@ -156,7 +158,7 @@ class Heard:
         self.calls[call.id] = Call(call.tool, call.about, at)
         now = (call.tool, call.about)
         self.repeats = self.repeats + 1 if now == self.last_call else 1
-        self.last_call = now
+        self.last_call, self.called = now, at
 
     def _goes_on(self) -> None:
         self.waits, self.limited, self.put_off, self.compacts = None, None, None, None

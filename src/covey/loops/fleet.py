@@ -126,6 +126,10 @@ class Fleet:
         wait = self._waits.get(name)
         return (None if watched is None else watched.verdict), (None if wait is None else wait[0])
 
+    def waits(self) -> list[str]:
+        """Return why sessions that could work wait, of which a person may want to know, each reason once."""
+        return list(dict.fromkeys(wait.why for wait, _ in list(self._waits.values()) if wait.news))
+
     def overhear(self, run: Run, signals: list[Signal], *, brings: bool) -> None:
         """Take in what a run says by its hooks; one without a terminal says the same in its stream.
 

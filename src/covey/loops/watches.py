@@ -34,6 +34,10 @@ class Watches:
         """Return what is remembered of the runs of a session, the last one last."""
         return [each for run, each in list(self._watched.items()) if self._owners.get(run) == name]
 
+    def all(self) -> list[tuple[str, str, Watched]]:
+        """Return every run that is watched, its session, and what is remembered of it."""
+        return [(run, self._owners.get(run, ""), watched) for run, watched in list(self._watched.items())]
+
     def forget(self, run: Run) -> None:
         """Remember nothing of a run any more."""
         self._watched.pop(run.id, None)

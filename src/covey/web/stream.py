@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -55,6 +55,11 @@ def frame(event: str, data: object, seq: int | None = None) -> bytes:
     """Return one server-sent event as bytes."""
     head = f"event: {event}\n" if seq is None else f"id: {seq}\nevent: {event}\n"
     return head.encode() + b"data: " + _encode(data) + b"\n\n"
+
+
+def _volatile(event: str, data: object) -> Frame:
+    """Return a frame that is in no log, and so newer than whatever a client has seen."""
+    return Frame(2**62, frame(event, data))
 
 
 def frames(changes: Iterable[Change]) -> list[Frame]:
@@ -132,6 +137,8 @@ class Hub:
 
     def __init__(self) -> None:
         self._subscribers: set[Subscriber] = set()
+        self.greet: Callable[[Callable[[str, object], None]], None] | None = None
+        """Told of each person who begins to follow, and how to tell only that one something."""
         self.counts_changed = False
         self.closed = False
 
@@ -150,9 +157,21 @@ class Hub:
 
     def tell(self, event: str, data: object) -> None:
         """Send something that is not in the log to everyone who follows."""
-        message = Frame(2**62, frame(event, data))
+        message = _volatile(event, data)
         for subscriber in self._subscribers:
             subscriber.offer(message)
+
+    @property
+    def people(self) -> int:
+        """Return how many follow for the person in charge, and not for a session."""
+        return sum(subscriber.session is None for subscriber in self._subscribers)
+
+    def tell_people(self, event: str, data: object) -> None:
+        """Send something that is not in the log to everyone who follows for the person in charge."""
+        message = _volatile(event, data)
+        for subscriber in self._subscribers:
+            if subscriber.session is None:
+                subscriber.offer(message)
 
     def join(self, session: str | None = None) -> Subscriber:
         """Begin to follow."""
@@ -160,6 +179,8 @@ class Hub:
         self._subscribers.add(subscriber)
         if self.closed:
             subscriber.end()
+        elif self.greet is not None and session is None:
+            self.greet(lambda event, data: subscriber.offer(_volatile(event, data)))
         return subscriber
 
     def end_of(self, sessions: set[str]) -> None:

@@ -1,0 +1,175 @@
+"""What is so at this moment and in no log: the machine, limits, and what each session does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from msgspec import Struct, structs
+
+from covey.app import shapes
+from covey.app.costs import spent_by, today
+from covey.app.shapes import SpentToday
+from covey.app.verbs import Call, verb
+from covey.core import gates, runs, sessions
+from covey.core.live import Glimpse, Limit, Machine, Sight
+from covey.core.merges import OPEN, Merge, State
+from covey.core.spending import Used
+from covey.store import rows
+
+
+class GateNow(Struct, frozen=True):
+    """How far the work on a task is in the queue, `failed` once a gate rejected it, and how many tests failed then."""
+
+    state: str
+    failed: int
+
+
+class LiveRow(Struct, frozen=True, kw_only=True):
+    """One session at this moment.
+
+    `action`: what it does or did last; `context`: how full that is, 1 is full; `cost` and `tokens`: of its task, with
+    what its run has used so far; `plus`, `minus`, `files`: what its branch changes, None before anybody looked;
+    `overlaps`: with how many others; `terminal`: whether its run has one that can be shown.
+    """
+
+    session: str
+    task: str | None
+    run: str | None
+    state: sessions.State
+    since: float
+    until: float | None
+    evidence: str | None
+    action: str | None = None
+    action_at: float | None = None
+    context: float | None = None
+    cost: float = 0.0
+    tokens: int = 0
+    memory: int = 0
+    plus: int | None = None
+    minus: int | None = None
+    files: int | None = None
+    gate: GateNow | None = None
+    overlaps: int = 0
+    terminal: bool = False
+
+
+class LiveFull(Struct, frozen=True, kw_only=True):
+    """This moment whole."""
+
+    machine: Machine
+    limits: tuple[Limit, ...]
+    today: SpentToday
+    paused: bool
+    sessions: list[LiveRow]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What the store tells of this moment; the rest is laid over it as often as it changes."""
+
+    today: SpentToday
+    paused: bool
+    rows: list[LiveRow]
+    runs: dict[str, runs.Run]
+    """The open runs by their sessions."""
+    written: dict[str, Used]
+    """What each of these runs has used as far as it is written down, and so counted."""
+
+
+@verb("live.show", "GET /api/live", shapes.Nothing, LiveFull)
+def show(call: Call, asked: shapes.Nothing) -> LiveFull:
+    """Show this moment: the machine, what providers refuse, today's cost, and what each session does."""
+    sight, found = call.house.sight(), basis(call)
+    return LiveFull(
+        machine=sight.machine, limits=sight.limits, today=found.today, paused=found.paused, sessions=over(found, sight)
+    )
+
+
+def basis(call: Call) -> Basis:
+    """Return what the store tells of this moment."""
+    tx = call.tx
+    known = tx.find(rows.SESSIONS, "WHERE removed = 0 AND kind <> 'person' ORDER BY name")
+    at_work = {run.session: run for run in tx.open_runs()}
+    held = {task.session: task.id for task in tx.find(rows.TASKS, "WHERE status = 'doing' ORDER BY ordinal DESC")}
+    names = {each.name: at_work[each.name].task if each.name in at_work else held.get(each.name) for each in known}
+    wanted = sorted({name for name in names.values() if name is not None})
+    spent, gates_now, meets = spent_by(call, "task", wanted), _gates(call, wanted), _overlaps(call)
+    found = [_row(each, names[each.name], at_work.get(each.name), spent, gates_now, meets) for each in known]
+    written = spent_by(call, "run", [run.id for run in at_work.values()])
+    return Basis(today(call), tx.fleet().paused, found, at_work, written)
+
+
+def _row(
+    session: sessions.Session,
+    task: str | None,
+    run: runs.Run | None,
+    spent: dict[str, Used],
+    gates_now: dict[str, GateNow],
+    meets: Counter[str],
+) -> LiveRow:
+    used = spent.get(task or "", Used())
+    return LiveRow(
+        session=session.name,
+        task=task,
+        run=None if run is None else run.id,
+        state=session.state,
+        since=session.updated,
+        until=session.until,
+        evidence=session.evidence,
+        cost=used.cost,
+        tokens=used.tokens,
+        gate=gates_now.get(task or ""),
+        overlaps=meets[task or ""],
+        terminal=run is not None and run.runner == runs.TMUX,
+    )
+
+
+def over(found: Basis, sight: Sight) -> list[LiveRow]:
+    """Return the rows of all sessions with what only memory tells laid over them."""
+    return [_seen(row, sight.glimpses.get(row.run), found.written) if row.run else row for row in found.rows]
+
+
+def _seen(row: LiveRow, glimpse: Glimpse | None, written: dict[str, Used]) -> LiveRow:
+    if glimpse is None:
+        return row
+    counted = written.get(row.run or "", Used())
+    used = counted if glimpse.used is None else glimpse.used
+    action, size = glimpse.action, glimpse.size
+    return structs.replace(
+        row,
+        action=None if action is None else action.text,
+        action_at=None if action is None else action.since,
+        context=None if glimpse.context is None else round(min(max(glimpse.context, 0.0), 1.0), 3),
+        cost=round(row.cost + max(used.cost - counted.cost, 0.0), 6),
+        tokens=row.tokens + max(used.tokens - counted.tokens, 0),
+        memory=glimpse.memory,
+        plus=None if size is None else size.plus,
+        minus=None if size is None else size.minus,
+        files=None if size is None else size.files,
+    )
+
+
+def _gates(call: Call, tasks: list[str]) -> dict[str, GateNow]:
+    """Return how far the work on some tasks is in the queue, or that it was rejected there."""
+    opened = {merge.task: merge for merge in call.tx.open_merges()}
+    found = {task: opened.get(task) or call.tx.last_merge(task) for task in tasks}
+    return {
+        task: _gate(call, merge)
+        for task, merge in found.items()
+        if merge is not None and merge.state in (*OPEN, State.REJECTED)
+    }
+
+
+def _gate(call: Call, merge: Merge) -> GateNow:
+    if merge.state is not State.REJECTED:
+        return GateNow(str(merge.state), 0)
+    last = None if merge.run is None else call.tx.get(rows.GATES, merge.run)
+    failed = len(last.failures) if last is not None and last.state is gates.State.FAILED else 0
+    return GateNow("failed", failed)
+
+
+def _overlaps(call: Call) -> Counter[str]:
+    """Return with how many others each task overlaps, or with main."""
+    found = call.tx.find(rows.OVERLAPS, "WHERE gone IS NULL")
+    return Counter(name for each in found if each.level.is_close for name in (each.one, each.other))

@@ -1,0 +1,55 @@
+"""What only memory tells of this moment: the machine, what providers refuse, and what each run does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from covey.core.actions import Action
+from covey.core.spending import Used
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How busy the machine is: the part of its processors that works, bytes of memory in use and in all."""
+
+    cpu: float | None = None
+    memory: int | None = None
+    memory_total: int | None = None
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What keeps runs of an agent from starting, and until when in seconds since 1970, if that is known."""
+
+    agent: str
+    until: float | None
+    what: str
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much a branch changes, what was not committed too: lines that came and went, and files."""
+
+    plus: int = 0
+    minus: int = 0
+    files: int = 0
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """What a run does at this moment; `action` by the clock on the wall, `context`: how full that is."""
+
+    action: Action | None = None
+    context: float | None = None
+    used: Used | None = None
+    memory: int = 0
+    size: Size | None = None
+
+
+@dataclass(frozen=True)
+class Sight:
+    """All of it; glimpses by the names of runs."""
+
+    machine: Machine = Machine()
+    limits: tuple[Limit, ...] = ()
+    glimpses: dict[str, Glimpse] = field(default_factory=dict)

@@ -1,0 +1,36 @@
+"""How much a worktree changes, counted in lines and files, with what was not committed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from covey.core.live import Size
+from covey.git.run import git
+
+PATIENCE = 20.0
+MOST_FILES = 200
+"""New files whose lines are counted; more are only counted as files."""
+LARGE = 1024 * 1024
+"""Bytes from which on nobody counts the lines of a new file."""
+
+
+def size_of(folder: Path, base: str) -> Size:
+    """Return how much a worktree differs from a commit; files that git ignores do not count."""
+    told = git("--no-optional-locks", "diff", "--numstat", "-z", "--no-renames", base, at=folder, patience=PATIENCE)
+    lines = [entry.split(b"\t", 2) for entry in told.split(b"\0") if entry]
+    plus, minus = (sum(int(line[i]) for line in lines if line[i].isdigit()) for i in (0, 1))
+    listed = git("ls-files", "-z", "--others", "--exclude-standard", at=folder, patience=PATIENCE)
+    new = [name for name in listed.split(b"\0") if name]
+    plus += sum(_lines(folder, name) for name in new[:MOST_FILES])
+    return Size(plus, minus, len(lines) + len(new))
+
+
+def _lines(folder: Path, name: bytes) -> int:
+    path = folder / name.decode("utf-8", "surrogateescape")
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGE:
+            return 0
+        data = path.read_bytes()
+    except OSError:
+        return 0
+    return 0 if b"\0" in data[:8000] else data.count(b"\n") + (not data.endswith(b"\n") if data else 0)
