@@ -16,7 +16,6 @@ import msgspec
 
 from covey import PROTOCOL, __version__
 from covey.app.app import Answer, App
-from covey.app.pulses import of_device
 from covey.app.shapes import Asked, Problem
 from covey.app.verbs import VERBS, Principal, Verb, fingerprint, read_body, read_query
 from covey.core.runs import Run
@@ -92,6 +91,7 @@ class Web:
         self.sockets: Callable[[Scope, Receive, Send, Principal], Awaitable[None]] | None = None
         """Serves one WebSocket of the owner, from accepting it on; cancelled when its browser is revoked."""
         self._open: dict[asyncio.Future[None], Principal] = {}
+        self._followers: dict[stream.Subscriber, Principal] = {}
         self.writer: Writer | None = None
 
     # The store
@@ -109,8 +109,7 @@ class Web:
             self._sessions = {}
             self.hub.end_of(replaced)
         if revoked := self._devices.committed(changes):
-            self.hub.end_of({of_device(device) for device in revoked})
-            self._end_sockets(revoked)
+            self._end_devices(revoked)
         self.hub.publish(changes)
         for listen in self.listeners:
             listen(changes)
@@ -309,7 +308,11 @@ class Web:
         handler.result()
         return None
 
-    def _end_sockets(self, devices: set[str]) -> None:
+    def _end_devices(self, devices: set[str]) -> None:
+        """End whatever some browsers have open."""
+        for subscriber, who in self._followers.items():
+            if who.device in devices:
+                subscriber.end()
         for handler, who in self._open.items():
             if who.device in devices:
                 handler.cancel()
@@ -326,7 +329,8 @@ class Web:
         self, who: Principal, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send
     ) -> None:
         after = _after(scope, headers)
-        subscriber = self.hub.join(who.session if who.device is None else of_device(who.device))
+        subscriber = self.hub.join(who.session)
+        self._followers[subscriber] = who
         listening = asyncio.create_task(_end_when_gone(subscriber, receive))
         try:
             start = [(b"content-type", b"text/event-stream"), *_ALWAYS[1:], (b"x-accel-buffering", b"no")]
@@ -342,6 +346,7 @@ class Web:
         finally:
             listening.cancel()
             self.hub.leave(subscriber)
+            del self._followers[subscriber]
 
     async def _catch_up(self, after: int | None, send: Send) -> int:
         if after is None or await self.read(partial(stream.is_far_behind, after=after)):
