@@ -406,7 +406,7 @@ def _names(host: str, named: str) -> str:
     """Return the names that a certificate for this address has to carry; an address for all carries all of ours."""
     names = [_subject_name(host), "DNS:localhost", "IP:127.0.0.1"]
     if named:
-        names.append(_subject_name(named.partition(":")[0]))
+        names.append(_subject_name((named.rpartition(":")[0] or named).strip("[]")))
     if host in ("0.0.0.0", "::"):
         own = socket.gethostname()
         names.append(_subject_name(own))
