@@ -88,3 +88,15 @@ def test_another_s_log_is_the_owner_s_to_read(world: World) -> None:
     world.ask("session.new", name="ada")
     with pytest.raises(CoveyError, match="owner"):
         world.ask("trail.list", Principal("ada"), origin="0" * 32)
+
+
+def test_the_way_back_from_a_time_begins_at_that_time(world: World) -> None:
+    for number in range(9):
+        world.add(f"Task {number}")
+        world.add(f"Task {number} too")
+        world.clock.run(60)
+    whole = world.ask("trail.list", limit=1000)
+    for row in whole[::5]:
+        upto = [each for each in whole if each["time"] <= row["time"]]
+        assert world.ask("trail.list", newest=True, until=row["time"], limit=4) == upto[-4:]
+        assert world.ask("trail.list", newest=True, until=row["time"], before=upto[-1]["seq"]) == upto[:-1]

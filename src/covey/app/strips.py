@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from covey.app.shapes import Asked, Name
+from covey.app.trail import first_since
 from covey.app.verbs import Call, verb
 from covey.core.runs import Outcome
 from covey.core.sessions import State
@@ -81,7 +82,7 @@ def list_strips(call: Call, asked: ListStrips) -> list[StripRow]:
         raise Invalid("A strip shows at most 31 days.", hint="Ask for a shorter time.")
     if since >= until:
         return []
-    first = _first_since(call.tx, since)
+    first = first_since(call.tx, since)
     away = _away(call.tx, first, since, until)
     where = "WHERE (removed = 0 OR updated >= ?)" + ("" if asked.session is None else " AND name = ?")
     values = (since,) if asked.session is None else (since, asked.session)
@@ -101,19 +102,6 @@ def _row(tx: Tx, session: str, first: int, since: float, until: float, away: lis
 def _span(span: Span) -> SpanRow:
     evidence = None if span.evidence is None else first_line(span.evidence, EVIDENCE)
     return SpanRow(at=span.at, until=span.until, state=span.state, evidence=evidence)
-
-
-def _first_since(tx: Tx, since: float) -> int:
-    """Return the number of the first event that is not before a time, found without reading those before it."""
-    low, high = 1, tx.head.seq + 1
-    while low < high:
-        middle = (low + high) // 2
-        found = tx.db.rows("SELECT time FROM events WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,))
-        if found and found[0][0] < since:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def _turns(tx: Tx, session: str, first: int) -> list[Turn]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from math import inf, nextafter
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from covey.app.log import check_kind, check_origin, for_eyes_of
 from covey.app.shapes import ListEvents, Name, TaskId
@@ -13,6 +14,7 @@ from covey.app.verbs import Call, verb
 from covey.core.events import Event
 from covey.core.trail import sentence
 from covey.errors import Invalid
+from covey.store.tx import Tx
 
 Kinds = Annotated[str, Meta(max_length=1000)]
 
@@ -80,6 +82,9 @@ def _kinds(asked: ListTrail) -> list[str]:
 
 def _found(call: Call, asked: ListTrail, kinds: list[str]) -> list[Event]:
     """Return the events that fit, in the order of the log."""
+    if asked.newest and asked.until is not None and asked.before is None and asked.origin is None:
+        later = first_since(call.tx, nextafter(asked.until, inf))
+        asked = structs.replace(asked, before=later)  # so that the way back begins there, and not at the end of the log
     terms, values = _terms(asked, kinds)
     for name, sources in (("session", _OF_SESSION), ("task", _OF_TASK)):
         about = getattr(asked, name)
@@ -90,6 +95,19 @@ def _found(call: Call, asked: ListTrail, kinds: list[str]) -> list[Event]:
     sql = f"SELECT {_COLUMNS} FROM {table} WHERE {terms} ORDER BY seq {order} LIMIT ?"
     found = [Event(*row) for row in call.tx.db.rows(sql, (*values, asked.limit))]
     return found[::-1] if asked.newest else found
+
+
+def first_since(tx: Tx, moment: float) -> int:
+    """Return the number of the first event that is not before a time, found without reading those before it."""
+    low, high = 1, tx.head.seq + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = tx.db.rows("SELECT time FROM events WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,))
+        if found and found[0][0] < moment:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def _terms(asked: ListTrail, kinds: list[str]) -> tuple[str, list[Any]]:
@@ -106,9 +124,10 @@ def _terms(asked: ListTrail, kinds: list[str]) -> tuple[str, list[Any]]:
     known = [(term, value) for term, value in pairs if value is not None]
     terms, values = [term for term, _ in known], [value for _, value in known]
     if kinds:
-        alike = ["kind LIKE ?" if kind.endswith(".") else "kind = ?" for kind in kinds]
+        alike = ["(kind > ? AND kind < ?)" if kind.endswith(".") else "kind = ?" for kind in kinds]
         terms.append(f"({' OR '.join(alike)})")
-        values += [f"{kind}%" if kind.endswith(".") else kind for kind in kinds]
+        for kind in kinds:
+            values += (kind, f"{kind[:-1]}/") if kind.endswith(".") else (kind,)  # the slash comes after the dot
     return " AND ".join(terms), values
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -116,31 +115,26 @@ def _sampled(spans: Sequence[Span], since: float, until: float, most: int) -> li
 
     What one part leaves out it owes to the next, so that what is short but often keeps its share of the strip.
     """
-    borders = [since + (until - since) * number / most for number in range(1, most)] + [until]
     sampled: list[Span] = []
     owed: dict[Doing, float] = {}
-    rest = deque(spans)
-    for border in borders:
-        within: list[Span] = []
-        while rest and rest[0].at < border:
-            span = rest.popleft()
-            within.append(replace(span, until=min(span.until, border)))
+    place, begin = 0, since
+    for number in range(1, most + 1):
+        border = until if number == most else since + (until - since) * number / most
+        longest: dict[Doing, tuple[float, str | None]] = {}
+        first, last = border, begin
+        while place < len(spans) and spans[place].at < border:
+            span = spans[place]
+            start, last = max(span.at, begin), min(span.until, border)
+            first, length = min(first, start), last - start
+            owed[span.state] = owed.get(span.state, 0.0) + length
+            if span.state not in longest or length > longest[span.state][0]:
+                longest[span.state] = length, span.evidence
             if span.until > border:
-                rest.appendleft(replace(span, at=border))
-        if within:
-            part = Span(within[0].at, within[-1].until, _most_owed(within, owed).state)
-            owed[part.state] -= part.until - part.at
-            longest = max((span for span in within if span.state is part.state), key=_length)
-            sampled.append(replace(part, evidence=longest.evidence))
+                break
+            place += 1
+        begin = border
+        if longest:
+            state = max(longest, key=owed.__getitem__)
+            owed[state] -= last - first
+            sampled.append(Span(first, last, state, longest[state][1]))
     return _joined(sampled)
-
-
-def _most_owed(spans: Sequence[Span], owed: dict[Doing, float]) -> Span:
-    """Return the span of what has been left out for the longest time, with these counted in."""
-    for span in spans:
-        owed[span.state] = owed.get(span.state, 0.0) + _length(span)
-    return max(spans, key=lambda span: owed[span.state])
-
-
-def _length(span: Span) -> float:
-    return span.until - span.at
