@@ -128,12 +128,15 @@ function hearDone() {
 function collect(kind, key, what) {
   if (!news[kind].some((each) => each.key === key)) news[kind].push({ key, what });
   timer ||= setTimeout(tell, TOGETHER);
-  requestAnimationFrame(() => {
-    if (isInView(kind === "needs" ? find("data-key", key) : find("data-task", key))) {
-      seen.add(key);
-      others?.postMessage([key]);
-    }
-  });
+  requestAnimationFrame(() => witness(kind, key));
+  setTimeout(() => witness(kind, key), TOGETHER - 300);
+}
+
+/** Note that somebody sees something already, in this page or another one. */
+function witness(kind, key) {
+  if (!isInView(find(kind === "needs" ? "data-key" : "data-id", key))) return;
+  seen.add(key);
+  others?.postMessage([key]);
 }
 
 /** Tell what came together, without what somebody sees already or has settled meanwhile. */

@@ -9,7 +9,7 @@ import { Palette } from "./palette.js";
 import { Rail } from "./rail.js";
 import { Banner, Strip, Tabs } from "./strip.js";
 import { setConnection, state, useTopics } from "./store.js";
-import { Asking, Notes } from "./ui.js";
+import { Asking, Notes, Words } from "./ui.js";
 import { View as Board } from "./views/board.js";
 
 export const PLACES = [
@@ -54,8 +54,10 @@ function Place({ where }) {
 }
 
 function Stranger() {
+  const refused = sessionStorage.getItem("covey.refused");
   return html`<main class="stranger">
     <h1>covey</h1>
+    ${refused && html`<p class="refused" role="alert"><${Words} text=${refused} /></p>`}
     <p>This browser does not know this project yet.</p>
     <p>Run this in the project's folder:</p>
     <pre><code>covey open</code></pre>
@@ -90,6 +92,7 @@ async function join() {
   if (!found) return;
   history.replaceState(null, "", `${location.pathname}#/${matchMedia("(max-width: 760px)").matches ? "inbox" : "board"}`);
   try {
+    sessionStorage.removeItem("covey.refused");
     await post("/api/devices/join", { code: found[1], label: deviceName() });
   } catch (error) {
     if (error.status === 0) throw error;

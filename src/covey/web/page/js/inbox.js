@@ -235,14 +235,19 @@ function Body({ item }) {
   return DIFF.test(text) ? html`<${Given} text=${text} label="The question" />` : html`<p class="ask-text" tabindex=${text.length > 600 ? 0 : undefined}><${Words} text=${text} most=${16_384} /></p>`;
 }
 
+const SOON = 600;
+
 /** When nobody answers, it is denied: how long that is away. */
 function Until({ until }) {
   const place = useRef(null);
   useEffect(() => {
     const draw = () => {
       const left = until - Date.now() / 1000;
-      const text = left < 3600 ? `denied in ${span(left)}` : "";
-      if (place.current && place.current.textContent !== text) place.current.textContent = text;
+      const text = left > 0 ? `expires in ${span(left)}` : "expires now";
+      if (place.current && place.current.textContent !== text) {
+        place.current.textContent = text;
+        place.current.classList.toggle("soon", left < SOON);
+      }
     };
     draw();
     const timer = setInterval(draw, 1000);
