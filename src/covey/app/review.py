@@ -137,22 +137,21 @@ def show(call: Call, asked: ReadDiff, id: str) -> TaskDiff:
     """Show what the work for a task changes: what is handed in, else what is committed; of a done one what landed."""
     task = find(call.tx, id)
     repository(call)
-    seen: _Seen | None = call.seen
-    if seen is None or seen.work is None or seen.diff is None:
-        raise _nothing_of(task)
-    wanted = sought(call, task)
+    seen: _Seen = call.seen or _Seen(None)
+    wanted, merge, work = sought(call, task), call.tx.last_merge(task.id), seen.work
     return TaskDiff(
         task=task.id,
         branch=wanted.branch,
-        base=seen.work.base,
-        tip=seen.work.tip,
+        merge=None if merge is None else merge.id,
+        base=None if work is None else work.base,
+        tip=None if work is None else work.tip,
         landed=wanted.landed is not None,
-        dirty=seen.work.dirty,
+        dirty=work is not None and work.dirty,
         working=seen.working,
-        files=[_file(file) for file in seen.diff.files],
-        plus=seen.diff.plus,
-        minus=seen.diff.minus,
-        more=seen.diff.more,
+        files=[] if seen.diff is None else [_file(file) for file in seen.diff.files],
+        plus=0 if seen.diff is None else seen.diff.plus,
+        minus=0 if seen.diff is None else seen.diff.minus,
+        more=0 if seen.diff is None else seen.diff.more,
     )
 
 

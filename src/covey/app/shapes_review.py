@@ -53,12 +53,16 @@ class DiffFile(Struct, frozen=True, kw_only=True):
 
 
 class TaskDiff(Struct, frozen=True, kw_only=True):
-    """What the work for a task changes, or has changed on main; `dirty`: something in its worktree is not committed."""
+    """What the work for a task changes, or has changed on main; without a `tip` there is none yet.
+
+    `merge` is the last one by which it was handed in; `dirty`: something in its worktree is not committed.
+    """
 
     task: str
     branch: str
-    base: str
-    tip: str
+    merge: str | None
+    base: str | None
+    tip: str | None
     landed: bool
     dirty: bool
     working: bool

@@ -7,6 +7,7 @@ from argparse import Namespace
 from covey.cli.client import Client
 from covey.cli.command import Parser
 from covey.cli.show import as_json, colourful, one, plain
+from covey.errors import NotFound
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def diff(args: Namespace, client: Client) -> None:
         as_json(answer)
         return
     found = answer.value
+    if found["tip"] is None:
+        raise NotFound(f"There is no work on {args.id} to look at yet.", hint="There is once something was committed.")
     if args.stat:
         print(_stat(found))
     else:

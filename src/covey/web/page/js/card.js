@@ -3,8 +3,8 @@ import { html, useLayoutEffect, useRef } from "./lib.js";
 import { faceOf, lineOf, sinceOf } from "./columns.js";
 import { marks } from "./marks.js";
 import { state, useTopics } from "./store.js";
-import { some, visible } from "./text.js";
-import { Age, State } from "./ui.js";
+import { some, span, visible } from "./text.js";
+import { State } from "./ui.js";
 
 /** Rows of the board, in pixels: a card with its gap, and a line. */
 export const CARD = 68;
@@ -38,10 +38,21 @@ function facts(task, column, live) {
   return parts;
 }
 
-function Fact({ part: [kind, value, means] }) {
+function factOf([kind, value, means]) {
   if (kind === "size") return html`<span class="part" title=${means}><span class="plus">+${value[0] ?? 0}</span> <span class="minus">−${value[1] ?? 0}</span></span>`;
   return html`<span class=${`part ${kind}`} title=${means}><bdi>${visible(value, 60)}</bdi></span>`;
 }
+
+// A board draws many cards while it scrolls, so a card is one component: ages are told by one clock for all.
+
+const ageOf = (since) => span(Date.now() / 1000 - since);
+
+setInterval(() => {
+  for (const each of document.querySelectorAll(".card > time, .card-top > time")) {
+    const text = ageOf(Number(each.dataset.since));
+    if (each.textContent !== text) each.firstChild.data = text;
+  }
+}, 1000);
 
 /** A card of the board; it draws itself again when its session says something, and takes the focus with the cursor. */
 export function Card({ task, column, index, count, compact }) {
@@ -57,18 +68,28 @@ export function Card({ task, column, index, count, compact }) {
   const selected = marks.selected.has(id);
   const name = `card in-${column}${compact ? " compact" : ""}${selected ? " selected" : ""}${isCursor ? " cursor" : ""}${related ? ` related ${related}` : ""}`;
   const line = lineOf(task, column, { live, merge: merges.get(id), item: column === "needs" ? itemOf(task) : null, tasks: state.tasks });
-  const head = html`<${State} name=${faceOf(task, column, live)} />`;
+  const since = sinceOf(task, column, live);
+  const sign = State({ name: faceOf(task, column, live) });
+  const title = html`<bdi class="card-title">${visible(task.title, 300)}</bdi>`;
+  const age = html`<time class="age" data-since=${since}>${ageOf(since)}</time>`;
   const more = { ref: place, id: `card-${id}`, "data-id": id, class: name, role: "option", tabindex: isCursor ? 0 : -1, "aria-selected": selected, "aria-posinset": index + 1, "aria-setsize": count };
   if (compact) {
-    return html`<div ...${more} title=${visible(`${task.title}\n${line}`, 600)}>
-      ${head}<span class="card-id">${id}</span><bdi class="card-title">${visible(task.title, 300)}</bdi>
-      ${(live?.plus || live?.minus) ? html`<${Fact} part=${["size", [live.plus, live.minus], "changed lines"]} />` : null}
-      <${Age} since=${sinceOf(task, column, live)} />
-    </div>`;
+    const size = live?.plus || live?.minus ? factOf(["size", [live.plus, live.minus], "changed lines"]) : null;
+    return html`<div ...${more}>${sign}<span class="card-id">${id}</span>${title}${size}${age}</div>`;
   }
   return html`<div ...${more}>
-    <div class="card-top">${head}<bdi class="card-title" title=${visible(task.title, 600)}>${visible(task.title, 300)}</bdi><${Age} since=${sinceOf(task, column, live)} /></div>
-    <div class="card-line"><bdi title=${visible(line, 600)}>${visible(line, 200)}</bdi></div>
-    <div class="card-meta"><span class="card-id">${id}</span>${facts(task, column, live).map((part) => html`<${Fact} part=${part} />`)}</div>
+    <div class="card-top">${sign}${title}${age}</div>
+    <div class="card-line"><bdi>${visible(line, 200)}</bdi></div>
+    <div class="card-meta"><span class="card-id">${id}</span>${facts(task, column, live).map(factOf)}</div>
   </div>`;
+}
+
+/** Return all that a card says at once, for those who rest on it. */
+export function tellCard(id) {
+  const task = state.tasks.get(id);
+  const column = state.columns.where.get(id)?.column ?? "dropped";
+  if (!task) return "";
+  const live = liveOf(task);
+  const line = lineOf(task, column, { live, merge: merges.get(id), item: column === "needs" ? itemOf(task) : null, tasks: state.tasks });
+  return visible(`${task.title}\n${line}\n${new Date(sinceOf(task, column, live) * 1000).toLocaleString()}`, 900);
 }

@@ -11,7 +11,7 @@ import { Button, Words } from "./ui.js";
 
 const LINE = 20;
 const HEAD = 34;
-const SHOWN = 2000;
+const SHOWN = 1200;
 const SIGNS = { added: ["A", "added"], deleted: ["D", "deleted"], changed: ["M", "changed"], renamed: ["R", "renamed"], copied: ["C", "copied"], type: ["T", "type changed"], unmerged: ["U", "unmerged"] };
 const MARKS = { plus: ["+", "added"], minus: ["−", "removed"], same: ["", ""] };
 
@@ -103,7 +103,7 @@ function Code({ file, row, split }) {
   const text = row.text.length > SHOWN ? row.text.slice(0, SHOWN) : row.text;
   const tokens = row.text.length > SHOWN ? null : coloursOf(found.rows, found.index.get(row), languageOf(file.path));
   const pieces = withMark(tokens, found.marks.get(row), text);
-  return html`<code class="code"><bdi>${pieces.map(([piece, name, marked]) => (name || marked ? html`<span class=${`${name && `hl-${name}`} ${marked ? "hl-mark" : ""}`}>${visible(piece, SHOWN)}</span>` : visible(piece, SHOWN)))}${row.text.length > SHOWN ? "…" : ""}</bdi></code>`;
+  return html`<code class="code"><bdi>${pieces.map(([piece, name, marked]) => (name || marked ? html`<span class=${`${name && `hl-${name}`} ${marked ? "hl-mark" : ""}`}>${visible(piece, SHOWN)}</span>` : visible(piece, SHOWN)))}</bdi>${row.text.length > SHOWN ? html`<span class="cut-off"> … the rest of the line is not shown</span>` : ""}</code>`;
 }
 
 // The whole
@@ -243,9 +243,9 @@ function FileHead({ file, open, viewed, onToggle, onViewed, onComment, onWhole, 
     ${file.tasks?.map((task) => html`<a class="chip" key=${task} href=${to("review", task)}>${task}</a>`)}
     ${remarks > 0 && html`<span class="soft">${some(remarks, "comment")}</span>`}
     <span class="file-room"></span>
-    ${file.binary ? html`<span class="faint">binary</span>` : html`<${Size} ...${file} />`}
-    ${!file.binary && file.status === "changed" && html`<button type="button" class="button quiet file-more" onClick=${onWhole} title="Show the whole file (e)">Whole file</button>`}
+    ${!file.binary && file.status === "changed" && html`<button type="button" class="button quiet file-more" onClick=${onWhole} title="Show the whole file (e)">${file.whole ? "Only changes" : "Whole file"}</button>`}
     ${onComment && html`<button type="button" class="button quiet file-more" onClick=${onComment}>Comment</button>`}
+    ${file.binary ? html`<span class="faint">binary</span>` : html`<${Size} ...${file} />`}
     <label class="viewed"><input type="checkbox" checked=${viewed} onChange=${onViewed} /> <span>Viewed</span></label>
   </div>`;
 }

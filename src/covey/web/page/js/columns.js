@@ -148,6 +148,9 @@ export const QUICK = {
 const holds = (value, part) => value !== null && value !== undefined && String(value).toLowerCase().includes(part);
 const texts = new WeakMap();
 
+/** Put together what a search looks at, ahead of the first search. */
+export const prepare = (task) => void textOf(task);
+
 /** Return all words of a task that a search looks at, made once for each row. */
 function textOf(task) {
   let text = texts.get(task);

@@ -11,6 +11,7 @@ export function Flow({ items, draw, label, class: name = "", control, onTop, chi
   const place = useRef(null);
   const inside = useRef(null);
   const measured = useRef(new Map());
+  const shift = useRef(0);
   const [view, setView] = useState({ top: 0, height: 900, width: 0 });
   const [version, setVersion] = useState(0);
   const offsets = useMemo(() => sums(items, measured.current), [items, version]);
@@ -34,20 +35,29 @@ export function Flow({ items, draw, label, class: name = "", control, onTop, chi
     };
   }, []);
 
+  useLayoutEffect(() => {
+    if (!shift.current) return;
+    place.current.scrollTop += shift.current;
+    shift.current = 0;
+  }, [version]);
+
   const first = Math.max(0, find(offsets, view.top - MORE));
   const last = Math.min(items.length, find(offsets, view.top + view.height + MORE) + 1);
 
   useLayoutEffect(() => {
     let changed = false;
+    let moved = 0;
     let index = first;
     for (const child of inside.current.children) {
       const item = items[index++];
       const height = child.offsetHeight;
       if (!item || child.dataset.key !== item.key || !height || height === (measured.current.get(item.key) ?? item.size)) continue;
+      if (offsets[index] <= place.current.scrollTop) moved += height - (measured.current.get(item.key) ?? item.size);
       measured.current.set(item.key, height);
       changed = true;
     }
     if (changed) setVersion((count) => count + 1);
+    if (moved) shift.current += moved; // what one reads stays where it is when something above it is higher than thought
   });
 
   useLayoutEffect(() => {

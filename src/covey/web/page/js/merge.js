@@ -144,7 +144,7 @@ function Facts({ merge }) {
   return html`<dl class="facts">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd><${Words} text=${value} /></dd></div>`)}</dl>`;
 }
 
-const PURPOSES = { group: "as a group", single: "alone", bisect: "to find the bad one", main: "main alone", again: "once more" };
+const PURPOSES = { group: "in the train", solo: "alone", retry: "once more", probe: "main alone" };
 
 /** One gate: what it tested, how that ended, which tests failed, and its log in place. */
 export function Gate({ gate, open = false }) {
@@ -225,8 +225,10 @@ export function Progress({ gate, usual }) {
   return html`<div class="slot-progress">${usual ? html`<progress ref=${bar} max=${usual} aria-label=${`Progress of ${gate.id}`}></progress>` : html`<progress ref=${bar} aria-label=${`Progress of ${gate.id}`}></progress>`}<span class="faint" ref=${words}></span></div>`;
 }
 
-/** One merge as a row that opens; `place` is shown before it. */
-export function Row({ merge, open, onOpen, children }) {
+const waitsOf = ({ waits, reason }) => (waits?.startsWith("for ") ? `waits ${waits}` : (waits ?? reason));
+
+/** One merge as a row that opens in place. */
+export function Row({ merge, open, onOpen }) {
   const row = useRef(null);
   useEffect(() => {
     if (open) row.current?.scrollIntoView({ block: "nearest" });
@@ -242,8 +244,7 @@ export function Row({ merge, open, onOpen, children }) {
         <span class="soft merge-author"><${Words} text=${merge.session} /></span>
         <${Age} since=${merge.ended ?? merge.queued} />
       </span>
-      ${(merge.waits || merge.reason) && html`<span class="merge-waits soft"><${Words} text=${merge.waits ?? merge.reason} most=${400} /></span>`}
-      ${children}
+      ${(merge.waits || merge.reason) && html`<span class="merge-waits soft"><${Words} text=${waitsOf(merge)} most=${400} /></span>`}
     </button>
     ${open && html`<${Whole} merge=${merge} />`}
   </li>`;

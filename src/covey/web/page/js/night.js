@@ -76,14 +76,14 @@ export function Night({ rows, since, until, picked, onPick }) {
     </defs></svg>
     <div class="night-axis"><span class="night-name"></span><div class="night-track" ref=${place}><svg width=${width} height="16" aria-hidden="true">${axis.map((time) => html`<text key=${time} class="axis-text" x=${x(time)} y="12">${clock(time).split(" ").at(until - since > 2 * 86400 ? 0 : -1)}</text>`)}</svg></div></div>
     <ol class="night-rows">${rows.map((row) => html`<${Strip} key=${row.session} row=${row} since=${since} until=${until} width=${width} axis=${axis} picked=${picked === row.session} at=${at?.session === row.session ? at.index : null} onLook=${setAt} onPick=${onPick} />`)}</ol>
-    <p class="night-said" aria-hidden="true">${said ? html`<strong><${Words} text=${said.session} /></strong> ${tell(said.spans[at.index], since)}${said.spans[at.index]?.evidence ? html`: <${Words} text=${said.spans[at.index].evidence} class="soft" />` : ""}${taskAt(said, said.spans[at.index])}` : html`<span class="faint">Point at a strip, or go through it with the arrow keys; Enter shows what happened there.</span>`}</p>
-    <ul class="legend night-legend">${Object.entries(DOING).map(([name, { word }]) => html`<li key=${name}><svg width="22" height=${BAR} aria-hidden="true"><path class=${`span-${name}`} fill=${HATCHED.has(name) ? `url(#hatch-${name})` : null} d=${paths([{ at: 0, until: 1, state: name }], 0, 1, 22).get(name)} /></svg> ${word}</li>`)}</ul>
+    <div class="night-foot"><p class="night-said" aria-hidden="true">${said ? html`<strong><${Words} text=${said.session} /></strong> ${tell(said.spans[at.index], since)}${said.spans[at.index]?.evidence ? html`: <${Words} text=${said.spans[at.index].evidence} class="soft" />` : ""}${taskAt(said, said.spans[at.index])}` : html`<span class="faint">Point at a strip, or go through it with the arrow keys; Enter shows what happened there.</span>`}</p>
+    <ul class="legend night-legend">${Object.entries(DOING).map(([name, { word }]) => html`<li key=${name}><svg width="22" height=${BAR} aria-hidden="true"><path class=${`span-${name}`} fill=${HATCHED.has(name) ? `url(#hatch-${name})` : null} d=${paths([{ at: 0, until: 1, state: name }], 0, 1, 22).get(name)} /></svg> ${word}</li>`)}</ul></div>
   </div>`;
 }
 
 function taskAt(row, each) {
   const run = each && row.runs.findLast((one) => one.at < each.until && (one.until ?? Infinity) > each.at);
-  return run ? html` <span class="faint">on ${run.task}</span>` : "";
+  return run && !each.evidence?.includes(run.task) ? html` <span class="faint">on ${run.task}</span>` : "";
 }
 
 function Strip({ row, since, until, width, axis, picked, at, onLook, onPick }) {

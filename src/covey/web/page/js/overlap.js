@@ -95,14 +95,14 @@ function Cell({ row, column, cell, heat, shown, onShow }) {
 function Near({ cell, hot, all }) {
   const overlaps = cell?.overlaps ?? all.slice(0, 6);
   return html`<div class="near" aria-live="polite">
-    <h3>${cell ? "Here" : "Closest"}</h3>
+    <h2>${cell ? "Here" : "Closest"}</h2>
     <ul>${overlaps.map((overlap) => html`<li key=${overlap.id} class="near-one">
       <p><span class=${`cell-sign level-${overlap.level}`}>${LEVELS[overlap.level].sign}</span> ${LEVELS[overlap.level].word}, <span class="faint">for <${Age} since=${overlap.found} /></span></p>
       <${Side} task=${overlap.one} title=${overlap.one_title} session=${overlap.one_session} />
       <${Side} task=${overlap.other} title=${overlap.other_title} session=${overlap.other_session} />
       <ul class="near-files">${overlap.files.slice(0, 10).map((file) => html`<li key=${file}><${Words} text=${file} class="mono" most=${200} /></li>`)}${overlap.files.length > 10 && html`<li class="faint">and ${overlap.files.length - 10} more</li>`}</ul>
     </li>`)}</ul>
-    ${!cell && hot.length > 0 && html`<h3>Hot files</h3><ul>${hot.map((file) => html`<li key=${file.path}><span class="hot-sign">hot</span> <${Words} text=${file.path} class="mono" /> <span class="faint">${some(file.collisions, "collision")}, last <${Age} since=${file.last} /> ago</span></li>`)}</ul>`}
+    ${!cell && hot.length > 0 && html`<h2>Hot files</h2><ul>${hot.map((file) => html`<li key=${file.path}><span class="hot-sign">hot</span> <${Words} text=${file.path} class="mono" /> <span class="faint">${some(file.collisions, "collision")}, last <${Age} since=${file.last} /> ago</span></li>`)}</ul>`}
   </div>`;
 }
 

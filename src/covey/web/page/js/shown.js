@@ -1,5 +1,5 @@
 // Which tasks the board shows, column by column, under its filter.
-import { asksForDropped, byOrder, COLUMNS, isOpen, matches, QUICK, readFilter } from "./columns.js";
+import { asksForDropped, byOrder, COLUMNS, isOpen, matches, prepare, QUICK, readFilter } from "./columns.js";
 import { listen, state } from "./store.js";
 
 const DROPPED = { id: "dropped", title: "Dropped" };
@@ -53,3 +53,17 @@ const forget = (topics) => {
 };
 listen([...COLUMNS.map(({ id }) => `column:${id}`), "filter", "tasks", "sessions"], forget);
 listen(["live"], (topics) => state.filter.quick === "failed" && forget(topics));
+
+// The words of tasks are put together while nothing else is to be done, so that the first letter of a search is not slow.
+let warming = 0;
+const warm = (rest) => {
+  const begun = performance.now();
+  for (const task of rest) {
+    prepare(task);
+    if (performance.now() - begun > 5) return void (warming = setTimeout(warm, 30, rest));
+  }
+  warming = 0;
+};
+listen(["loaded"], () => {
+  if (state.loaded.whole && !warming) warming = setTimeout(warm, 500, state.tasks.values());
+});

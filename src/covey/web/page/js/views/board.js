@@ -1,7 +1,7 @@
 // The board: seven columns of cards, of which only what can be seen is drawn; all of it by pointer or by keyboard.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
 import { get } from "../api.js";
-import { Card, CARD, LINE, merges } from "../card.js";
+import { Card, CARD, LINE, merges, tellCard } from "../card.js";
 import { HINTS, QUICK, readFilter, isOpen } from "../columns.js";
 import * as deeds from "../deeds.js";
 import { letDrag } from "../drag.js";
@@ -11,7 +11,7 @@ import { chosen, marks, point, select, toggle } from "../marks.js";
 import { Peek } from "../peek.js";
 import { go } from "../places.js";
 import { columns, find, rowsOf } from "../shown.js";
-import { setFilter, state, touch, useRead, useTopics } from "../store.js";
+import { listen, setFilter, state, touch, useRead, useTopics } from "../store.js";
 import { Choose, QuickAdd, TaskForm } from "../taskform.js";
 import { some, visible } from "../text.js";
 import { Button, Empty, Long, State } from "../ui.js";
@@ -160,8 +160,25 @@ const EMPTY = {
   dropped: "Nothing was dropped.",
 };
 
+/** Draw a column again when the filter or the look changes, each in a moment of its own, so that keys are heard between. */
+function useOwnMoment() {
+  const [, again] = useState(0);
+  useEffect(() => {
+    let timer = 0;
+    const leave = listen(["filter", "look"], () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => again((count) => count + 1));
+    });
+    return () => {
+      clearTimeout(timer);
+      leave();
+    };
+  }, []);
+}
+
 function Column({ column: { id, title }, adding, onAdd, onForm, phone }) {
-  useTopics(`column:${id}`, id === "dropped" ? "tasks" : `column:${id}`, "filter", "look", state.filter.quick === "failed" ? "live" : `column:${id}`);
+  useTopics(`column:${id}`, id === "dropped" ? "tasks" : `column:${id}`, state.filter.quick === "failed" ? "live" : `column:${id}`);
+  useOwnMoment();
   const place = useRef(null);
   const rows = rowsOf(id);
   const all = state.columns.lists.get(id)?.length ?? rows.length;
@@ -181,7 +198,7 @@ function Column({ column: { id, title }, adding, onAdd, onForm, phone }) {
       ${!phone && html`<button type="button" class="icon" aria-label=${`Fold ${title}`} aria-expanded="true" title="Fold this column" onClick=${fold}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M9.5 4.5 6 8l3.5 3.5" /></svg></button>`}
     </header>
     ${adding && html`<${QuickAdd} status=${id} onClose=${() => onAdd(null)} onForm=${onForm} onAdded=${shownAfterAdding} />`}
-    ${rows.length ? html`<${Long} rows=${rows} size=${sizeOf()} draw=${draw} label=${title} role="listbox" />` : html`<p class="column-empty">${all ? "Nothing here passes the filter." : state.loaded.whole ? EMPTY[id] : ""}</p>`}
+    ${rows.length ? html`<${Long} rows=${rows} size=${sizeOf()} draw=${draw} label=${title} role="listbox" more=${look.compact ? 8 : 4} />` : html`<p class="column-empty">${all ? "Nothing here passes the filter." : state.loaded.whole ? EMPTY[id] : ""}</p>`}
   </section>`;
 }
 
@@ -422,7 +439,13 @@ function usePointer(place, setDragging, setPeeking) {
         if (isPhone() || event.detail === 2) go("board", id);
       }
     };
-    const over = (event) => event.pointerType === "mouse" && needs.point(idOf(event));
+    const over = (event) => {
+      if (event.pointerType !== "mouse") return;
+      const card = event.target.closest?.(".card");
+      if (card && card !== over.last) card.title = tellCard(card.dataset.id);
+      over.last = card;
+      needs.point(card?.dataset.id ?? null);
+    };
     const out = () => needs.point(null);
     const focus = (event) => {
       const id = idOf(event);
@@ -498,9 +521,16 @@ function Panel({ what, peeking, whole, setWhole, setPeeking, setForm }) {
   return html`<${Peek} id=${id} whole=${whole} onWhole=${() => setWhole(!whole)} onClose=${() => close({ setPeeking, what })} onEdit=${(each) => setForm({ id: each })} onShow=${show} />`;
 }
 
+/** Draw the board again when it gets or loses a column, or a phone shows another one. */
+function useShape() {
+  const shape = () => `${columns().length} ${look.column}`;
+  const [, set] = useState(shape);
+  useEffect(() => listen(["filter", "look"], () => set(shape())), []);
+}
+
 /** The board; `what` is the task in the address, which is shown beside it. */
 export function View({ what }) {
-  useTopics("look", "filter", "loaded");
+  useShape();
   const place = useRef(null);
   const phone = usePhone();
   const [adding, setAdding] = useState(null);
@@ -525,7 +555,7 @@ export function View({ what }) {
     }
   };
   const options = useMemo(() => (choice ? optionsOf(choice) : []), [choice]);
-  return html`<div class=${`board${look.compact ? " compact" : ""}${dragging ? " is-dragging" : ""}`} ref=${place}>
+  return html`<div class=${`board${dragging ? " is-dragging" : ""}`} ref=${place}>
     <${Bar} onAdd=${startAdding} />
     ${phone && html`<${Picker} current=${current} />`}
     <div class="board-body">

@@ -44,9 +44,9 @@ async function release(lease) {
 
 function Lease({ lease, waiters }) {
   const waits = lease.state === "waiting";
-  return html`<li class="lease">
+  return html`<li class=${`lease ${waits ? "lease-waits" : ""}`}>
     <div class="lease-head" data-row tabindex="-1">
-      <${State} name=${waits ? "waiting" : "held"} />
+      ${waits && html`<${State} name="waiting" />`}
       <span class="lease-what">${lease.resources.slice(0, 8).map((resource) => html`<${Words} key=${resource} text=${resource} class="mono lease-resource" most=${200} />`)}${lease.resources.length > 8 && html`<span class="faint">and ${lease.resources.length - 8} more</span>`}</span>
       <span class="lease-who"><strong><${Words} text=${lease.holder} /></strong> ${waits ? "waits for it" : lease.shared ? "shares it" : "holds it alone"}${lease.task && html`, for <a href=${to("timeline", `task=${lease.task}`)}>${lease.task}</a>`}</span>
       <span class="lease-when soft">since ${clock(lease.taken)} (<${Age} since=${lease.taken} />)<${Until} until=${lease.until} /></span>

@@ -16,6 +16,12 @@ const OWNER = "owner";
 
 /** Return all mail of the owner: what came in, with its state, and what went out. */
 async function load() {
+  const [received, events] = await Promise.all([loadReceived(), get(query("/api/log", { kind: "mail.sent", actor: OWNER, newest: true, limit: SENT }))]);
+  const sent = events.map(({ seq, time, subject, data }) => ({ id: subject, seq, sender: OWNER, sent: time, to: data.to, subject: data.subject ?? null, text: typeof data.text === "string" ? data.text : null, task: data.task ?? null, wants_ack: data.wants_ack ?? false, wake: data.wake ?? false }));
+  return [...new Map([...sent, ...received].map((each) => [each.id, each])).values()].sort((a, b) => a.seq - b.seq);
+}
+
+async function loadReceived() {
   const received = [];
   for (let i = 0, after = 0; i < PAGES; i++) {
     const page = await get(query("/api/mail", { all: true, limit: PAGE, after }));
@@ -23,9 +29,7 @@ async function load() {
     if (page.length < PAGE) break;
     after = page.at(-1).seq;
   }
-  const events = await get(query("/api/log", { kind: "mail.sent", actor: OWNER, newest: true, limit: SENT }));
-  const sent = events.map(({ seq, time, subject, data }) => ({ id: subject, seq, sender: OWNER, sent: time, to: data.to, subject: data.subject ?? null, text: typeof data.text === "string" ? data.text : null, task: data.task ?? null, wants_ack: data.wants_ack ?? false, wake: data.wake ?? false }));
-  return [...new Map([...sent, ...received].map((each) => [each.id, each])).values()].sort((a, b) => a.seq - b.seq);
+  return received;
 }
 
 /** Return with whom a message was exchanged: who wrote it, or to whom the owner wrote. */
@@ -56,10 +60,11 @@ export function View({ what }) {
     <nav class="threads" aria-label="Threads">
       <div class="sheet-tools"><${Button} kind="primary" keys="c" onClick=${() => go("mail", "new")}>Write<//></div>
       ${problem && !messages && html`<p class="loading">${problem.message}</p>`}
+      ${!messages && !problem && html`<p class="loading" aria-busy="true">…</p>`}
       <ul>${threads.map((each) => html`<${ThreadLink} key=${each.name} thread=${each} current=${each.name === what} />`)}</ul>
       ${messages && !threads.length && html`<p class="faint threads-none">No mail yet.</p>`}
     </nav>
-    ${what === "new" ? html`<${New} />` : thread ? html`<${Thread} key=${thread.name} thread=${thread} />` : html`<${Empty} title=${threads.length ? "Choose a thread." : "No mail yet."}><p>Agents write to you with <code>covey mail send owner ...</code>; you write to a session, to all of a role, or to everyone.</p><//>`}
+    ${what === "new" ? html`<${New} />` : thread ? html`<${Thread} key=${thread.name} thread=${thread} />` : messages && html`<${Empty} title=${threads.length ? "Choose a thread." : "No mail yet."}><p>Agents write to you with <code>covey mail send owner ...</code>; you write to a session, to all of a role, or to everyone.</p><//>`}
   </div>`;
 }
 

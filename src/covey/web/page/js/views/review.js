@@ -126,20 +126,26 @@ function useSplit() {
   return [split && !narrow, change, narrow];
 }
 
+/** Return files in the order in which the tree has them, so that one meets them in the same order everywhere. */
+function ordered(files) {
+  return tree(files).filter((row) => row.file).map((row) => row.file);
+}
+
 /** Return what a diff shows, and the function that loads more of a file; a newer one waits until it is asked for. */
 function useFiles(latest, path) {
   const [shown, setShown] = useState(null);
   const loading = useRef(new Set());
+  const whole = latest && { ...latest, files: ordered(latest.files) };
   useEffect(() => {
-    if (latest && (!shown || (shown.tip === latest.tip && shown.working === latest.working && shown.dirty !== latest.dirty))) setShown((before) => (before ? { ...before, dirty: latest.dirty } : latest));
+    if (latest && (!shown || (shown.tip === latest.tip && shown.working === latest.working && shown.dirty !== latest.dirty))) setShown((before) => (before ? { ...before, dirty: latest.dirty } : whole));
   }, [latest]);
-  const take = () => setShown(latest);
+  const take = () => setShown(whole);
   const replace = (old, made) => setShown((before) => ({ ...before, files: before.files.map((file) => (file.path === old.path ? { ...made, print: print(old) } : file)) }));
-  const more = async (file, whole) => {
+  const more = async (file, turn) => {
     if (loading.current.has(file.path)) return;
     loading.current.add(file.path);
-    const turned = whole ? !file.whole : Boolean(file.whole);
-    const since = whole ? 0 : file.next ?? 0;
+    const turned = turn ? !file.whole : Boolean(file.whole);
+    const since = turn ? 0 : file.next ?? 0;
     const answer = await attempt(() => get(query(path, { path: file.path, since, context: turned ? WHOLE : 3 })));
     loading.current.delete(file.path);
     const [part] = answer?.files ?? [];
@@ -160,7 +166,7 @@ function One({ id }) {
   const [latest, problem] = useRead(() => get(path), [`task:${id}`, "merges"], [path]);
   const [shown, more, take] = useFiles(latest, path);
   const [comments, , again] = useRead(() => get(`/api/comments?task=${id}`), ["comments", "mail"], [id]);
-  const [merge] = useRead(() => get(`/api/merges/${id}`).catch((error) => { if (error.status === 404) return null; throw error; }), ["merges", "log"], [id]);
+  const [merge] = useRead(() => (latest?.merge ? get(`/api/merges/${latest.merge}`) : Promise.resolve(null)), ["merges", "log"], [latest?.merge]);
   const [split, setSplit, narrow] = useSplit();
   const [viewed, view] = useViewed(id, shown?.files);
   const [tab, setTab] = useState(null);
@@ -239,16 +245,16 @@ function One({ id }) {
         ${part === "files" && shown && html`<${Files} files=${shown.files} more=${shown.more} viewed=${viewed} comments=${comments ?? []} now=${now} onOpen=${open} />`}
         ${part === "comments" && html`<${Comments} id=${id} comments=${comments ?? []} may=${may} onBack=${back} onOpen=${open} onWrite=${comment} />`}
         ${part === "checks" && html`<${Checks} merge=${merge} task=${task} />`}
-        ${part === "conflicts" && html`<${Conflicts} id=${id} tip=${shown?.tip} />`}
+        ${part === "conflicts" && shown && (shown.landed || !shown.tip ? html`<p class="soft panel-text">${shown.landed ? "It has landed already." : "There is no work to merge yet."}</p>` : html`<${Conflicts} id=${id} tip=${shown.tip} />`)}
       </aside>
       <section class="review-main" aria-label="Changes">
         ${problem && !shown && html`<${Empty} title=${problem.message}><p class="soft">${problem.hint}</p><//>`}
         ${!problem && !shown && html`<p class="loading" aria-busy="true">…</p>`}
-        ${shown && !shown.files.length && html`<${Empty} title=${shown.dirty ? "Nothing is committed yet." : "It changes nothing."}>${shown.dirty && html`<${Button} onClick=${() => setWorking(true)}>Show what is not committed<//>`}<//>`}
+        ${shown && !shown.files.length && html`<${Empty} title=${shown.dirty ? "Nothing is committed yet." : shown.tip ? "It changes nothing." : task?.kind === "report" ? "It is a report: it changes no files." : "There is no work to look at yet."}>${shown.dirty && html`<${Button} onClick=${() => setWorking(true)}>Show what is not committed<//>`}<//>`}
         ${shown && shown.files.length > 0 && html`<${Changes} files=${shown.files} comments=${comments ?? []} split=${split} label=${`Changes of ${id}`} viewed=${viewed} onViewed=${view}
-          onComment=${shown.landed && !shown.files.length ? null : comment} onMore=${more} control=${control} onFile=${(file) => setNow(file.path)} />`}
-        ${drafts.length > 0 && html`<footer class="tray" role="status"><span>${some(drafts.length, "draft comment")}</span><span class="review-room"></span>
-          <${Button} keys="S" onClick=${() => send(id)}>Send<//>${may && html`<${Button} kind="primary" keys="b" onClick=${back}>Send back with them<//>`}</footer>`}
+          onComment=${comment} onMore=${more} control=${control} onFile=${(file) => setNow(file.path)} />`}
+        ${drafts.length > 0 && html`<div class="tray" role="status"><span>${some(drafts.length, "draft comment")}</span><span class="review-room"></span>
+          <${Button} keys="S" onClick=${() => send(id)}>Send<//>${may && html`<${Button} kind="primary" keys="b" onClick=${back}>Send back with them<//>`}</div>`}
       </section>
     </div>
   </div>`;

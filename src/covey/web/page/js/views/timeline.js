@@ -12,6 +12,7 @@ import { Button, Dialog, Empty, Long, Words } from "../ui.js";
 const PAGE = 200;
 const MOST = 20_000;
 const KEPT = 2_000;
+const LEAST = 600;
 const HOURS = [3, 12, 24, 72, 168];
 const GROUPS = [
   { id: "tasks", title: "Tasks", kinds: "task." },
@@ -59,7 +60,9 @@ function Strips({ filters, onPick }) {
   const tick = useTick(["sessions", "runs"], 5000);
   const [found] = useRead(async () => {
     const until = Date.now() / 1000;
-    return { rows: await get(query("/api/strips", { since: until - hours * 3600 })), since: until - hours * 3600, until };
+    const rows = await get(query("/api/strips", { since: until - hours * 3600 }));
+    const first = Math.min(until - LEAST, ...rows.flatMap(({ spans }) => spans.slice(0, 1).map(({ at }) => at)));
+    return { rows, since: Math.max(first, until - hours * 3600), until }; // a project that is an hour old needs no empty night
   }, [], [hours, shown, tick]);
   const choose = (next) => {
     localStorage.setItem("covey.strip", next);
