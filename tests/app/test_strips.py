@@ -99,6 +99,11 @@ def test_a_restless_session_fits_into_its_strip(world: World) -> None:
     (row,) = world.ask("strip.list", since=begun)
     assert 400 < len(row["spans"]) <= 500
     assert max(len(span["evidence"] or "") for span in row["spans"]) <= 120
+    world.do(flicker)
+    world.clock.run(1_500)
+    (row,) = world.ask("strip.list", since=begun)
+    assert 300 < len(row["spans"]) <= 500
+    assert row["spans"][-1]["until"] == world.clock.now().wall
 
 
 def test_a_strip_has_its_bounds(world: World) -> None:

@@ -22,8 +22,15 @@ NIGHT = 12 * 3600.0
 """Seconds that are shown if nothing else is asked."""
 LONGEST = 31 * 86400.0
 RUNS = 500
+TURNS = 1000
+"""Turns of one session beyond which not every one is read."""
 EVIDENCE = 120
 _KINDS = "kind IN ('session.registered', 'session.changed', 'session.removed')"
+_FEWER = (
+    "SELECT time, kind, data FROM events WHERE seq IN (SELECT max(seq) FROM events"
+    f" WHERE subject = ? AND {_KINDS} AND seq >= ? GROUP BY floor((time - ?) / ?)) ORDER BY seq"
+)
+"""Of each part of a time only the last turn: of a session that never rests, more would take seconds to read."""
 
 Moment = Annotated[float, Meta(ge=0, le=1e11)]
 
@@ -94,7 +101,7 @@ def list_strips(call: Call, asked: ListStrips) -> list[StripRow]:
 def _row(tx: Tx, session: str, first: int, since: float, until: float, away: list[tuple[float, float]]) -> StripRow:
     return StripRow(
         session=session,
-        spans=[_span(span) for span in strip(_turns(tx, session, first), since, until, away)],
+        spans=[_span(span) for span in strip(_turns(tx, session, first, since, until), since, until, away)],
         runs=_runs(tx, session, since, until),
     )
 
@@ -104,11 +111,14 @@ def _span(span: Span) -> SpanRow:
     return SpanRow(at=span.at, until=span.until, state=span.state, evidence=evidence)
 
 
-def _turns(tx: Tx, session: str, first: int) -> list[Turn]:
+def _turns(tx: Tx, session: str, first: int, since: float, until: float) -> list[Turn]:
     """Return the states of a session from an event on, beginning with the one that it was in before."""
     asked = f"SELECT time, kind, data FROM events WHERE subject = ? AND {_KINDS}"
     before = tx.db.rows(f"{asked} AND seq < ? ORDER BY seq DESC LIMIT 1", (session, first))
-    return [_turn(*row) for row in (*before, *tx.db.rows(f"{asked} AND seq >= ? ORDER BY seq", (session, first)))]
+    found = tx.db.rows(f"{asked} AND seq >= ? ORDER BY seq LIMIT ?", (session, first, TURNS + 1))
+    if len(found) > TURNS:
+        found = tx.db.rows(_FEWER, (session, first, since, (until - since) / TURNS))
+    return [_turn(*row) for row in (*before, *found)]
 
 
 def _turn(time: float, kind: str, data: str) -> Turn:
