@@ -6,6 +6,8 @@ import contextlib
 import os
 import select
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -194,6 +196,24 @@ def test_a_killed_server_is_the_end_for_a_viewer(desk: Desk) -> None:
         one.sees("here")
         os.kill(desk.server(), signal.SIGKILL)
         one.until(lambda _: one.ended, "the end")
+
+
+def test_who_looks_and_is_killed_leaves_neither_a_client_nor_a_server_behind(desk: Desk) -> None:
+    looks = "import sys,time\nfrom pathlib import Path\nfrom covey.runners.tmux import TmuxRunner\n"
+    looks += "runner=TmuxRunner(Path(sys.argv[1]))\nwatches=[runner.watch('run-1') for _ in range(4)]\nprint('looks',flush=True)\ntime.sleep(1000)"
+    begin(desk)
+    words = [sys.executable, "-c", looks, str(desk.folder)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"looks\n"
+        clients = children(other.pid)
+        assert len(clients) == 5, "those that look and the one that asks"
+        other.kill()
+    wait_until(lambda: not any(alive(pid) for pid in clients), "the end of its clients")
+    server = desk.server()
+    desk.runner.stop("run-1")
+    desk.runner.close()
+    wait_until(lambda: not alive(server), "the end of the server")
 
 
 HOSTILE = {

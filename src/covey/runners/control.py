@@ -91,6 +91,7 @@ class Connection:
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
         for file in (self._to, self._from):
             os.set_blocking(file, False)
+        os.write(lifeline, b"%d\n" % self._process.pid)  # who ends it if we are killed
         self._unread = b""
         self._open: tuple[bytes, Answer] | None = None
 

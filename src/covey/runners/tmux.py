@@ -59,6 +59,11 @@ SETTINGS = (
 
 HUB = "+covey"
 """How the sessions of our own connections are called; no run is called so."""
+KEEPER = 'exec <"$0"; rm -f "$0"; read client; read end; grep -qF "$1" "/proc/$client/cmdline" && kill -9 "$client"'
+"""What runs in such a session: it lives as long as we do, and ends the client that we leave behind.
+
+tmux waits for ever for a client in control mode whose words nobody takes any more, and would not end itself.
+"""
 SIZE = "@covey-size"
 """An option of a run's session: the size that it has while no person uses it."""
 LOOK = "\t".join(
@@ -398,7 +403,7 @@ class TmuxRunner:
         os.mkfifo(path, 0o600)
         lifeline = os.open(path, os.O_RDWR | os.O_NONBLOCK)
         try:
-            waits = ["/bin/sh", "-c", 'exec <"$0"; rm -f "$0"; read end', path]
+            waits = ["/bin/sh", "-c", KEEPER, path, name]
             made = self._tmux("new-session", "-d", "-s", name, "-x", "80", "-y", "24", "--", *waits)
             if made.returncode:
                 raise ConnectionError(made.stderr.decode(errors="replace").strip())
