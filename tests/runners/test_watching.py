@@ -200,7 +200,8 @@ def test_a_killed_server_is_the_end_for_a_viewer(desk: Desk) -> None:
 
 def test_who_looks_and_is_killed_leaves_neither_a_client_nor_a_server_behind(desk: Desk) -> None:
     looks = "import sys,time\nfrom pathlib import Path\nfrom covey.runners.tmux import TmuxRunner\n"
-    looks += "runner=TmuxRunner(Path(sys.argv[1]))\nwatches=[runner.watch('run-1') for _ in range(4)]\nprint('looks',flush=True)\ntime.sleep(1000)"
+    looks += "runner=TmuxRunner(Path(sys.argv[1]))\nwatches=[runner.watch('run-1') for _ in range(4)]\n"
+    looks += "print('looks',flush=True)\ntime.sleep(1000)"
     begin(desk)
     words = [sys.executable, "-c", looks, str(desk.folder)]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as other:
