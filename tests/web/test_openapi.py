@@ -100,5 +100,6 @@ def test_the_document_describes_every_verb_and_the_stream(tmp_path: Path) -> Non
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     }
-    assert told == {verb.name: f"{verb.method} {verb.path}" for verb in VERBS.values()} | {"events": "GET /api/events"}
+    others = {"events": "GET /api/events", "device.join": "POST /api/devices/join"}
+    assert told == {verb.name: f"{verb.method} {verb.path}" for verb in VERBS.values()} | others
     assert document["openapi"].startswith("3.1")
