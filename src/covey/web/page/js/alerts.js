@@ -1,6 +1,8 @@
 // Tells a person who does not look: a sound or a notification, once for each thing that begins to need them or is done.
 import { go } from "./places.js";
-import { isQuiet, settings } from "./settings.js";
+import { isQuiet } from "./quiet.js";
+import { marksOf } from "./settled.js";
+import { settings } from "./settings.js";
 import { listen, state } from "./store.js";
 import { some, visible } from "./text.js";
 
@@ -98,10 +100,6 @@ function isInView(element) {
 }
 
 const find = (name, value) => document.querySelector(`[${name}="${CSS.escape(value)}"]`);
-
-function marksOf(item) {
-  return item.ids.length ? item.ids : [item.key];
-}
 
 /** What a person did: nobody has to be told. */
 const OWN = new Set(["queue:fleet", "queue:paused", "queue:frozen"]);

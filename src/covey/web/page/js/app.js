@@ -100,12 +100,16 @@ async function join() {
   }
 }
 
+const first = (names) => names.find((name) => navigator.userAgent.includes(name));
+
+/** Return how this browser is called in the list of devices. */
 function deviceName() {
-  const system = /Android|iPhone|iPad|Mac|Windows|Linux/.exec(navigator.userAgent)?.[0] ?? "a device";
-  const browser = /Firefox|Edg|Chrome|Safari/.exec(navigator.userAgent)?.[0].replace("Edg", "Edge") ?? "a browser";
+  const system = first(["Android", "iPhone", "iPad", "Mac", "Windows", "Linux"]) ?? "a device";
+  const browser = first(["Firefox", "Edg", "Chrome", "Safari"])?.replace("Edg", "Edge") ?? "A browser";
   return `${browser} on ${system}`;
 }
 
+addEventListener("hashchange", () => location.hash.startsWith("#code=") && location.reload());
 keys.begin();
 await join().catch(() => setConnection("lost"));
 const page = document.getElementById("app");

@@ -73,8 +73,10 @@ function fallSilent() {
 }
 
 /** Try at once when there is reason to hope: the machine woke up, the network is back, somebody looks. */
-function hurry() {
-  if (store.state.connection.state === "lost" && !document.hidden) follow();
+async function hurry() {
+  if (document.hidden) return;
+  if (store.state.connection.state === "lost") follow();
+  else if (store.state.connection.state === "unknown" && (await isKnown())) location.reload(); // joined in another tab
 }
 
 async function lose() {

@@ -3,17 +3,14 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
 import { get, post } from "./api.js";
 import { useCommands } from "./keys.js";
 import { go, to } from "./places.js";
+import { Settled } from "./settled.js";
 import { listen, loadInbox, state, touch, useRead, useTopics } from "./store.js";
 import { span, some, visible } from "./text.js";
 import { Age, Button, Empty, State, Words, attempt, confirm } from "./ui.js";
 
 // What waits, without what was just answered here
 
-const HOLD = 6000;
-const settled = new Map();
-
-const marksOf = (item) => (item.ids.length ? item.ids : [item.key]).map((id) => `${item.kind} ${id}`);
-
+const settled = new Settled();
 let listed = { from: null, items: [] };
 
 /** Return the inbox without the fleet that a person paused: the strip says that, and has the switch. */
@@ -23,37 +20,18 @@ function listedNow() {
 }
 
 /** Return what waits for a person, oldest first; what was answered here is gone before the daemon has said so. */
-export function waiting() {
-  if (!settled.size) return listedNow();
-  forget();
-  return listedNow().flatMap((item) => {
-    const marks = marksOf(item);
-    const open = item.ids.filter((id, place) => !settled.has(marks[place]));
-    if (!item.ids.length) return settled.has(marks[0]) ? [] : [item];
-    return open.length === item.ids.length ? [item] : open.length ? [{ ...item, ids: open }] : [];
-  });
-}
-
-/** Forget what was settled and is gone from the daemon's list, or is there again after a while. */
-function forget() {
-  const there = new Set(state.inbox.flatMap(marksOf));
-  for (const [mark, until] of settled) if (until < Date.now() || (until !== Infinity && !there.has(mark))) settled.delete(mark);
-}
+export const waiting = () => settled.shown(listedNow(), Date.now());
 
 /** Do what settles an item: it is gone at once, comes back if that failed, and is never done twice. */
 async function settle(item, work, done = null) {
-  const marks = marksOf(item).filter((mark) => !settled.has(mark));
+  const marks = settled.take(item);
   if (!marks.length) return;
-  for (const mark of marks) settled.set(mark, Infinity);
   touch("inbox");
   const answered = await attempt(work, done);
-  for (const mark of marks) {
-    if (answered === undefined) settled.delete(mark);
-    else settled.set(mark, Date.now() + HOLD);
-  }
+  settled.end(marks, answered !== undefined, Date.now());
   touch("inbox");
   loadInbox();
-  setTimeout(() => touch("inbox"), HOLD + 100);
+  setTimeout(() => touch("inbox"), settled.hold + 100);
 }
 
 // What can be done with each kind

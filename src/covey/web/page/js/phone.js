@@ -28,9 +28,6 @@ function Left({ until }) {
   return html`<p class="soft" ref=${place}></p>`;
 }
 
-/** Return the fingerprint of a certificate in groups that two people can compare. */
-const grouped = (fingerprint) => fingerprint.replace(/[^0-9a-f]/gi, "").toUpperCase().match(/.{1,4}/g)?.join(" ") ?? fingerprint;
-
 /** The dialog with a code for a phone; it says when the phone has joined. */
 export function Phone({ onClose }) {
   const [invited, setInvited] = useState(null);
@@ -55,7 +52,7 @@ export function Phone({ onClose }) {
         ${invited.qr.length > 0 && html`<svg class="qr" viewBox=${`0 0 ${invited.qr.length} ${invited.qr.length}`} role="img" aria-label="QR code of the address"><path d=${outline(invited.qr)} /></svg>`}
         <${Left} until=${invited.until} />
         <label class="field"><span>Or open this address there</span><input readonly class="mono" value=${invited.url} onFocus=${(event) => event.target.select()} /></label>
-        ${invited.fingerprint && html`<div class="field"><span>If the phone warns of the certificate, compare its SHA-256 fingerprint first:</span><code class="fingerprint">${grouped(invited.fingerprint)}</code></div>`}`}
+        ${invited.fingerprint && html`<div class="field"><span>If the phone warns of the certificate, compare its SHA-256 fingerprint first:</span><code class="fingerprint">${invited.fingerprint}</code></div>`}`}
       <footer class="dialog-foot">${!joined && html`<${Button} onClick=${() => { setInvited(null); setAgain((count) => count + 1); }}>${problem ? "Try again" : "New code"}<//>`}<${Button} kind="primary" onClick=${onClose}>Close<//></footer>
     </div>
   <//>`;

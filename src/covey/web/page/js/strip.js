@@ -75,10 +75,9 @@ function Machine() {
   useTopics("machine");
   const machine = state.machine;
   if (!machine) return null;
-  const memory = machine.memory_total ? machine.memory / machine.memory_total : 0;
   return html`<span class="machine">
     ${machine.cpu !== null && html`<${Bar} share=${machine.cpu} warn=${0.95} label=${`CPU ${Math.round(machine.cpu * 100)} %`}>CPU<//>`}
-    <${Bar} share=${memory} warn=${0.9} label=${`Memory: ${bytes(machine.memory)} of ${bytes(machine.memory_total)}`}>Mem<//>
+    ${machine.memory_total && html`<${Bar} share=${machine.memory / machine.memory_total} warn=${0.9} label=${`Memory: ${bytes(machine.memory)} of ${bytes(machine.memory_total)}`}>Mem<//>`}
   </span>`;
 }
 
@@ -139,7 +138,7 @@ export function Strip({ where, places }) {
   const [open, setOpen] = useState(false);
   useCommands([{ label: "Menu and settings", group: "Page", keys: ",", run: () => setOpen(true) }], []);
   return html`<header class=${`strip ${state.paused ? "still" : ""}`}>
-    <a class="brand" href=${to("board")} aria-label=${`covey ${state.about?.project ?? ""}`.trim()}><svg viewBox="0 0 32 32" class="mark" aria-hidden="true"><path d="M6 20c4-9 9-12 20-12-3 3-4 5-4 8 0 6-5 9-10 9-4 0-6-2-6-5Z" /></svg><strong>covey</strong>${state.about && html`<span class="project"><bdi>${state.about.project}</bdi></span>`}</a>
+    <a class="brand" href=${to("board")}><svg viewBox="0 0 32 32" class="mark" aria-hidden="true"><path d="M6 20c4-9 9-12 20-12-3 3-4 5-4 8 0 6-5 9-10 9-4 0-6-2-6-5Z" /></svg><strong>covey</strong>${state.about && html`<span class="project"><bdi>${state.about.project}</bdi></span>`}</a>
     <${Counts} where=${where} />
     <span class="strip-room"></span>
     <${Limits} />

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fit } from "../../../src/covey/web/page/js/fuzzy.js";
+import { isQuiet } from "../../../src/covey/web/page/js/quiet.js";
+import { Settled } from "../../../src/covey/web/page/js/settled.js";
+
+const item = (...ids) => ({ key: "one", kind: "question", ids });
+
+test("what is being settled is gone at once and cannot be settled again", () => {
+  const settled = new Settled();
+  assert.deepEqual(settled.take(item("q-1", "q-2")), ["question q-1", "question q-2"]);
+  assert.deepEqual(settled.take(item("q-1", "q-2")), []);
+  assert.deepEqual(settled.shown([item("q-1", "q-2")], 0), []);
+});
+
+test("what failed is back, and can be settled again", () => {
+  const settled = new Settled();
+  settled.end(settled.take(item("q-1")), false, 0);
+  assert.deepEqual(settled.shown([item("q-1")], 0), [item("q-1")]);
+  assert.equal(settled.take(item("q-1")).length, 1);
+});
+
+test("of the same question the agents that asked later are still there", () => {
+  const settled = new Settled();
+  settled.end(settled.take(item("q-1", "q-2")), true, 0);
+  assert.deepEqual(settled.shown([item("q-1", "q-2", "q-3")], 1), [item("q-3")]);
+});
+
+test("what the daemon lists on for long was not settled", () => {
+  const settled = new Settled(1000);
+  settled.end(settled.take(item("q-1")), true, 0);
+  assert.deepEqual(settled.shown([item("q-1")], 999), []);
+  assert.deepEqual(settled.shown([item("q-1")], 1001), [item("q-1")]);
+});
+
+test("what is gone from the daemon's list may come again", () => {
+  const settled = new Settled();
+  settled.end(settled.take({ key: "queue:halted", kind: "queue", ids: [] }), true, 0);
+  settled.shown([], 1);
+  assert.equal(settled.shown([{ key: "queue:halted", kind: "queue", ids: [] }], 2).length, 1);
+});
+
+test("the beginning of a word fits better than its middle, and every word has to fit", () => {
+  assert.ok(fit("merge queue", ["queue"]) > fit("unqueued work", ["queue"]));
+  assert.ok(fit("t-12 fix the queue", ["que", "fix"]) > 0);
+  assert.equal(fit("t-12 fix the queue", ["que", "board"]), 0);
+});
+
+test("the first letters of words fit a little", () => {
+  assert.ok(fit("merge queue", ["mq"]) > 0);
+  assert.equal(fit("merge queue", ["zq"]), 0);
+});
+
+const at = (hours, minutes = 0) => new Date(2030, 0, 1, hours, minutes);
+const night = { quiet: true, quietFrom: "22:00", quietUntil: "07:00" };
+
+test("quiet hours go over midnight, and end when they say", () => {
+  assert.ok(isQuiet(night, at(23)) && isQuiet(night, at(3)) && isQuiet(night, at(22)));
+  assert.ok(!isQuiet(night, at(7)) && !isQuiet(night, at(12)) && !isQuiet(night, at(21, 59)));
+  assert.ok(!isQuiet({ ...night, quiet: false }, at(23)));
+});
