@@ -64,7 +64,13 @@ def send(args: Namespace, client: Client) -> None:
     sent = answer.value
     count = len(sent["comments"])
     what = "1 comment" if count == 1 else f"{count} comments"
-    done = f"Sent {args.task} back with {what}" if args.back else f"Sent {what}"
+    done = (
+        f"Sent {args.task} back with {what}"
+        if args.back and count
+        else f"Sent {args.task} back"
+        if args.back
+        else f"Sent {what}"
+    )
     to = f" to {sent['to']}" if sent["to"] else ""
     reply(args, answer, f"{done}{to}." + (f"\n{plain(sent['waits'])}" if sent["waits"] else ""))
 

@@ -240,7 +240,7 @@ function FileHead({ file, open, viewed, onToggle, onViewed, onComment, onWhole, 
     <button type="button" class="file-toggle" aria-expanded=${open} aria-label=${`${open ? "Close" : "Open"} ${visible(file.path, 200)}`} onClick=${onToggle} tabindex=${more ? "-1" : null}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d=${open ? "M4 6l4 4 4-4" : "M6 4l4 4-4 4"} /></svg></button>
     <${Became} status=${file.status} />
     <span class="file-path mono"><${Words} text=${file.path} most=${400} /></span>
-    ${file.tasks?.map((task) => html`<a class="chip" key=${task} href=${to("review", task)}>${task}</a>`)}
+    ${file.tasks?.map((task) => html`<a class="file-task" key=${task} href=${to("review", task)}>${task}</a>`)}
     ${remarks > 0 && html`<span class="soft">${some(remarks, "comment")}</span>`}
     <span class="file-room"></span>
     ${!file.binary && file.status === "changed" && html`<button type="button" class="button quiet file-more" onClick=${onWhole} title="Show the whole file (e)">${file.whole ? "Only changes" : "Whole file"}</button>`}
