@@ -127,26 +127,25 @@ class Live:
         if self._basis is None or (self._stale and (new or at - self._read >= TELL_EVERY)):
             self._stale, self._read = False, at  # what happens while we read makes it stale again
             self._basis = await self.desk.read(basis)
-        now = self._basis
-        sight = self.sight()
-        self._measure_soon(now)
-        rows = {row.session: row for row in over(now, sight)}
+        found, sight = self._basis, self.sight()
+        self._measure_soon(found)
+        rows = {row.session: row for row in over(found, sight)}
         around = {
             "machine": to_builtins(sight.machine),
             "limits": to_builtins(sight.limits),
-            "today": to_builtins(now.today),
-            "paused": now.paused,
+            "today": to_builtins(found.today),
+            "paused": found.paused,
         }
-        self._tell_changes(at, rows, around)
+        self._tell_changes(at, rows, around, now=bool(new))  # who is new knows then what all the others know
         for tell in new:
             tell("live", {**around, "sessions": list(rows.values())})
 
-    def _tell_changes(self, at: float, rows: dict[str, LiveRow], around: dict[str, Any]) -> None:
+    def _tell_changes(self, at: float, rows: dict[str, LiveRow], around: dict[str, Any], *, now: bool) -> None:
         changed = [row for name, row in rows.items() if self._rows.get(name) != row]
         gone = [name for name in self._rows if name not in rows]
         other = {name: value for name, value in around.items() if self._told.get(name) != value}
         acts = any((before := self._rows.get(row.session)) is None or before.action != row.action for row in changed)
-        due = at - self._sent >= (ACT_EVERY if acts else TELL_EVERY)
+        due = now or at - self._sent >= (ACT_EVERY if acts else TELL_EVERY)
         if self._told and not (due and (changed or gone or other)):
             return
         if self._told:
