@@ -217,11 +217,11 @@ def test_what_cannot_be_read_is_left_out_and_keeps_nobody_else_from_being_seen(t
     assert found[one, other].conflicts == ("a.txt",)
 
 
-def test_sixty_branches_meet_as_git_says_when_it_is_asked_for_each_pair(tmp_path: Path) -> None:
+def test_thirty_branches_meet_as_git_says_when_it_is_asked_for_each_pair(tmp_path: Path) -> None:
     dice = random.Random(5)
     files = {f"{folder}/f{number}.txt": LINES for folder in ("x", "y", "z") for number in range(4)}
     there = Repository(tmp_path / "many", files)
-    for number in range(60):
+    for number in range(30):
         wanted: dict[str, str | None] = {}
         for path in dice.sample(sorted(files), dice.choice((1, 1, 2))):
             wanted[path] = dice.choice(
@@ -233,14 +233,14 @@ def test_sixty_branches_meet_as_git_says_when_it_is_asked_for_each_pair(tmp_path
             wanted |= {path: None for path in files if path.startswith("z/")}
             wanted |= {path.replace("z/", "moved/"): LINES for path in files if path.startswith("z/")}
         there.branch(f"T-{number}", wanted)
-        if number in (20, 40):
-            commit_files(there.root, {dice.choice(sorted(files)): changed(30 + number // 20, by="main")}, "on main")
+        if number in (10, 20):
+            commit_files(there.root, {dice.choice(sorted(files)): changed(30 + number // 10, by="main")}, "on main")
     main, tips = there.main, [*overlap.tips(there.project, "main").branches.values()]
-    assert len(tips) == 60
+    assert len(tips) == 30
     looks = there.branches.look(main, tips)
     pairs = list(combinations(tips, 2))
     found = there.branches.compare(main, [*((tip, main) for tip in tips), *pairs])
-    assert len(found) == 60 + 60 * 59 // 2
+    assert len(found) == 30 + 30 * 29 // 2
     for tip in tips:
         assert tuple(sorted(found[tip, main].conflicts)) == there.conflicts(tip, main)
     apart = 0

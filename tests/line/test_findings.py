@@ -85,7 +85,13 @@ def _remote(line: Line, folder: Path, path: str) -> str:
     return git_out(other, "rev-parse", "HEAD")
 
 
-@pytest.mark.parametrize("body", ["run git commit -q --allow-empty -m Nothing\n", "write a\n    a\ncommit A\n"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("run git commit -q --allow-empty -m Nothing\n", marks=pytest.mark.soak),
+        "write a\n    a\ncommit A\n",
+    ],
+)
 def test_main_takes_no_commit_of_the_remote_past_the_gate(made: Callable[..., Line], tmp_path: Path, body: str) -> None:
     line = made(SCRIPTED, GOOD, ONCE)
     _remote(line, tmp_path, "bad")
@@ -126,8 +132,7 @@ def _assert_never_landed(line: Line, commit: str) -> None:
     ("is_up", "is_restored"),
     [
         (False, False),
-        (True, True),
-        pytest.param(False, True, marks=pytest.mark.soak),
+        *(pytest.param(*each, marks=pytest.mark.soak) for each in ((True, True), (False, True))),
         pytest.param(True, False, marks=pytest.mark.soak),
     ],
 )

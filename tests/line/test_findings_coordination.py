@@ -33,7 +33,7 @@ def ask_guard(line: Line, token: str, *paths: str, daemon: bool) -> str | None:
     return done.stderr.decode() if done.returncode else None
 
 
-@pytest.mark.parametrize("daemon", [False, True])
+@pytest.mark.parametrize("daemon", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_what_main_has_may_be_put_back_though_another_holds_it(made: Callable[..., Line], daemon: bool) -> None:
     line = made(GOOD, files=FILES)
     line.git("checkout", "-q", "-b", "covey/T-1")

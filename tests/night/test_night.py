@@ -45,7 +45,7 @@ def test_a_night_ends_with_every_task_done_blocked_or_waiting(seed: int, place: 
 
 
 @pytest.mark.parametrize(
-    ("seed", "hours", "sessions", "tasks"), [(3, 2.0, 4, 8), pytest.param(4, 3.0, 6, 14, marks=pytest.mark.soak)]
+    ("seed", "hours", "sessions", "tasks"), [(3, 1.2, 4, 6), pytest.param(4, 3.0, 6, 14, marks=pytest.mark.soak)]
 )
 def test_an_evening_ends_with_every_task_done_blocked_or_waiting(
     seed: int, hours: float, sessions: int, tasks: int, place: Path
@@ -61,9 +61,9 @@ def test_the_same_seed_is_the_same_night_to_the_last_event() -> None:
 
 
 def _told_by_a_process(*, seed: int, hash_seed: int) -> list[list[object]]:
-    """Return the log of half an hour, lived through by a process whose sets have another order."""
+    """Return the log of a third of an hour, lived through by a process whose sets have another order."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.night", "--seed", str(seed), "--hours", "0.5", "--sessions", "4", "--tasks", "5"],
+        [sys.executable, "-m", "tests.night", "--seed", str(seed), "--hours", "0.3", "--sessions", "3", "--tasks", "3"],
         cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,

@@ -321,7 +321,10 @@ def test_who_had_its_conversation_made_shorter_is_told_its_task_again(house: Pla
 # The daemon away
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGKILL, marks=pytest.mark.soak, id="killed"), pytest.param(signal.SIGSTOP, id="stopped")],
+)
 def test_agents_go_on_without_the_daemon_and_the_log_says_so_afterwards(house: Place, number: signal.Signals) -> None:
     def alone(agent: str) -> str:
         steps = [
@@ -403,7 +406,9 @@ def test_a_permission_is_asked_by_a_hook_of_a_terminal_and_answered_from_the_com
     assert "allowed.txt" in screens.main() and "instead.txt" in screens.main() and "denied.txt" not in screens.main()
 
 
-@pytest.mark.parametrize("daemon", ["here", "killed", pytest.param("down", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "daemon", ["here", *(pytest.param(each, marks=pytest.mark.soak) for each in ("killed", "down"))]
+)
 def test_a_person_who_comes_to_the_terminal_decides_there_and_the_question_is_withdrawn(
     screens: Place, daemon: str
 ) -> None:

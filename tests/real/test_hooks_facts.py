@@ -197,7 +197,7 @@ def counsel(hook: Hook) -> Reply:
 
 
 @both
-@pytest.mark.parametrize("level", [Level.FULL, Level.EDITS])
+@pytest.mark.parametrize("level", [pytest.param(Level.FULL, marks=pytest.mark.soak), Level.EDITS])
 def test_an_edit_is_refused_and_told_of_at_every_level(name: str, level: Level, shed: Shed) -> None:
     steps = [
         Step(do=(Write("ok.txt", "x\n"),)),
