@@ -29,6 +29,8 @@ Read = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
 START, END = "/api/sessions/", "/terminal/socket"
 BATCH = 0.016
 """Seconds that pass between two messages of what is drawn: as often as a screen shows something new."""
+RATE = 512 * 1024
+"""Bytes a second that a viewer is sent at most; of a flood it is shown what there is at its end."""
 KEYS = 64 * 1024
 """Bytes that may be typed at once."""
 IDLE = 600.0
@@ -262,7 +264,7 @@ async def _pass_on(watch: Watch, send: Send) -> None:
             return
         if data:
             await send({"type": "websocket.send", "bytes": data})
-            await asyncio.sleep(BATCH)  # what is drawn meanwhile goes out as one
+            await asyncio.sleep(max(BATCH, len(data) / RATE))  # what is drawn meanwhile goes out as one
 
 
 async def _readable(watch: Watch) -> None:

@@ -104,6 +104,25 @@ async function follow(event, address) {
   if (wanted) window.open(target.href, "_blank", "noopener,noreferrer");
 }
 
+// Of many tiles one is drawn in each frame, in turn: however much they show, the page stays quick.
+
+const turns = new Set();
+let frame = 0;
+
+function drawNext() {
+  frame = 0;
+  const [screen] = turns;
+  if (!screen) return;
+  turns.delete(screen);
+  screen.draw();
+  if (turns.size) frame = requestAnimationFrame(drawNext);
+}
+
+function awaitTurn(screen) {
+  turns.add(screen);
+  frame ||= requestAnimationFrame(drawNext);
+}
+
 const theme = () => (document.documentElement.dataset.theme === "light" ? LIGHT : DARK);
 
 /** One terminal in the page: connects, draws, and sends keys while its person types. It tells `heard({...})` what changes. */
@@ -115,6 +134,7 @@ export class Screen {
     this.writes = false;
     this.closed = false;
     this.below = 1;
+    this.parts = [];
     this.sizes = new ResizeObserver(() => this.fit());
     this.themes = new MutationObserver(() => this.terminal && (this.terminal.options.theme = theme()));
   }
@@ -138,8 +158,9 @@ export class Screen {
     this.terminal.onData((text) => this.type(new TextEncoder().encode(text)));
     this.terminal.onBinary((text) => this.type(Uint8Array.from(text, (sign) => sign.charCodeAt(0))));
     this.terminal.attachCustomKeyEventHandler((event) => this.passes(event));
-    this.terminal.textarea.addEventListener("blur", () => this.writes && this.read());
+    this.terminal.textarea.addEventListener("blur", () => this.writes && document.hasFocus() && this.read());
     this.sizes.observe(this.place);
+    this.sizes.observe(this.inside.querySelector(".xterm-screen")); // it takes its size when it is drawn, not when it is told
     this.themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
     this.connect();
   }
@@ -149,12 +170,25 @@ export class Screen {
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
     const socket = (this.socket = new WebSocket(`${scheme}//${location.host}/api/sessions/${encodeURIComponent(this.session)}/terminal/socket`));
     socket.binaryType = "arraybuffer";
-    socket.onmessage = ({ data }) => (typeof data === "string" ? this.told(JSON.parse(data)) : this.terminal?.write(new Uint8Array(data)));
+    socket.onmessage = ({ data }) => (typeof data === "string" ? this.told(JSON.parse(data)) : this.take(new Uint8Array(data)));
     socket.onclose = ({ code }) => this.lost(code);
+  }
+
+  take(data) {
+    this.parts.push(data);
+    if (this.large) this.draw();
+    else awaitTurn(this);
+  }
+
+  draw() {
+    const parts = this.parts;
+    this.parts = [];
+    if (!this.closed) for (const part of parts) this.terminal.write(part);
   }
 
   told(said) {
     if (said.columns) {
+      this.parts = [];
       this.tries = 0;
       this.below = said.below ?? 0;
       this.terminal.reset();
@@ -198,6 +232,12 @@ export class Screen {
     this.send({ ask: "read" });
   }
 
+  /** Go back to looking by a key or a button: the keyboard is the view's again. */
+  leave() {
+    this.read();
+    this.place.closest(".tile")?.focus();
+  }
+
   turn(on) {
     if (on && !this.wants) return this.send({ ask: "read" });
     if (on === this.writes || !this.terminal) return;
@@ -212,7 +252,7 @@ export class Screen {
   passes(event) {
     if (event.ctrlKey && event.key === "]") {
       event.preventDefault();
-      if (event.type === "keydown") this.read();
+      if (event.type === "keydown") this.leave();
       return false;
     }
     return this.writes;
@@ -232,13 +272,8 @@ export class Screen {
   }
 
   measure() {
-    const { width, height } = this.terminal.dimensions?.css.canvas ?? this.canvas();
-    return [width, (height / this.terminal.rows) * this.rows];
-  }
-
-  canvas() {
-    const screen = this.inside.querySelector(".xterm-screen");
-    return { width: screen.offsetWidth, height: screen.offsetHeight };
+    const { offsetWidth, offsetHeight } = this.inside.querySelector(".xterm-screen");
+    return [offsetWidth, (offsetHeight / this.terminal.rows) * this.rows];
   }
 
   sizeLetters(wide, high) {
@@ -254,6 +289,7 @@ export class Screen {
   close() {
     this.closed = true;
     clearTimeout(this.timer);
+    turns.delete(this);
     this.sizes.disconnect();
     this.themes.disconnect();
     this.socket?.close();
@@ -291,7 +327,7 @@ export function Live({ session, large = false, onHeard = () => {}, control = nul
   return html`<div class=${`live ${told.writes ? "typing" : ""}`} role="group" aria-label=${`Terminal of ${session}`} data-keys=${told.writes ? "own" : undefined}>
     <div class=${large ? "screen large" : "screen"} ref=${place} onClick=${click}></div>
     ${words && html`<p class="screen-words" role="status">${visible(words)}</p>`}
-    ${told.writes && html`<p class="typing-words" role="status">You are typing into <b>${visible(session, 60)}</b> <button type="button" class="button" onMouseDown=${(event) => event.preventDefault()} onClick=${() => screen.current.read()}>Stop <kbd>${LEAVE}</kbd></button></p>`}
+    ${told.writes && html`<p class="typing-words" role="status">You are typing into <b>${visible(session, 60)}</b> <button type="button" class="button" onMouseDown=${(event) => event.preventDefault()} onClick=${() => screen.current.leave()}>Stop <kbd>${LEAVE}</kbd></button></p>`}
   </div>`;
 }
 

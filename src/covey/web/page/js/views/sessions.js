@@ -88,7 +88,7 @@ function Body({ one, shown, control }) {
   const [headless, setHeadless] = useState(false);
   const [words, setWords] = useState(null);
   useEffect(() => (setHeadless(false), setWords(null)), [one.run]);
-  if (!shown) return html`<p class="tile-rest"><${Doing} one=${one} /></p>`;
+  if (!shown) return null;
   if (one.run === null) return html`<${Transcript} session=${one.name} small />`;
   const heard = (said) => said.error && (said.error.includes("no terminal") ? setHeadless(true) : setWords(said.error));
   if (one.live ? !one.live.terminal : headless) return html`<${Transcript} session=${one.name} small key=${one.run} />`;
@@ -107,7 +107,7 @@ function Tile({ one, chosen, onChoose, controls }) {
   const now = known(one.name, one.full ? [one.full] : []);
   const open = () => go("sessions", one.name);
   return html`<article ref=${place} class=${`tile ${URGENT.has(now.state) ? `tile-${now.state}` : ""} ${chosen ? "chosen" : ""}`} data-session=${one.name} aria-label=${`${one.name}, ${now.state}`}
-      tabindex=${chosen ? 0 : -1} onFocusIn=${() => onChoose(one.name)} onDblClick=${open}>
+      tabindex=${chosen ? 0 : -1} onFocusIn=${() => onChoose(one.name)} onDblClick=${open} onClick=${() => phone() && open()}>
     <header class="tile-head">
       <${State} name=${now.state} word />
       <a class="tile-name" href=${to("sessions", one.name)} tabindex="-1"><${Words} text=${one.name} most=${60} /></a>
