@@ -21,12 +21,12 @@ export function Peek({ id, whole, onWhole, onClose, onEdit, onShow }) {
   }, [id]);
   const row = state.tasks.get(id);
   const task = full?.id === id ? { ...full, ...row } : row;
-  if (!task) return html`<aside class="peek" ref=${place} aria-label=${id}><header class="peek-head"><h2>${id}</h2><span class="grow"></span><${Close} onClose=${onClose} /></header>
+  if (!task) return html`<aside class="peek" ref=${place} aria-label=${id}><header class="peek-head"><h2>${id}</h2><span class="board-grow"></span><${Close} onClose=${onClose} /></header>
     <p class="loading">${problem ? visible(problem.message) : state.loaded.whole ? "" : "…"}</p></aside>`;
   const column = columnOf(task, state.columns.asks) ?? "dropped";
   const live = liveOf(task);
   return html`<aside class="peek" aria-label=${`Task ${id}`} tabindex="-1">
-    <header class="peek-head"><${State} name=${faceOf(task, column, live)} word /><span class="card-id">${id}</span><${Age} since=${sinceOf(task, column, live)} /><span class="grow"></span><${Close} onClose=${onClose} /></header>
+    <header class="peek-head"><${State} name=${faceOf(task, column, live)} word /><span class="card-id">${id}</span><${Age} since=${sinceOf(task, column, live)} /><span class="board-grow"></span><${Close} onClose=${onClose} /></header>
     <div class="peek-body" ref=${place} tabindex="0" role="group" aria-label="Details">
       <h2 class="peek-title"><${Words} text=${task.title} /></h2>
       <p class="peek-line"><${Words} text=${lineOf(task, column, { live, merge: merges.get(id), tasks: state.tasks })} /></p>
@@ -79,7 +79,7 @@ function Facts({ task, live }) {
     ["Claimed", task.claimed ? clock(task.claimed) : null],
     ["Ended", task.ended ? clock(task.ended) : null],
   ].filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return html`<dl class="facts">${rows.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${typeof value === "object" ? value : html`<${Words} text=${value} />`}</dd></div>`)}</dl>`;
+  return html`<dl class="peek-facts">${rows.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${typeof value === "object" ? value : html`<${Words} text=${value} />`}</dd></div>`)}</dl>`;
 }
 
 // Needs
@@ -123,12 +123,12 @@ function Around({ id, onShow }) {
     const [x, y, u, v] = [one.x + WIDE / 2, one.y + HIGH, other.x + WIDE / 2, other.y];
     return `M${x} ${y}C${x} ${y + DOWN / 2} ${u} ${v - DOWN / 2} ${u} ${v}`;
   };
-  return html`<div class="around" tabindex="0" role="group" aria-label=${`All around ${id}`}><div class="around-inside" style=${{ width: `${width}px`, height: `${height}px` }}>
+  return html`<div class="needs-around" tabindex="0" role="group" aria-label=${`All around ${id}`}><div class="needs-inside" style=${{ width: `${width}px`, height: `${height}px` }}>
     <svg width=${width} height=${height} aria-hidden="true">${edges.map((edge) => html`<path key=${`${edge.from} ${edge.to}`} d=${path(edge)} class=${edge.to === id ? "needs" : edge.from === id ? "needed" : ""} />`)}</svg>
     ${nodes.map((node) => {
       const task = state.tasks.get(node.id);
       const { x, y } = places.get(node.id);
-      return html`<button type="button" key=${node.id} class=${`around-task ${node.id === id ? "own" : ""}`} style=${{ left: `${x}px`, top: `${y}px`, width: `${WIDE}px`, height: `${HIGH}px` }} title=${visible(task.title, 300)} onClick=${() => onShow(node.id)}>
+      return html`<button type="button" key=${node.id} class=${`needs-task ${node.id === id ? "own" : ""}`} style=${{ left: `${x}px`, top: `${y}px`, width: `${WIDE}px`, height: `${HIGH}px` }} title=${visible(task.title, 300)} onClick=${() => onShow(node.id)}>
         <${State} name=${faceOf(task, state.columns.where.get(node.id)?.column ?? task.status, liveOf(task))} /><span class="card-id">${node.id}</span></button>`;
     })}
   </div></div>${left ? html`<p class="faint">and ${left} more</p>` : null}`;
@@ -142,6 +142,6 @@ function Trail({ id }) {
   useEffect(() => setShown(8), [id]);
   if (!rows?.length) return problem ? html`<p class="faint"><${Words} text=${problem.message} /></p>` : null;
   const latest = [...rows].sort((one, other) => other.seq - one.seq);
-  return html`<section><h3>What happened</h3><ol class="trail">${latest.slice(0, shown).map((each) => html`<li key=${each.seq}><time class="faint" title=${new Date(each.time * 1000).toLocaleString()}>${clock(each.time)}</time><span><${Words} text=${each.text} most=${400} /></span></li>`)}</ol>
+  return html`<section><h3>What happened</h3><ol class="peek-trail">${latest.slice(0, shown).map((each) => html`<li key=${each.seq}><time class="faint" title=${new Date(each.time * 1000).toLocaleString()}>${clock(each.time)}</time><span><${Words} text=${each.text} most=${400} /></span></li>`)}</ol>
     ${latest.length > shown ? html`<${Button} kind="quiet" onClick=${() => setShown(TRAIL)}>Earlier<//>` : null}</section>`;
 }

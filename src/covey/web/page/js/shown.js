@@ -39,7 +39,7 @@ export function rowsOf(column) {
 
 /** Return in which column a task is shown, and where in it; null if it is not. */
 export function find(id) {
-  const column = state.columns.where.get(id)?.column ?? (state.tasks.get(id)?.status === "dropped" ? "dropped" : null);
+  const column = state.columns.where.get(id)?.column ?? (state.tasks.get(id)?.status === "dropped" && asksForDropped(filter()) ? "dropped" : null);
   if (column === null) return null;
   const index = rowsOf(column).findIndex((task) => task.id === id);
   return index < 0 ? null : { column, index };

@@ -37,7 +37,7 @@ export function QuickAdd({ status, onClose, onForm, onAdded }) {
   return html`<div class="quick-add">
     <input ref=${field} aria-label=${`New task in ${status === "backlog" ? "Backlog" : "To do"}`} placeholder="New task: title p5 @session #batch" value=${text} maxlength="500" aria-busy=${busy > 0}
       autocomplete="off" onInput=${(event) => setText(event.target.value)} onKeyDown=${press} onBlur=${() => !text && onClose()} />
-    <div class="quick-hint">${parts.length ? parts.map(([name, value]) => html`<span class="token"><b>${name}</b> <bdi>${visible(String(value), 40)}</bdi></span>`) : html`<span><kbd>Enter</kbd> adds</span><span><kbd>Ctrl+Enter</kbd> form</span><span><kbd>Esc</kbd> ends</span>`}</div>
+    <div class="quick-hint">${parts.length ? parts.map(([name, value]) => html`<span class="board-token"><b>${name}</b> <bdi>${visible(String(value), 40)}</bdi></span>`) : html`<span><kbd>Enter</kbd> adds</span><span><kbd>Ctrl+Enter</kbd> form</span><span><kbd>Esc</kbd> ends</span>`}</div>
   </div>`;
 }
 
@@ -87,7 +87,7 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
   useEffect(() => {
     if (id !== null) attempt(() => get(`/api/board/${id}`)).then((task) => (task ? setBefore(splitNeeds(task)) : onClose()));
   }, [id]);
-  if (before === null) return html`<${Dialog} title=${`Edit ${id}`} onClose=${onClose} wide><p class="loading">…</p><//>`;
+  if (before === null) return null;
   const waits = ["backlog", "todo", "blocked", "dropped"].includes(before.status);
   const text = (name) => texts[name] ?? toText(name, before[name]);
   const set = (name) => (event) => {
@@ -132,7 +132,7 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
         ${area("scope", "May change", 2, "globs, one a line; empty: anything")}
         ${area("do_not_touch", "Must not touch", 2, "globs")}
         ${area("done_when", "Done when", 2, "one check a line")}
-        <label class="check"><input type="checkbox" checked=${Boolean(texts.overlap ?? before.overlap)} onChange=${set("overlap")} /> May write the same files as others at work</label>
+        <label class="form-check"><input type="checkbox" checked=${Boolean(texts.overlap ?? before.overlap)} onChange=${set("overlap")} /> May write the same files as others at work</label>
       </div>
       <${Names} id="sessions" /><${Names} id="role" /><${Names} id="batch" />
       <footer class="dialog-foot"><${Button} onClick=${leave}>Cancel<//><button class="button primary" type="submit" disabled=${busy}>${id === null ? "Add task" : "Save"}<kbd>Ctrl+Enter</kbd></button></footer>

@@ -193,9 +193,9 @@ function Column({ column: { id, title }, adding, onAdd, onForm, phone }) {
     </section>`;
   }
   return html`<section class=${`column is-${id}`} data-column=${id} data-title=${title} ref=${place} aria-label=${title}>
-    <header class="column-head"><h2>${title}</h2><span class="count">${counted}</span><span class="grow"></span>
-      ${["backlog", "todo"].includes(id) && html`<button type="button" class="icon" aria-label=${`Add a task to ${title}`} title="Add a task (n)" onClick=${() => onAdd(id)}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M8 3.5v9M3.5 8h9" /></svg></button>`}
-      ${!phone && html`<button type="button" class="icon" aria-label=${`Fold ${title}`} aria-expanded="true" title="Fold this column" onClick=${fold}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M9.5 4.5 6 8l3.5 3.5" /></svg></button>`}
+    <header class="column-head"><h2>${title}</h2><span class="count">${counted}</span><span class="board-grow"></span>
+      ${["backlog", "todo"].includes(id) && html`<button type="button" class="column-icon" aria-label=${`Add a task to ${title}`} title="Add a task (n)" onClick=${() => onAdd(id)}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M8 3.5v9M3.5 8h9" /></svg></button>`}
+      ${!phone && html`<button type="button" class="column-icon" aria-label=${`Fold ${title}`} aria-expanded="true" title="Fold this column" onClick=${fold}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M9.5 4.5 6 8l3.5 3.5" /></svg></button>`}
     </header>
     ${adding && html`<${QuickAdd} status=${id} onClose=${() => onAdd(null)} onForm=${onForm} onAdded=${shownAfterAdding} />`}
     ${rows.length ? html`<${Long} rows=${rows} size=${sizeOf()} draw=${draw} label=${title} role="listbox" more=${look.compact ? 8 : 4} />` : html`<p class="column-empty">${all ? "Nothing here passes the filter." : state.loaded.whole ? EMPTY[id] : ""}</p>`}
@@ -234,11 +234,11 @@ function Search() {
     type(`${text.trim()} ${form}`.trim());
     field.current.focus();
   };
-  return html`<div class="search" role="search" onFocusin=${() => setOpen(true)} onFocusout=${(event) => !event.currentTarget.contains(event.relatedTarget) && setOpen(false)}>
+  return html`<div class="board-search" role="search" onFocusin=${() => setOpen(true)} onFocusout=${(event) => !event.currentTarget.contains(event.relatedTarget) && setOpen(false)}>
     <svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9ZM10.5 10.5 14 14" /></svg>
-    <input id="board-search" ref=${field} type="search" aria-label="Filter the board" placeholder="Filter" autocomplete="off" spellcheck=${false} value=${text} onInput=${(event) => type(event.target.value)} onKeyDown=${press} />
+    <input id="board-filter" ref=${field} type="search" aria-label="Filter the board" placeholder="Filter" autocomplete="off" spellcheck=${false} value=${text} onInput=${(event) => type(event.target.value)} onKeyDown=${press} />
     ${!text && html`<kbd aria-hidden="true">/</kbd>`}
-    ${open && html`<div class="search-hints">${HINTS.map(({ form, means }) => html`<button type="button" key=${form} onClick=${() => add(form)}><code>${form}</code><span>${means}</span></button>`)}</div>`}
+    ${open && html`<div class="board-hints">${HINTS.map(({ form, means }) => html`<button type="button" key=${form} onClick=${() => add(form)}><code>${form}</code><span>${means}</span></button>`)}</div>`}
   </div>`;
 }
 
@@ -249,8 +249,8 @@ function Found() {
   const known = state.tasks.size;
   const narrowed = !isOpen(readFilter(text), quick);
   const count = columns().reduce((sum, { id }) => sum + rowsOf(id).length, 0);
-  return html`<span class="found" role="status">
-    ${quick && html`<button type="button" class="token" onClick=${() => setFilter({ quick: null })} aria-label=${`Show more than what is ${QUICK[quick].title}`}>${QUICK[quick].title} ✕</button>`}
+  return html`<span class="board-found" role="status">
+    ${quick && html`<button type="button" class="board-token" onClick=${() => setFilter({ quick: null })} aria-label=${`Show more than what is ${QUICK[quick].title}`}>${QUICK[quick].title} ✕</button>`}
     ${narrowed ? html`<span class="faint">${count.toLocaleString()} of ${some(known, "task")}</span>` : whole || !total ? html`<span class="faint">${known.toLocaleString()} tasks</span>` : html`<span class="faint">${known.toLocaleString()} of ${total.toLocaleString()} …</span>`}
   </span>`;
 }
@@ -258,7 +258,7 @@ function Found() {
 function Bar({ onAdd }) {
   useTopics("look");
   return html`<div class="board-bar">
-    <${Search} /><${Found} /><span class="grow"></span>
+    <${Search} /><${Found} /><span class="board-grow"></span>
     <${Button} aria-pressed=${look.compact} onClick=${() => setLook({ compact: !look.compact })} keys="c" title="One line for each task">Compact<//>
     <${Button} onClick=${() => onAdd("todo")} keys="n">New task<//>
   </div>`;
@@ -267,14 +267,14 @@ function Bar({ onAdd }) {
 /** On a phone one column is shown at a time; these choose it, and take what is dropped on them. */
 function Picker({ current }) {
   useTopics(...columns().map(({ id }) => `column:${id}`), "filter");
-  return html`<div class="picker" role="group" aria-label="Column">${columns().map(({ id, title }) => html`<button type="button" key=${id} aria-pressed=${id === current} data-column=${id} data-title=${title} onClick=${() => setLook({ column: id })}>${title} <span class="count">${rowsOf(id).length}</span></button>`)}</div>`;
+  return html`<div class="board-picker" role="group" aria-label="Column">${columns().map(({ id, title }) => html`<button type="button" key=${id} aria-pressed=${id === current} data-column=${id} data-title=${title} onClick=${() => setLook({ column: id })}>${title} <span class="count">${rowsOf(id).length}</span></button>`)}</div>`;
 }
 
 /** What is shown while there is no task at all. */
 function Nothing({ onAdd }) {
   useTopics("tasks", "loaded");
   if (state.tasks.size || !state.loaded.whole) return null;
-  return html`<div class="nothing"><${Empty} title="No tasks yet">
+  return html`<div class="board-nothing"><${Empty} title="No tasks yet">
     <p>Press <kbd>n</kbd> to write the first one, or bring a list of them:</p>
     <pre><code>covey task import TODO.md</code></pre>
     <${Button} kind="primary" onClick=${() => onAdd("todo")} keys="n">New task<//>
@@ -287,7 +287,7 @@ function Bulk({ onChoose }) {
   useTopics("selection", "tasks");
   const ids = [...marks.selected].filter((id) => state.tasks.has(id));
   if (!ids.length) return null;
-  return html`<div class="bulk" role="toolbar" aria-label="Selected tasks">
+  return html`<div class="board-bulk" role="toolbar" aria-label="Selected tasks">
     <b>${some(ids.length, "task")}</b>
     <${Button} onClick=${() => deeds.raise(ids, 1)} keys="+" title="Raise the priority">Raise<//><${Button} onClick=${() => deeds.raise(ids, -1)} keys="-" title="Lower the priority">Lower<//>
     <${Button} onClick=${() => onChoose("assignee")} keys="@">Assign<//>
@@ -295,7 +295,7 @@ function Bulk({ onChoose }) {
     <${Button} onClick=${() => onChoose("batch")}>Batch<//>
     <${Button} onClick=${() => deeds.setStatus(ids, "todo")}>To do<//><${Button} onClick=${() => deeds.setStatus(ids, "backlog")}>Backlog<//>
     <${Button} kind="danger" onClick=${() => deeds.drop(ids)} keys="Del">Drop<//>
-    <span class="grow"></span><${Button} kind="quiet" onClick=${() => select([])} keys="Esc">Clear<//>
+    <span class="board-grow"></span><${Button} kind="quiet" onClick=${() => select([])} keys="Esc">Clear<//>
   </div>`;
 }
 
@@ -324,8 +324,8 @@ function Sessions() {
   useTopics("sessions");
   const names = [...state.sessions.values()].filter(({ state: now }) => now !== "dead");
   return html`<div class="drop-sessions" aria-hidden="true"><span class="faint">Give to</span>
-    <span class="chip" data-session="">whoever comes</span>
-    ${names.map(({ name, state: now }) => html`<span class="chip" key=${name} data-session=${name}><${State} name=${now} /><bdi>${visible(name, 40)}</bdi></span>`)}
+    <span class="drop-chip" data-session="">whoever comes</span>
+    ${names.map(({ name, state: now }) => html`<span class="drop-chip" key=${name} data-session=${name}><${State} name=${now} /><bdi>${visible(name, 40)}</bdi></span>`)}
   </div>`;
 }
 
@@ -354,7 +354,7 @@ function useBoardKeys({ setAdding, setForm, setChoice, setPeeking, setWhole, wha
     on("A page up", "pageup", () => step(-10), move),
     on("Open the card", "enter", () => marks.cursor && go("board", marks.cursor), { when: onCard }),
     on("Peek at the card", "space", () => setPeeking(!peeking), { when: onCard }),
-    on("Filter the board", "/", () => document.getElementById("board-search")?.focus()),
+    on("Filter the board", "/", () => document.getElementById("board-filter")?.focus()),
     on("New task", "n", () => setAdding(cursor()?.column === "backlog" ? "backlog" : "todo")),
     on("New task, whole form", "N", () => setForm({ values: {} })),
     on("Compact cards", "c", () => setLook({ compact: !look.compact })),
@@ -521,6 +521,16 @@ function Panel({ what, peeking, whole, setWhole, setPeeking, setForm }) {
   return html`<${Peek} id=${id} whole=${whole} onWhole=${() => setWhole(!whole)} onClose=${() => close({ setPeeking, what })} onEdit=${(each) => setForm({ id: each })} onShow=${show} />`;
 }
 
+/** Put the cursor on a neighbour when its card is shown no more. */
+function useCursor() {
+  useEffect(() => listen(["tasks", "filter", "sessions"], () => {
+    if (marks.cursor === null || find(marks.cursor)) return;
+    const rows = marks.column === null ? [] : rowsOf(marks.column);
+    if (rows.length) pointAt(marks.column, marks.index, marks.owned);
+    else point(null, marks.column, 0, false);
+  }), []);
+}
+
 /** Draw the board again when it gets or loses a column, or a phone shows another one. */
 function useShape() {
   const shape = () => `${columns().length} ${look.column}`;
@@ -531,6 +541,7 @@ function useShape() {
 /** The board; `what` is the task in the address, which is shown beside it. */
 export function View({ what }) {
   useShape();
+  useCursor();
   const place = useRef(null);
   const phone = usePhone();
   const [adding, setAdding] = useState(null);
