@@ -70,14 +70,14 @@ export function Reverting({ merge, onClose }) {
 }
 
 /** The buttons of what can be done with a merge now. */
-export function Actions({ merge }) {
+export function Actions({ merge, again = true }) {
   const [reverting, setReverting] = useState(false);
   const waits = merge.state === "review" || (merge.person && !merge.approved);
   return html`<div class="merge-actions">
     ${OPEN.includes(merge.state) && waits && html`<${Button} kind="primary" keys="a" onClick=${() => approve(merge)}>Approve<//>`}
     ${OPEN.includes(merge.state) && html`<${Button} keys="b" onClick=${() => sendBack(merge)}>Send back<//>`}
     ${["queued", "testing"].includes(merge.state) && html`<${Button} keys="h" onClick=${() => hold(merge)}>Hold<//>`}
-    ${(AGAIN.includes(merge.state) || (merge.state === "queued" && merge.reason)) && html`<${Button} keys="t" onClick=${() => retry(merge)}>Retry<//>`}
+    ${((AGAIN.includes(merge.state) && again) || (merge.state === "queued" && merge.reason)) && html`<${Button} keys="t" onClick=${() => retry(merge)}>Retry<//>`}
     ${merge.state === "landed" && html`<${Button} kind="danger" keys="v" onClick=${() => setReverting(true)}>Revert<//>`}
     <a class="button" href=${to("review", merge.task)}>Diff</a>
     <a class="button" href=${to("timeline", `task=${merge.task}`)}>Timeline</a>
@@ -120,7 +120,7 @@ export function Whole({ merge }) {
   const [why] = useRead(() => get(`/api/merges/${merge.id}/why`), ["merges", "log", "fleet"], [merge.id]);
   const now = full ?? merge;
   return html`<div class="merge-whole">
-    <${Actions} merge=${now} />
+    <${Actions} merge=${now} again=${!why || why.next.some((command) => command.startsWith("covey merge retry"))} />
     ${problem && html`<p class="soft">${problem.message}</p>`}
     ${why && html`<ul class="because">${why.because.map((said) => html`<li key=${said}><${Words} text=${said} /></li>`)}</ul>`}
     ${full && html`<${Facts} merge=${full} />`}
@@ -233,7 +233,7 @@ export function Row({ merge, open, onOpen }) {
   useEffect(() => {
     if (open) row.current?.scrollIntoView({ block: "nearest" });
   }, [open]);
-  const state = merge.state === "review" || merge.person ? "needs-you" : merge.state;
+  const state = merge.state === "review" || merge.person ? "needs-you" : merge.state === "withdrawn" ? "dropped" : merge.state;
   return html`<li class=${`merge ${open ? "open" : ""}`} ref=${row}>
     <button type="button" class="merge-head" data-row data-merge=${merge.id} aria-expanded=${open} onClick=${() => onOpen(open ? null : merge.id)}>
       <span class="merge-place">${merge.place !== null && merge.place !== undefined ? merge.place : "–"}</span>

@@ -71,7 +71,8 @@ function Days({ costs, days }) {
     const row = known.get(dayOf(day));
     rows.push({ key: dayOf(day), label: day.toLocaleDateString([], { weekday: "short", month: "short", day: "numeric" }), short: day.toLocaleDateString([], { month: "numeric", day: "numeric" }), value: row?.cost || 0, text: row ? `${money(row.cost)}, ${tokens(row.tokens)} tokens` : "nothing" });
   }
-  const budget = state.today?.budget;
+  const largest = Math.max(...rows.map((row) => row.value));
+  const budget = state.today?.budget <= largest * 3 ? state.today.budget : null; // far above all, it would make all flat
   return html`<${Columns} rows=${rows} label="Cost by day" line=${budget} lineLabel=${budget ? `budget ${money(budget)}` : ""} />`;
 }
 
