@@ -200,20 +200,26 @@ export function putLive(said) {
   touch("live", "machine", "fleet");
 }
 
-let asked = 0;
+let reading = false;
+let stale = false;
 
-/** Read the inbox again; what several changes of one moment ask for is read once. */
+/** Read the inbox again; what many changes ask for at once is read once, and soon however many more there are. */
 export async function loadInbox() {
-  const own = ++asked;
-  await new Promise((go) => setTimeout(go, 30));
-  if (own !== asked) return;
+  stale = true;
+  if (reading) return;
+  reading = true;
   try {
-    const rows = await get("/api/inbox");
-    if (own !== asked) return;
-    state.inbox = rows;
-    touch("inbox");
+    while (stale) {
+      await new Promise((go) => setTimeout(go, 30));
+      stale = false;
+      state.inbox = await get("/api/inbox");
+      touch("inbox");
+      await new Promise((go) => setTimeout(go, 100));
+    }
   } catch (error) {
-    if (error.status !== 0 && error.status !== 401) throw error;
+    if (error.status === undefined) throw error; // not the daemon's word, but a bug
+  } finally {
+    reading = false;
   }
 }
 

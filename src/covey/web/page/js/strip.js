@@ -38,10 +38,10 @@ function Counts({ where }) {
 
 // What it costs, what it is limited by, what the machine bears
 
-/** A bar of how much of something is used, with its words; from `warn` on it looks like a warning. */
+/** A bar of how much of something is used, with its words; from `warn` on it looks like a warning, null is never one. */
 function Bar({ share, warn = 0.8, label, children }) {
   const part = Math.max(0, Math.min(1, share || 0));
-  const level = part >= 1 ? "full" : part >= warn ? "warned" : "";
+  const level = warn === null || part < warn ? "" : part >= 1 ? "full" : "warned";
   return html`<span class=${`gauge ${level}`} title=${label}>
     <span class="gauge-words">${children}</span>
     <span class="gauge-bar" role="meter" aria-label=${label} aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(part * 100)}><i style=${{ width: `${part * 100}%` }}></i></span>
@@ -76,7 +76,7 @@ function Machine() {
   const machine = state.machine;
   if (!machine) return null;
   return html`<span class="machine">
-    ${machine.cpu !== null && html`<${Bar} share=${machine.cpu} warn=${0.95} label=${`CPU ${Math.round(machine.cpu * 100)} %`}>CPU<//>`}
+    ${machine.cpu !== null && html`<${Bar} share=${machine.cpu} warn=${null} label=${`CPU ${Math.round(machine.cpu * 100)} %`}>CPU<//>`}
     ${machine.memory_total && html`<${Bar} share=${machine.memory / machine.memory_total} warn=${0.9} label=${`Memory: ${bytes(machine.memory)} of ${bytes(machine.memory_total)}`}>Mem<//>`}
   </span>`;
 }
