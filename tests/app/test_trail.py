@@ -61,6 +61,9 @@ def test_several_kinds_are_asked_for_at_once_and_wrong_ones_refused(world: World
     kinds = {row["kind"] for row in world.ask("trail.list", kinds="merge.,task.claimed", limit=1000)}
     assert "task.claimed" in kinds and "merge.queued" in kinds
     assert all(kind == "task.claimed" or kind.startswith("merge.") for kind in kinds)
+    left = world.ask("trail.list", without="merge.,task.claimed", limit=1000)
+    whole = world.ask("trail.list", limit=1000)
+    assert left == [row for row in whole if row["kind"] not in kinds]
     both = world.ask("trail.list", task=task, session="ada", kinds="task.")
     assert [row["kind"] for row in both] == ["task.claimed", "task.handed_in"]
     with pytest.raises(Invalid, match="no kind of event"):

@@ -37,11 +37,15 @@ _OF_TASK = (
 
 
 class ListTrail(ListEvents, frozen=True, kw_only=True):
-    """A part of the log: `session` and `task` take all that has to do with one, `kinds` several kinds with commas."""
+    """A part of the log: `session` and `task` take all that has to do with one.
+
+    `kinds` are several kinds with commas between them, `without` are those that are left out.
+    """
 
     session: Name | None = None
     task: TaskId | None = None
     kinds: Kinds | None = None
+    without: Kinds | None = None
 
 
 class TrailRow(Struct, frozen=True, kw_only=True):
@@ -58,11 +62,14 @@ class TrailRow(Struct, frozen=True, kw_only=True):
 @verb("trail.list", "GET /api/trail", ListTrail, list[TrailRow])
 def tell(call: Call, asked: ListTrail) -> list[TrailRow]:
     """Tell events in sentences in the order of the log, filtered; a session sees the text of its own mail only."""
-    kinds = _kinds(asked)
+    kinds = [*_kinds(asked.kinds), *([asked.kind] if asked.kind else ())]
+    without = _kinds(asked.without)
+    for kind in (*kinds, *without):
+        check_kind(kind)
     if asked.origin is not None and (asked.session is not None or asked.task is not None):
         raise Invalid("Only our own log knows what belongs to a session or a task.", hint="Ask by actor or subject.")
     check_origin(call, asked.origin)
-    return [_row(for_eyes_of(call, event)) for event in _found(call, asked, kinds)]
+    return [_row(for_eyes_of(call, event)) for event in _found(call, asked, kinds, without)]
 
 
 def _row(event: Event) -> TrailRow:
@@ -72,20 +79,16 @@ def _row(event: Event) -> TrailRow:
     )
 
 
-def _kinds(asked: ListTrail) -> list[str]:
-    """Return the kinds that are asked for, or refuse one that there is not."""
-    kinds = [kind for kind in (asked.kinds or "").split(",") if kind] + ([asked.kind] if asked.kind else [])
-    for kind in kinds:
-        check_kind(kind)
-    return kinds
+def _kinds(text: str | None) -> list[str]:
+    return [kind for kind in (text or "").split(",") if kind]
 
 
-def _found(call: Call, asked: ListTrail, kinds: list[str]) -> list[Event]:
+def _found(call: Call, asked: ListTrail, kinds: list[str], without: list[str]) -> list[Event]:
     """Return the events that fit, in the order of the log."""
     if asked.newest and asked.until is not None and asked.before is None and asked.origin is None:
         later = first_since(call.tx, nextafter(asked.until, inf))
         asked = structs.replace(asked, before=later)  # so that the way back begins there, and not at the end of the log
-    terms, values = _terms(asked, kinds)
+    terms, values = _terms(asked, kinds, without)
     for name, sources in (("session", _OF_SESSION), ("task", _OF_TASK)):
         about = getattr(asked, name)
         if about is not None:
@@ -110,7 +113,7 @@ def first_since(tx: Tx, moment: float) -> int:
     return low
 
 
-def _terms(asked: ListTrail, kinds: list[str]) -> tuple[str, list[Any]]:
+def _terms(asked: ListTrail, kinds: list[str], without: list[str]) -> tuple[str, list[Any]]:
     """Return what every event must fulfil."""
     pairs = (
         ("seq > ?", asked.after),
@@ -123,11 +126,11 @@ def _terms(asked: ListTrail, kinds: list[str]) -> tuple[str, list[Any]]:
     )
     known = [(term, value) for term, value in pairs if value is not None]
     terms, values = [term for term, _ in known], [value for _, value in known]
-    if kinds:
-        alike = ["(kind > ? AND kind < ?)" if kind.endswith(".") else "kind = ?" for kind in kinds]
-        terms.append(f"({' OR '.join(alike)})")
-        for kind in kinds:
-            values += (kind, f"{kind[:-1]}/") if kind.endswith(".") else (kind,)  # the slash comes after the dot
+    for names, word in ((kinds, ""), (without, "NOT ")):
+        alike = ["(kind > ? AND kind < ?)" if name.endswith(".") else "kind = ?" for name in names]
+        terms += [f"{word}({' OR '.join(alike)})"] if alike else []
+        for name in names:
+            values += (name, f"{name[:-1]}/") if name.endswith(".") else (name,)  # the slash comes after the dot
     return " AND ".join(terms), values
 
 

@@ -1,6 +1,7 @@
 // The night at a glance: a row for each session, and what it did when. Each state has its own form as well as its colour.
 import { html, useMemo, useRef, useState } from "./lib.js";
 import { useWidth } from "./charts.js";
+import { step } from "./pace.js";
 import { Words } from "./ui.js";
 import { clock, span } from "./text.js";
 
@@ -99,6 +100,7 @@ function Strip({ row, since, until, width, axis, picked, at, onLook, onPick }) {
   const press = (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1, Home: -1e9, End: 1e9 }[event.key];
     if (by) look((at ?? (by > 0 ? -1 : last + 1)) + by);
+    else if (event.key === "ArrowUp" || event.key === "ArrowDown") step(".night-row .night-track", event.key === "ArrowUp" ? -1 : 1);
     else if (event.key === "Enter") onPick(row.session, row.spans[at ?? last]?.until ?? until);
     else return;
     event.preventDefault();

@@ -52,7 +52,7 @@ export function useNarrow() {
 
 /** Move the focus to the next or the one before of all that a selector finds. */
 export function step(selector, by) {
-  const rows = [...document.querySelectorAll(selector)].filter((row) => row.offsetParent !== null);
+  const rows = [...document.querySelectorAll(selector)].filter((row) => row.getClientRects().length > 0);
   const now = rows.findIndex((row) => row === document.activeElement || row.contains(document.activeElement));
   const next = rows[now < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(Math.max(now + by, 0), rows.length - 1)];
   next?.focus();

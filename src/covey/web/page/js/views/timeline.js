@@ -23,7 +23,9 @@ const GROUPS = [
   { id: "mail", title: "Mail", kinds: "mail." },
   { id: "leases", title: "Leases", kinds: "lease.,overlap." },
   { id: "alerts", title: "Alerts", kinds: "alert." },
+  { id: "spending", title: "Spending", kinds: "run.spent" },
 ];
+const NOISE = "run.spent"; // many a minute, so they are shown only to who asks for them
 
 /** Return the filters that the address names: session=ada&task=AF-1&groups=queue,mail&until=1700000000. */
 function filtersOf(what) {
@@ -102,7 +104,7 @@ function Filters({ filters, change, text, setText, search }) {
 
 // The trail
 
-const askedFor = ({ session, task, groups, until }) => ({ session, task, until, kinds: groups.map((id) => GROUPS.find((group) => group.id === id)?.kinds ?? "").filter(Boolean).join(",") });
+const askedFor = ({ session, task, groups, until }) => ({ session, task, until, without: groups.length ? "" : NOISE, kinds: groups.map((id) => GROUPS.find((group) => group.id === id)?.kinds ?? "").filter(Boolean).join(",") });
 
 /** Follow the log: returns the rows, newest first, whether older ones are being read, whether all are here, and what reads them. */
 function useTrail(filters) {
@@ -183,8 +185,8 @@ function Trail({ filters, text }) {
     requestAnimationFrame(() => place.current?.querySelector(`[data-line="${next}"]`)?.focus());
   };
   useCommands([
-    { label: "Next event", keys: ["j", "arrowdown"], unlisted: true, when: () => !inStrips(), run: () => move(1) },
-    { label: "Previous event", keys: ["k", "arrowup"], unlisted: true, when: () => !inStrips(), run: () => move(-1) },
+    { label: "Next event", keys: ["j", "arrowdown"], unlisted: true, run: () => move(1) },
+    { label: "Previous event", keys: ["k", "arrowup"], unlisted: true, run: () => move(-1) },
   ], [lines, focus]);
   if (begun && !lines.length && whole) return html`<${Empty} title=${rows.length ? "Nothing that is shown has this in it." : "Nothing has happened that fits."}><p>${filters.session || filters.task || filters.groups.length ? "Show all, or choose other filters." : html`Add a first task: <code>covey task add "Say hello"</code>`}</p><//>`;
   const draw = (line, index) => (line.day ? html`<div class="trail-day" key=${line.seq} role="listitem">${line.day}</div>` : html`<${Line} key=${line.seq} line=${line} index=${index} onOpen=${setOpen} onFocus=${setFocus} />`);
@@ -195,8 +197,6 @@ function Trail({ filters, text }) {
     ${open && html`<${Event} seq=${open} onClose=${() => setOpen(null)} />`}
   </div>`;
 }
-
-const inStrips = () => document.activeElement?.closest(".strips, dialog") != null;
 
 /** Keep what is read in its place when newer lines come above it. */
 function useKeptPlace(place, lines, size) {
