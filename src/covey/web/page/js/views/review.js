@@ -5,7 +5,7 @@ import { Became, Changes, Size } from "../changes.js";
 import { tree } from "../diff.js";
 import { useCommands } from "../keys.js";
 import { approve, Gate } from "../merge.js";
-import { useNarrow, useRows } from "../pace.js";
+import { useNarrow, useRows, useTick } from "../pace.js";
 import { go, to } from "../places.js";
 import { Remark, send, write } from "../remarks.js";
 import { state, useRead, useTopics } from "../store.js";
@@ -163,10 +163,12 @@ function One({ id }) {
   const task = state.tasks.get(id) ?? found;
   const [working, setWorking] = useState(false);
   const path = query(`/api/board/${id}/diff`, { working: working || undefined });
-  const [latest, problem] = useRead(() => get(path), [`task:${id}`, "merges"], [path]);
+  const [latest, problem, look] = useRead(() => get(path), [`task:${id}`], [path]);
   const [shown, more, take] = useFiles(latest, path);
-  const [comments, , again] = useRead(() => get(`/api/comments?task=${id}`), ["comments", "mail"], [id]);
-  const [merge] = useRead(() => (latest?.merge ? get(`/api/merges/${latest.merge}`) : Promise.resolve(null)), ["merges", "log"], [latest?.merge]);
+  const mails = useTick(["mail"], 2000);
+  const tests = useTick(["merges", "log"], 1000);
+  const [comments] = useRead(() => get(`/api/comments?task=${id}`), ["comments"], [id, mails, latest?.tip]);
+  const [merge] = useRead(() => (latest?.merge ? get(`/api/merges/${latest.merge}`) : Promise.resolve(null)), [], [latest?.merge, tests]);
   const [split, setSplit, narrow] = useSplit();
   const [viewed, view] = useViewed(id, shown?.files);
   const [tab, setTab] = useState(null);
@@ -206,13 +208,10 @@ function One({ id }) {
     { label: "Next task to review", group: "Review", keys: "shift+arrowright", run: () => pass(1) },
     { label: "Previous task to review", group: "Review", keys: "shift+arrowleft", run: () => pass(-1) },
     { label: "All that waits for a review", group: "Review", keys: "u", run: () => go("review") },
+    { label: "Look for new commits", group: "Review", keys: "r", run: look },
   ], [waits, may, drafts.length, merge, split]);
 
-  const comment = async (fields, sends) => {
-    const kept = await write({ task: id, ...fields, commit: shown.working ? undefined : fields.side === "old" ? shown.base : shown.tip }, sends);
-    if (kept) again();
-    return kept;
-  };
+  const comment = (fields, sends) => write({ task: id, ...fields, commit: shown.working ? undefined : fields.side === "old" ? shown.base : shown.tip }, sends);
   const tabs = [
     ...(narrow ? [["diff", "Diff", ""]] : []),
     ["files", "Files", shown ? shown.files.length + shown.more : ""],
@@ -305,7 +304,7 @@ function Comments({ id, comments, may, onBack, onOpen, onWrite }) {
 }
 
 function Checks({ merge, task }) {
-  const [why] = useRead(() => (merge ? get(`/api/merges/${merge.id}/why`) : Promise.resolve(null)), ["merges", "log"], [merge?.id]);
+  const [why] = useRead(() => (merge ? get(`/api/merges/${merge.id}/why`) : Promise.resolve(null)), [], [merge]);
   if (!merge) return html`<p class="soft panel-text">Nothing is handed in yet, so nothing was tested.</p>`;
   return html`<div class="checks">
     <p class="checks-state"><${State} name=${merge.state === "review" ? "needs-you" : merge.state} word /> <span class="mono faint">${merge.id}</span></p>
@@ -319,7 +318,8 @@ function Checks({ merge, task }) {
 const HOW = [["conflicts", "clashed", "conflicts in"], ["close", "stalled", "at the same lines in"], ["shared", "idle", "also changes"]];
 
 function Conflicts({ id, tip }) {
-  const [found, problem] = useRead(() => get(`/api/board/${id}/conflicts`), ["merges", "overlaps"], [id, tip]);
+  const tick = useTick(["merges", "overlaps"], 5000);
+  const [found, problem] = useRead(() => get(`/api/board/${id}/conflicts`), [], [id, tip, tick]);
   if (problem && !found) return html`<p class="soft panel-text">${problem.message}</p>`;
   if (!found) return html`<p class="faint panel-text" aria-busy="true">Trying to merge…</p>`;
   return html`<div class="meetings">
