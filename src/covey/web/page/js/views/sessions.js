@@ -122,34 +122,40 @@ function Tile({ one, chosen, onChoose, controls }) {
 function Grid({ all, rows }) {
   const [size, setSize] = useKept("covey.tiles", 3);
   const [every, setEvery] = useKept("covey.tiles.every", false);
-  const [chosen, setChosen] = useState(null);
+  const [chosen, choose] = useState(null);
+  const latest = useRef(null); // keys can come faster than what they change is drawn
   const controls = useRef(new Map()).current;
   const place = useRef(null);
   const shown = all.filter((one) => every || isAtWork(one));
   const current = shown.some((one) => one.name === chosen) ? chosen : shown[0]?.name;
+  latest.current = current;
+  const setChosen = (name) => {
+    latest.current = name;
+    choose(name);
+  };
   const pick = (name) => {
     setChosen(name);
     place.current?.querySelector(`[data-session="${CSS.escape(name)}"]`)?.focus();
   };
   const step = (by) => {
-    const index = shown.findIndex((one) => one.name === current);
+    const index = shown.findIndex((one) => one.name === latest.current);
     const next = shown[Math.max(0, Math.min(shown.length - 1, index + by))];
     if (next) pick(next.name);
   };
   const grow = (by) => setSize(Math.max(1, Math.min(4, size + by)));
   const has = () => current !== undefined;
-  const screen = () => controls.get(current)?.current;
+  const screen = () => controls.get(latest.current)?.current;
   useCommands([
     { label: "Next session", group: "Sessions", keys: ["j", "arrowright"], unlisted: true, run: () => step(1) },
     { label: "Previous session", group: "Sessions", keys: ["k", "arrowleft"], unlisted: true, run: () => step(-1) },
     { label: "Session below", group: "Sessions", keys: "arrowdown", unlisted: true, run: () => step(size) },
     { label: "Session above", group: "Sessions", keys: "arrowup", unlisted: true, run: () => step(-size) },
-    { label: "Open this session", group: "Sessions", keys: ["enter", "o"], when: has, run: () => go("sessions", current) },
+    { label: "Open this session", group: "Sessions", keys: ["enter", "o"], when: has, run: () => go("sessions", latest.current) },
     { label: "Type into this terminal", group: "Sessions", keys: "i", when: () => Boolean(screen()), run: () => screen().write() },
     { label: "Larger tiles", group: "Sessions", keys: "+", run: () => grow(-1) },
     { label: "Smaller tiles", group: "Sessions", keys: "-", run: () => grow(1) },
     { label: "Show all sessions, or those at work", group: "Sessions", keys: "e", run: () => setEvery(!every) },
-    ...deedCommands(() => known(current, rows), has),
+    ...deedCommands(() => known(latest.current, rows), has),
   ], [shown.map((one) => one.name).join(" "), current, size, every, rows]);
   const hidden = all.length - shown.length;
   return html`<div class="sessions">
