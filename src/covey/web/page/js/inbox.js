@@ -191,6 +191,12 @@ function Given({ text, most = 16_384, label }) {
   return html`<pre class="given diff" tabindex="0" role="group" aria-label=${label}><span class="given-lines">${shown.split("\n").map((line, place) => html`<bdi key=${place} class=${kindOf(line)}>${line}${"\n"}</bdi>`)}</span></pre>`;
 }
 
+/** What somebody wrote; a long text scrolls in its place, also by keyboard. */
+function Prose({ text, class: name = "ask-text" }) {
+  const long = text.length > 400 || text.split("\n", 9).length > 8;
+  return html`<p class=${`${name} ${long ? "long-text" : ""}`} tabindex=${long ? 0 : undefined} role=${long ? "group" : undefined} aria-label=${long ? "What it says" : undefined}><${Words} text=${text} most=${16_384} /></p>`;
+}
+
 function Files({ item }) {
   const [merge] = useRead(() => get(`/api/merges/${item.ids[0]}`), [], [item.ids[0]]);
   if (!merge?.paths?.length) return null;
@@ -205,12 +211,12 @@ function Body({ item }) {
   const { kind, text, about } = item;
   if (kind === "question" && about && isPermission(item)) {
     return html`<${Given} text=${about} label="What it wants to do" />
-      ${text && !text.includes(about) && !about.includes(text) && html`<p class="ask-why"><${Words} text=${text} /></p>`}`;
+      ${text && !text.includes(about) && !about.includes(text) && html`<${Prose} text=${text} class="ask-why" />`}`;
   }
   if (kind === "question" && isPermission(item)) return html`<${Given} text=${text} label="What it wants to do" />`;
-  if (kind === "approve") return html`${text && html`<p class="ask-text"><${Words} text=${text} /></p>`}<${Files} item=${item} />`;
+  if (kind === "approve") return html`${text && html`<${Prose} text=${text} />`}<${Files} item=${item} />`;
   if (!text) return null;
-  return DIFF.test(text) ? html`<${Given} text=${text} label="The question" />` : html`<p class="ask-text" tabindex=${text.length > 600 ? 0 : undefined}><${Words} text=${text} most=${16_384} /></p>`;
+  return DIFF.test(text) ? html`<${Given} text=${text} label="The question" />` : html`<${Prose} text=${text} />`;
 }
 
 const SOON = 600;
