@@ -138,7 +138,16 @@ def test_an_event_of_a_later_covey_with_a_field_more_can_still_be_read(kind: str
 
 
 def _example(name: str) -> object:
-    values = {"fence": 1, "resources": ["a"], "state": "idle", "to": "review", "blobs": 0, "size": 0, "outcome": "lost"}
+    values = {
+        "fence": 1,
+        "rank": 1.5,
+        "resources": ["a"],
+        "state": "idle",
+        "to": "review",
+        "blobs": 0,
+        "size": 0,
+        "outcome": "lost",
+    }
     values |= {"decision": "deny", "paths": ["a"], "calls": 1, "collisions": 3, "level": "file"}
     values |= {"against": ["a"], "tests": ["a"], "slots": 1, "test": 1, "passed": True}
     values |= {"kind": "page", "until": 1.0}
