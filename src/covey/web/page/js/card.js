@@ -67,7 +67,7 @@ export function Card({ task, column, index, count, compact }) {
   const related = marks.related.get(id);
   const selected = marks.selected.has(id);
   const asks = column === "needs" && task.status === "doing";
-  const name = `card in-${column}${asks ? " asks" : ""}${compact ? " compact" : ""}${selected ? " selected" : ""}${isCursor ? " cursor" : ""}${related ? ` related ${related}` : ""}`;
+  const name = `card in-${column}${asks ? " is-asks" : ""}${compact ? " is-compact" : ""}${selected ? " is-selected" : ""}${isCursor ? " is-cursor" : ""}${related ? ` is-related ${related}` : ""}`;
   const line = lineOf(task, column, { live, merge: merges.get(id), item: column === "needs" ? itemOf(task) : null, tasks: state.tasks });
   const since = sinceOf(task, column, live);
   const sign = State({ name: faceOf(task, column, live) });

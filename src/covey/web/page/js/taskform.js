@@ -111,7 +111,7 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
   const press = (event) => (event.ctrlKey || event.metaKey) && event.key === "Enter" && save(event);
   const field = (name, label, more = {}, hint = "") => html`<label class=${`field ${more.wide ? "wide" : ""}`}><span>${label}${hint && html` <small class="faint">${hint}</small>`}</span>
     <input value=${text(name)} onInput=${set(name)} autocomplete="off" spellcheck=${false} ...${more} /></label>`;
-  const area = (name, label, rows, hint = "") => html`<label class="field wide"><span>${label}${hint && html` <small class="faint">${hint}</small>`}</span>
+  const area = (name, label, rows, hint = "", wide = "wide") => html`<label class=${`field ${wide}`}><span>${label}${hint && html` <small class="faint">${hint}</small>`}</span>
     <textarea rows=${rows} value=${text(name)} onInput=${set(name)} spellcheck=${name === "body"}></textarea></label>`;
   return html`<${Dialog} title=${id === null ? "New task" : `Edit ${id}`} onClose=${leave} wide name="task-form">
     <form onSubmit=${save} onKeyDown=${press}>
@@ -128,10 +128,10 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
         ${field("needs", "Needs", { placeholder: "AF-3 AF-4" }, "tasks that must land first")}
         ${field("needs_any", "Needs, unless dropped")}
         ${field("parent", "Part of", { placeholder: "AF-1" })}
-        ${field("budget", "Budget", { type: "number", step: "0.01", min: "0" }, "dollars")}
-        ${area("scope", "May change", 2, "globs, one a line; empty: anything")}
-        ${area("do_not_touch", "Must not touch", 2, "globs")}
+        ${area("scope", "May change", 2, "globs, one a line", "half")}
+        ${area("do_not_touch", "Must not touch", 2, "globs", "half")}
         ${area("done_when", "Done when", 2, "one check a line")}
+        ${field("budget", "Budget", { type: "number", step: "0.01", min: "0" }, "dollars")}
         <label class="form-check"><input type="checkbox" checked=${Boolean(texts.overlap ?? before.overlap)} onChange=${set("overlap")} /> May write the same files as others at work</label>
       </div>
       <${Names} id="sessions" /><${Names} id="role" /><${Names} id="batch" />

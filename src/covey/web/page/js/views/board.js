@@ -454,7 +454,7 @@ function usePointer(place, setDragging, setPeeking) {
       else marks.owned = true;
     };
     const press = (event) => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || idOf(event) === null) return;
       if (event.key === "Enter" && marks.cursor) go("board", marks.cursor);
       else if (event.key === " ") setPeeking((now) => !now);
       else return;
