@@ -48,7 +48,7 @@ export function matrices({ overlaps, hot }) {
 
 /** The overlap matrix. */
 export function Overlap() {
-  const [found, problem] = useRead(() => get("/api/overlaps"), ["overlaps", "log"]);
+  const [found, problem] = useRead(() => get("/api/overlaps"), ["overlaps", "log", "connection"]);
   const [by, setBy] = useState("task");
   const [shown, setShown] = useState(null);
   if (problem && !found) return html`<p class="loading">${problem.message}</p>`;

@@ -24,7 +24,7 @@ const sinceOf = (days) => (days ? dayOf(new Date(Date.now() - (days - 1) * DAY))
 
 export function View() {
   const [days, setDays] = useState(7);
-  const tick = useTick(["runs"], 3000);
+  const tick = useTick(["runs", "connection"], 3000);
   const [found, problem] = useRead(async () => {
     const answers = await Promise.all(BY.map((by) => get(query("/api/costs", { by, since: sinceOf(days), limit: 400 }))));
     return Object.fromEntries(BY.map((by, i) => [by, answers[i]]));

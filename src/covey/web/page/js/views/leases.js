@@ -8,7 +8,7 @@ import { clock, some, span } from "../text.js";
 import { Age, attempt, Button, confirm, Empty, State, Words } from "../ui.js";
 
 export function View() {
-  const [leases, problem] = useRead(() => get("/api/leases?waiting=true"), ["leases"]);
+  const [leases, problem] = useRead(() => get("/api/leases?waiting=true"), ["leases", "connection"]);
   const [text, setText] = useState("");
   useRows(".leases [data-row]", "lease");
   if (problem && !leases) return html`<p class="loading">${problem.message}</p>`;

@@ -51,7 +51,7 @@ function threadsOf(messages) {
 }
 
 export function View({ what }) {
-  const [messages, problem] = useRead(load, ["mail"]);
+  const [messages, problem] = useRead(load, ["mail", "connection"]);
   const threads = useMemo(() => threadsOf(messages ?? []), [messages]);
   const thread = what === null ? null : (threads.find(({ name }) => name === what) ?? { name: what, messages: [], unread: 0 });
   useRows(".mail .thread-link", "thread");

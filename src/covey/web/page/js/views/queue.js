@@ -4,7 +4,7 @@ import { get, post } from "../api.js";
 import { useCommands } from "../keys.js";
 import { approve, GateLog, hold, Progress, retry, Reverting, Row, sendBack } from "../merge.js";
 import { Overlap } from "../overlap.js";
-import { useRows } from "../pace.js";
+import { useRows, useTick } from "../pace.js";
 import { go, to } from "../places.js";
 import { useRead } from "../store.js";
 import { clock, some, span } from "../text.js";
@@ -16,12 +16,13 @@ const TABS = [
   { id: "flakes", title: "Flaky tests" },
   { id: "overlap", title: "Overlap" },
 ];
-const TOPICS = ["merges", "fleet", "log"];
+const TOPICS = ["merges", "fleet", "log", "connection"];
 
 export function View({ what }) {
   const tab = TABS.some(({ id }) => id === what) ? what : "train";
   const [queue, problem] = useRead(() => get("/api/queue"), TOPICS);
-  const [all] = useRead(() => get("/api/merges?all=true&limit=500"), TOPICS);
+  const tick = useTick(TOPICS, 1000);
+  const [all] = useRead(() => get("/api/merges?all=true&limit=300"), [], [tick]);
   useCommands(TABS.map(({ id, title }) => ({ label: `Merge queue: ${title}`, group: "Merge queue", run: () => go("queue", id) })), []);
   return html`<div class="sheet queue">
     ${queue && html`<${Standing} queue=${queue} />`}

@@ -10,7 +10,7 @@ import { clock, some, visible } from "../text.js";
 import { Button, Dialog, Empty, Long, Words } from "../ui.js";
 
 const PAGE = 200;
-const MOST = 20_000;
+const MOST = 10_000;
 const KEPT = 2_000;
 const LEAST = 600;
 const HOURS = [3, 12, 24, 72, 168];
@@ -59,7 +59,7 @@ export function View({ what }) {
 function Strips({ filters, onPick }) {
   const [hours, setHours] = useState(() => Number(localStorage.getItem("covey.strip")) || 12);
   const [shown, setShown] = useState(() => localStorage.getItem("covey.strips") !== "hidden");
-  const tick = useTick(["sessions", "runs"], 5000);
+  const tick = useTick(["sessions", "runs", "connection"], 5000);
   const [found] = useRead(async () => {
     const until = Date.now() / 1000;
     const rows = await get(query("/api/strips", { since: until - hours * 3600 }));
@@ -126,6 +126,7 @@ function useTrail(filters) {
   };
   const newer = async () => {
     if (!now.current.begun || filters.until) return;
+    if (now.current.problem) return older();
     const page = await get(query("/api/trail", { ...asked, after: now.current.rows[0]?.seq ?? 0, limit: 1000 })).catch(() => []);
     const first = now.current.rows[0]?.seq ?? 0;
     const fresh = page.filter((row) => row.seq > first).reverse();
@@ -137,7 +138,7 @@ function useTrail(filters) {
   useEffect(() => {
     older();
   }, []);
-  const tick = useTick(ALL, 500);
+  const tick = useTick([...ALL, "connection"], 500);
   useEffect(() => {
     if (tick) newer();
   }, [tick]);
@@ -148,12 +149,16 @@ function useTrail(filters) {
 function withDays(rows, text) {
   const wanted = text.trim().toLowerCase();
   const lines = [];
-  let day = "";
+  let begin = Infinity;
+  let end = 0;
   for (const row of rows) {
     if (wanted && !row.text.toLowerCase().includes(wanted) && !row.kind.includes(wanted)) continue;
-    const own = new Date(row.time * 1000).toDateString();
-    if (own !== day) lines.push({ day: own, seq: `day ${own}` });
-    day = own;
+    if (row.time < begin || row.time >= end) {
+      const day = new Date(row.time * 1000);
+      begin = day.setHours(0, 0, 0, 0) / 1000;
+      end = day.setDate(day.getDate() + 1) / 1000;
+      lines.push({ day: new Date(row.time * 1000).toLocaleDateString([], { weekday: "long", day: "numeric", month: "long", year: "numeric" }), seq: `day ${begin}` });
+    }
     lines.push(row);
   }
   return lines;
@@ -180,10 +185,13 @@ function Trail({ filters, text }) {
     return () => list.removeEventListener("scroll", see);
   }, [lines.length, size, begun]);
   const move = (by) => {
-    const next = Math.min(Math.max((focus ?? -1) + by, 0), lines.length - 1);
-    setFocus(next);
-    requestAnimationFrame(() => place.current?.querySelector(`[data-line="${next}"]`)?.focus());
+    let next = (focus ?? -1) + by;
+    while (lines[next]?.day) next += by;
+    if (lines[next]) setFocus(next);
   };
+  useEffect(() => {
+    if (focus !== null) place.current?.querySelector(`[data-line="${focus}"]`)?.focus({ preventScroll: true });
+  }, [focus]);
   useCommands([
     { label: "Next event", keys: ["j", "arrowdown"], unlisted: true, run: () => move(1) },
     { label: "Previous event", keys: ["k", "arrowup"], unlisted: true, run: () => move(-1) },
