@@ -38,7 +38,9 @@ def join(url: str, page: str, *, to: tuple[str, int], tls: bool = False) -> tupl
     )
     parts = urllib.parse.urlsplit(url)
     headers = {"Host": parts.netloc, "Origin": page, "Sec-Fetch-Site": "same-origin"}
-    body = json.dumps({"code": parts.fragment.removeprefix("code="), "label": "a test"})
+    body = json.dumps(
+        {"code": parts.fragment.removeprefix("code="), "label": "a test", "key": "a-key-that-the-page-keeps"}
+    )
     connection.request("POST", "/api/devices/join", body, headers)
     answer = connection.getresponse()
     answer.read()

@@ -31,6 +31,7 @@ from tests.serving import PATIENCE, Daemon, Reply, check_database, make_reposito
 
 QUICK = {"covey.web.devices.WRONG": 0.05}
 """Who shows a wrong code waits no longer than a test can."""
+KEY = "a-key-that-the-page-keeps"
 NOWHERE = "/api/sessions/nobody/terminal/socket"
 LET_IN = (101, 404)
 """How a socket is answered whose owner may ask, for a session that there is not."""
@@ -50,7 +51,7 @@ class Browser:
     daemon: Daemon
     page: str
     cookie: str = ""
-    key: str | None = None
+    key: str = KEY
 
     @property
     def host(self) -> str:
@@ -75,7 +76,7 @@ class Browser:
 
     def join(self, code: str, **others: str | None) -> Reply:
         """Show a code, and keep the cookie that comes back."""
-        body = {"code": code, "label": "a test"} | ({} if self.key is None else {"key": self.key})
+        body = {"code": code, "label": "a test", "key": self.key}
         reply = self.ask("POST", "/api/devices/join", body, **others)
         if "set-cookie" in reply.headers:
             self.cookie = reply.headers["set-cookie"].partition(";")[0]
@@ -92,7 +93,7 @@ def stranger(daemon: Daemon) -> Browser:
     return Browser(daemon, said["page"])
 
 
-def member(daemon: Daemon, key: str | None = None) -> Browser:
+def member(daemon: Daemon, key: str = KEY) -> Browser:
     """Return a browser that joined."""
     browser = stranger(daemon)
     browser.key = key
@@ -149,10 +150,12 @@ def test_many_wrong_codes_at_once_are_sent_away_unread(tmp_path: Path) -> None:
     slow = {"covey.web.devices.WRONG": 600.0, "covey.web.devices.TRIES": 2}
     with serving(tmp_path / "shop", constants=slow) as daemon, contextlib.ExitStack() as stack:
         host = stranger(daemon).host
-        head = f"Host: {host}\r\nOrigin: http://{host}\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 12\r\n\r\n"
+        head = f"Host: {host}\r\nOrigin: http://{host}\r\nSec-Fetch-Site: same-origin\r\n"
+        body = showing("x").decode()
+        head += f"Content-Length: {len(body)}\r\n\r\n"
         tries = [stack.enter_context(socket.create_connection(("127.0.0.1", daemon.port))) for _ in range(3)]
         for each in tries:
-            each.sendall(f'POST /api/devices/join HTTP/1.1\r\n{head}{{"code":"x"}}'.encode())
+            each.sendall(f"POST /api/devices/join HTTP/1.1\r\n{head}{body}".encode())
         answered, _, _ = select.select(tries, [], [], PATIENCE)
         assert [each.recv(12) for each in answered] == [b"HTTP/1.1 503"]
         assert not select.select([each for each in tries if each not in answered], [], [], 0)[0]
@@ -196,7 +199,8 @@ def test_a_phone_is_not_invited_where_it_cannot_come(daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{}", b"[1]", b'{"code": 7}', b"\xff", b'{"code": "x", "more": 1}', b"{" * 4000]
+    "body",
+    [b"", b"{}", b"[1]", b'{"code": 7}', b"\xff", b'{"code": "x"}', b'{"code": "x", "key": "too short"}', b"{" * 4000],
 )
 def test_a_body_that_makes_no_sense_is_said_to_be_so(daemon: Daemon, body: bytes) -> None:
     assert stranger(daemon).ask("POST", "/api/devices/join", body).status == 400
@@ -217,7 +221,7 @@ def test_nothing_is_answered_without_a_token(daemon: Daemon) -> None:
     for path, methods in [*paths.items(), ("/api/openapi.json", {"get": {}}), ("/api/none", {"get": {}})]:
         for method in methods:
             filled = re.sub(r"\{\w+\}", "x", path)
-            body = {"code": "x"} if path.endswith("/join") else {}
+            body = {"code": "x", "key": KEY} if path.endswith("/join") else {}
             for others in (
                 {},
                 {"Cookie": "covey-000000=x"},
@@ -307,7 +311,7 @@ def test_no_answer_lets_another_origin_read_it(daemon: Daemon) -> None:
 # Sockets
 
 
-def knock(daemon: Daemon, path: str = NOWHERE, **headers: str | None) -> int:
+def knock(daemon: Daemon, path: str = f"{NOWHERE}?key={KEY}", **headers: str | None) -> int:
     """Ask for a WebSocket and return the status of the answer."""
     host = stranger(daemon).host
     sent = {"Host": host} | {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
@@ -321,6 +325,7 @@ def knock(daemon: Daemon, path: str = NOWHERE, **headers: str | None) -> int:
 def test_a_socket_needs_the_cookie_and_our_own_origin(daemon: Daemon) -> None:
     browser = member(daemon)
     assert knock(daemon, Cookie=browser.cookie, Origin=browser.page) in LET_IN
+    assert knock(daemon, NOWHERE, Cookie=browser.cookie, Origin=browser.page) == 401
     assert knock(daemon, Origin=browser.page) == 401
     assert knock(daemon) == 401
     for origin in origins(browser):
@@ -361,7 +366,7 @@ class Following:
         self._connection.close()
 
 
-def follow(browser: Browser, path: str = "/api/events") -> Following:
+def follow(browser: Browser, path: str = f"/api/events?key={KEY}") -> Following:
     connection = http.client.HTTPConnection("127.0.0.1", browser.daemon.port, timeout=PATIENCE)
     sent = {"Host": browser.host, "Sec-Fetch-Site": "same-origin", "Cookie": browser.cookie}
     connection.request("GET", path, headers=sent)
@@ -392,7 +397,7 @@ def test_a_stream_goes_on_after_the_event_that_its_address_names(daemon: Daemon)
     made = daemon.ask("POST", "/api/board", {"title": "Missed"}).good()["id"]
     connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=PATIENCE)
     sent = {"Host": browser.host, "Sec-Fetch-Site": "same-origin", "Cookie": browser.cookie}
-    connection.request("GET", f"/api/events?after={before}", headers=sent)
+    connection.request("GET", f"/api/events?after={before}&key={KEY}", headers=sent)
     response = connection.getresponse()
     assert response.readline() == f"id: {before + 1}\n".encode()
     assert response.readline() == b"event: board\n"
@@ -485,6 +490,7 @@ async def request(web: Web, method: str, path: str, body: bytes = b"", page: str
 
     headers = [(b"host", page.partition("://")[2].encode()), (b"origin", page.encode())]
     headers += [(b"sec-fetch-site", b"same-origin"), (b"content-length", b"%d" % len(body))]
+    headers += [(b"covey-key", KEY.encode())]
     headers += [(b"cookie", cookie.encode())] if cookie else []
     scope = {"type": "http", "method": method, "path": path, "headers": headers, "scheme": "http", "query_string": b""}
     await web(scope, receive, send)
@@ -493,7 +499,7 @@ async def request(web: Web, method: str, path: str, body: bytes = b"", page: str
 
 
 def showing(code: str) -> bytes:
-    return json.dumps({"code": code}).encode()
+    return json.dumps({"code": code, "key": KEY}).encode()
 
 
 def test_a_code_and_a_cookie_end_in_their_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -557,7 +563,8 @@ def test_the_sockets_of_a_browser_that_is_sent_away_are_closed(tmp_path: Path) -
 
             cookie = joined.headers["set-cookie"].partition(";")[0].encode()
             headers = [(b"host", b"shop.localhost:1"), (b"origin", PAGE.encode()), (b"cookie", cookie)]
-            scope = {"type": "websocket", "path": NOWHERE, "headers": headers, "scheme": "ws", "query_string": b""}
+            scope = {"type": "websocket", "path": NOWHERE, "headers": headers, "scheme": "ws"}
+            scope["query_string"] = f"key={KEY}".encode()
             socket_open = asyncio.create_task(web(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
             await asyncio.wait_for(open_now.wait(), PATIENCE)
             await asked_of(web, app, "device.revoke", {"id": joined.json["id"]})

@@ -33,11 +33,11 @@ class InviteDevice(Asked, frozen=True, kw_only=True):
 
 
 class JoinDevice(Asked, frozen=True, kw_only=True):
-    """A code, a name, and a key of the page's own: with one, the cookie is worth nothing to who does not have it."""
+    """A code, a name, and a key of the page's own: the cookie is worth nothing to who does not have it."""
 
     code: Annotated[str, Meta(min_length=1, max_length=200)]
     label: Label = ""
-    key: Secret | None = None
+    key: Secret
 
 
 class ListDevices(Asked, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ def join(call: Call, asked: JoinDevice, known: str | None) -> Entry:
     """Let the browser in that shows a code; the code is spent then, also by a browser that is known already."""
     device = _by_code(call.tx, asked.code)
     secret = _token()
-    key = None if asked.key is None else digest(asked.key)
+    key = digest(asked.key)
     label = _label(asked.label)
     event = devices.join(device, label, digest(secret), key, call.tx.now)
     assert device is not None
@@ -147,8 +147,8 @@ def digest(secret: str) -> str:
 
 
 def has_key(device: Device, key: str | None) -> bool:
-    """Say whether this is the key of the page that joined, or it has none."""
-    return device.key is None or (key is not None and hmac.compare_digest(device.key, digest(key)))
+    """Say whether this is the key of the page that joined."""
+    return device.key is not None and key is not None and hmac.compare_digest(device.key, digest(key))
 
 
 def device_row(call: Call, device: Device) -> DeviceRow:

@@ -1,6 +1,17 @@
 // Questions to the daemon. Whatever changes something carries a key, so that asking again never does it twice.
 
 const AGAIN = [250, 1000, 3000];
+const KEY = "covey.key";
+
+/**
+ * Return the key of this page, made once: without it the cookie is worth nothing. A server on another port of this host
+ * is sent our cookies by the browser, but never sees what is stored for this origin.
+ */
+export function key() {
+  let known = localStorage.getItem(KEY);
+  if (known === null) localStorage.setItem(KEY, (known = crypto.randomUUID()));
+  return known;
+}
 
 /** What the daemon refused: `message` says why in one sentence, `hint` what to do, `status` is the HTTP status. */
 export class Problem extends Error {
@@ -13,7 +24,7 @@ export class Problem extends Error {
 
 /** Ask the daemon and return its answer as data (null for none), or throw a Problem; `total` is on arrays of a page. */
 export async function ask(method, path, body) {
-  const headers = { accept: "application/json" };
+  const headers = { accept: "application/json", "covey-key": key() };
   if (method !== "GET") headers["idempotency-key"] = crypto.randomUUID();
   if (body !== undefined) headers["content-type"] = "application/json";
   const asked = { method, headers, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin" };

@@ -1,5 +1,5 @@
 // What the daemon tells as it happens, from the first page on and across every loss of the connection.
-import { get, Problem } from "./api.js";
+import { get, key, Problem, query } from "./api.js";
 import * as store from "./store.js";
 
 const SILENCE = 40_000;
@@ -13,7 +13,7 @@ let fresh = true;
 /** Begin to follow; after a loss it goes on where it was. */
 export function follow() {
   close();
-  source = new EventSource(last === null ? "/api/events" : `/api/events?after=${last}`);
+  source = new EventSource(query("/api/events", { after: last, key: key() })); // it can send no header
   source.onopen = () => hear();
   source.onerror = () => lose();
   const on = (name, take) => source.addEventListener(name, (event) => {
@@ -91,7 +91,7 @@ async function lose() {
 /** Say whether this browser has joined, null if the daemon does not tell. */
 async function isKnown() {
   try {
-    const answer = await fetch("/api/status", { credentials: "same-origin" });
+    const answer = await fetch("/api/status", { credentials: "same-origin", headers: { "covey-key": key() } });
     return answer.status === 401 ? false : answer.ok ? true : null;
   } catch {
     return null;

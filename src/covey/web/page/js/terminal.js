@@ -1,5 +1,6 @@
 // Live terminals: what an agent draws, as it draws it. Nothing in it can do more than be seen, and nobody types by accident.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
+import { key } from "./api.js";
 import { confirm } from "./ui.js";
 import { visible } from "./text.js";
 
@@ -168,7 +169,7 @@ export class Screen {
   connect() {
     if (this.closed) return;
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-    const socket = (this.socket = new WebSocket(`${scheme}//${location.host}/api/sessions/${encodeURIComponent(this.session)}/terminal/socket`));
+    const socket = (this.socket = new WebSocket(`${scheme}//${location.host}/api/sessions/${encodeURIComponent(this.session)}/terminal/socket?key=${key()}`));
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({ data }) => (typeof data === "string" ? this.told(JSON.parse(data)) : this.take(new Uint8Array(data)));
     socket.onclose = ({ code }) => this.lost(code);
