@@ -52,8 +52,16 @@ async function perform(steps) {
   }
 }
 
+let doing = Promise.resolve();
+
 /** Do some steps and remember how to take them back; returns whether it was done. */
-async function does(label, steps, undo) {
+function does(label, steps, undo) {
+  const mine = carryOut(label, steps, undo);
+  doing = mine;
+  return mine;
+}
+
+async function carryOut(label, steps, undo) {
   if (!steps.length) return false;
   const done = await attempt(() => perform(steps));
   if (done === undefined) return false;
@@ -64,6 +72,7 @@ async function does(label, steps, undo) {
 
 /** Take back what was done last, or do again what was taken back last. */
 export async function turn(direction) {
+  await doing; // what was done last may still be on its way
   const entry = history.next(direction);
   const what = direction === "undo" ? "taken back" : "done again";
   if (!entry) return note(direction === "undo" ? "There is nothing to take back." : "There is nothing to do again.");
