@@ -1,6 +1,7 @@
 // One merge: its steps, why it is where it is, the gates that it was in, and all that can be done with it.
 import { html, useEffect, useRef, useState } from "./lib.js";
 import { get, post } from "./api.js";
+import { stepsOf } from "./steps.js";
 import { useRead } from "./store.js";
 import { clock, span } from "./text.js";
 import { to } from "./places.js";
@@ -89,21 +90,6 @@ export function Actions({ merge, again = true }) {
 // Where it is
 
 const WORDS = { done: "done", now: "now", next: "not yet", skipped: "left out", failed: "failed" };
-
-/** Return the steps of a merge on its way to main, each with how it stands. */
-export function stepsOf(merge) {
-  const past = ["passed", "landed", "reverted"].includes(merge.state);
-  const failed = merge.state === "rejected";
-  const built = past || merge.state === "testing" || merge.candidate ? "done" : failed && merge.cause === "text" ? "failed" : merge.state === "queued" ? "now" : "next";
-  const tested = merge.untested ? "skipped" : past ? "done" : merge.state === "testing" ? "now" : failed && merge.run ? "failed" : "next";
-  const landed = ["landed", "reverted"].includes(merge.state) ? "done" : merge.state === "passed" ? "now" : "next";
-  return [
-    { name: "review", state: merge.state === "review" ? "now" : "done" },
-    { name: "build", state: built },
-    { name: "test", state: tested },
-    { name: "land", state: landed },
-  ];
-}
 
 /** The steps of a merge, one after another. */
 export function Steps({ merge }) {

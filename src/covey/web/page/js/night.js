@@ -2,64 +2,17 @@
 import { html, useMemo, useRef, useState } from "./lib.js";
 import { useWidth } from "./charts.js";
 import { step } from "./pace.js";
+import { BAR, DOING, HATCHED, paths, spanAt, ticks } from "./spans.js";
 import { Words } from "./ui.js";
 import { clock, span } from "./text.js";
 
 const ROW = 22;
-const BAR = 12;
-
-/** What a strip tells apart: the word for it, and the top and height of its bar. */
-export const DOING = {
-  working: { word: "working", top: 0, height: BAR },
-  "needs-you": { word: "waiting for you", top: 0, height: BAR },
-  limited: { word: "limited", top: 3, height: BAR - 3 },
-  paused: { word: "paused", top: 4, height: 4 },
-  idle: { word: "idle", top: 5, height: 1.5 },
-  stalled: { word: "stalled", top: 2, height: BAR - 4 },
-  down: { word: "down", top: BAR - 4, height: 4 },
-  unknown: { word: "not seen", top: 1, height: BAR - 2 },
-};
-const HATCHED = new Set(["needs-you", "limited", "stalled", "unknown"]);
-
-/** Return the way of each state's path over a row of spans, so that a row is a few elements and not hundreds. */
-export function paths(spans, since, until, width) {
-  const ways = new Map();
-  const scale = width / (until - since);
-  for (const each of spans) {
-    const { top, height } = DOING[each.state] ?? DOING.unknown;
-    const left = (each.at - since) * scale;
-    const wide = Math.max((each.until - each.at) * scale, 0.8);
-    ways.set(each.state, `${ways.get(each.state) ?? ""}M${left.toFixed(1)} ${top}h${wide.toFixed(1)}v${height}h-${wide.toFixed(1)}z`);
-  }
-  return ways;
-}
-
-/** Return the span at a time, or the one before or after it. */
-export function spanAt(spans, at) {
-  let low = 0;
-  let high = spans.length - 1;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (spans[middle].until <= at) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
 
 /** Say what a span is: what, from when until when, and why. */
 function tell(each, since) {
   if (!each) return "nothing known";
   const from = each.at <= since ? `before ${clock(since)}` : clock(each.at);
   return `${DOING[each.state]?.word ?? each.state} from ${from} to ${clock(each.until)} (${span(each.until - each.at)})`;
-}
-
-/** Return times for the axis: round ones, and not too many. */
-function ticks(since, until, width) {
-  const steps = [300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800];
-  const step = steps.find((each) => ((until - since) / each) * 58 <= width) ?? 604800;
-  const shift = new Date(since * 1000).getTimezoneOffset() * 60;
-  const first = Math.ceil((since - shift) / step) * step + shift;
-  return Array.from({ length: Math.max(0, Math.floor((until - first) / step) + 1) }, (_, i) => first + i * step);
 }
 
 /** The strips of all sessions between two times; `onPick(session, time)` is told what is clicked. */

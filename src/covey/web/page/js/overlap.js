@@ -1,50 +1,11 @@
 // Which open branches come near each other: tasks by tasks, or files by sessions.
 import { html, useState } from "./lib.js";
 import { get } from "./api.js";
+import { LEVELS, matrices } from "./matrices.js";
 import { useRead } from "./store.js";
 import { Age, Button, Empty, Words } from "./ui.js";
 import { some } from "./text.js";
 import { to } from "./places.js";
-
-const LEVELS = {
-  file: { sign: "·", word: "same file, far apart" },
-  hunk: { sign: "≈", word: "same lines" },
-  conflict: { sign: "✕", word: "conflict" },
-};
-const RANK = { file: 1, hunk: 2, conflict: 3 };
-const worse = (one, other) => ((RANK[one] ?? 0) >= (RANK[other] ?? 0) ? one : other);
-
-/** Return both tables from what overlaps: names of rows and columns, and what stands where they meet. */
-export function matrices({ overlaps, hot }) {
-  const heat = new Map(hot.map((file) => [file.path, file.collisions]));
-  const byTask = { rows: [], columns: [], cells: new Map(), heat };
-  const byFile = { rows: [], columns: [], cells: new Map(), heat };
-  const names = new Set();
-  const files = new Set(heat.keys());
-  const people = new Set();
-  const enter = (table, row, column, overlap) => {
-    const key = `${row}\n${column}`;
-    const before = table.cells.get(key);
-    table.cells.set(key, { level: before ? worse(before.level, overlap.level) : overlap.level, overlaps: [...(before?.overlaps ?? []), overlap] });
-  };
-  for (const overlap of overlaps) {
-    const { one, other } = overlap;
-    names.add(one).add(other);
-    enter(byTask, one, other, overlap);
-    enter(byTask, other, one, overlap);
-    for (const file of overlap.files) {
-      files.add(file);
-      for (const who of new Set([overlap.one_session ?? one, overlap.other_session ?? other])) {
-        people.add(who);
-        enter(byFile, file, who, overlap);
-      }
-    }
-  }
-  byTask.rows = byTask.columns = [...names].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-  byFile.rows = [...files].sort((a, b) => (heat.get(b) ?? 0) - (heat.get(a) ?? 0) || a.localeCompare(b));
-  byFile.columns = [...people].sort();
-  return { byTask, byFile };
-}
 
 /** The overlap matrix. */
 export function Overlap() {
@@ -65,7 +26,7 @@ export function Overlap() {
       <ul class="legend">${Object.entries(LEVELS).map(([name, level]) => html`<li key=${name}><span class=${`cell-sign level-${name}`}>${level.sign}</span> ${level.word}</li>`)}<li><span class="hot-sign">hot</span> collides again and again</li></ul>
     </div>
     <div class="overlap-both">
-      <div class="matrix-place" tabindex="0" role="region" aria-label="Overlap matrix"><${Matrix} table=${table} by=${by} shown=${shown} onShow=${setShown} /></div>
+      <div class="matrix-place" tabindex="0" role="region" aria-label="Overlap matrix"><${Matrix} table=${table} by=${by} shown=${shown} onShow=${setShown} />${table.more > 0 && html`<p class="matrix-more faint">and ${table.more} more that come less near</p>`}</div>
       <${Near} cell=${shown ? table.cells.get(shown) : null} hot=${found.hot} all=${found.overlaps} />
     </div>
   </div>`;
