@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.line.lines import GOOD, SCRIPTED, make_line
-from tests.page.browser import PHONE, Complaints, Site, chromium, wait_for_page
+from tests.page.browser import PATIENCE, PHONE, Complaints, Site, chromium, wait_for_page
 
 Visit = Callable[..., Page]
 _FAILED = pytest.StashKey[bool]()
@@ -29,6 +29,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Yield a browser; no longer than a module, since asyncio of other tests cannot live beside it."""
+    expect.set_options(timeout=PATIENCE)
     with chromium(tmp_path_factory.mktemp("browser")) as opened:
         yield opened
 

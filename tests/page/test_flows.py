@@ -1,0 +1,336 @@
+"""What a person does with the page, from the first visit on: on a desk and on a phone, with agents that really work."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.page.browser import DESK, PHONE, Complaints, Site, wait_for_page
+from tests.page.conftest import Visit
+from tests.page.stage import SEARCH, SHELF, Stage, stage, terminal, writes
+from tests.serving import wait_until
+
+pytestmark = pytest.mark.xdist_group("page-flows")
+LOOKS = pytest.mark.parametrize("look", [pytest.param(DESK, id="desk"), pytest.param(PHONE, id="phone")])
+Look = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("stage")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def site(played: Stage, browser: Browser) -> Site:
+    return Site(played.line, browser)
+
+
+def card(page: Page, column: str, task: str) -> Locator:
+    """Return a card in a column; on a phone that column is chosen first, since one is shown at a time."""
+    picked = page.locator(f'.picker [data-column="{column}"]')
+    if picked.count():
+        picked.click()
+    return page.locator(f'.column[data-column="{column}"] .card[data-id="{task}"]')
+
+
+def unique(request: pytest.FixtureRequest, word: str) -> str:
+    """Return a name that no other test of this module takes."""
+    return f"{word}-{'phone' if 'phone' in request.node.name else 'desk'}"
+
+
+def ask(played: Stage, name: str, title: str, question: str, **more: Any) -> str:
+    task = played.play(name, title, f"ask {question}\nwrite {name}.txt\n    {{answer}}\ncommit Write it down\n", **more)
+    played.until_session(name, "needs-you")
+    return task
+
+
+# The first visit
+
+
+@LOOKS
+def test_a_new_browser_joins_and_sees_a_card_move_without_reloading(
+    played: Stage, site: Site, visit: Visit, look: Look, request: pytest.FixtureRequest
+) -> None:
+    name = unique(request, "ada")
+    task = played.add(f"Find titles ({name})", writes(f"found/{name}.py", SEARCH, "Find titles"), name)
+    page = visit("", joined=False, **look)
+    page.goto(played.line.ok("open", "--print").strip())
+    wait_for_page(page)
+    page.goto("/#/board")
+    page.evaluate("() => (window.sameOne = true)")
+    expect(card(page, "todo", task)).to_contain_text("Find titles")
+    played.start(name)
+    expect(card(page, "done", task)).to_be_visible()
+    assert page.evaluate("() => window.sameOne")
+
+
+# Questions
+
+
+@LOOKS
+def test_a_question_is_answered_in_place_and_the_agent_goes_on(
+    played: Stage, visit: Visit, look: Look, request: pytest.FixtureRequest
+) -> None:
+    name = unique(request, "bob")
+    task = ask(played, name, f"Paint the till ({name})", f"Which colour does {name} take?")
+    page = visit("/#/inbox", **look)
+    item = page.locator(".ask", has_text=f"Which colour does {name} take?")
+    item.get_by_role("button", name="Reply").click()
+    item.get_by_role("textbox").fill("green")
+    item.get_by_role("button", name=re.compile("^Send")).click()
+    expect(item).to_have_count(0)
+    played.line.wait_for(task, "done")
+    assert played.line.git("show", f"main:{name}.txt") == "green"
+
+
+def test_one_answer_serves_all_who_ask_the_same(played: Stage, visit: Visit) -> None:
+    names = ["carl", "cora", "curt"]
+    tasks = [ask(played, name, f"Count ({name})", "May I count the stock?") for name in names]
+    page = visit("/#/inbox")
+    item = page.locator(".ask", has_text="May I count the stock?")
+    expect(item).to_have_count(1)
+    expect(item).to_contain_text("3 agents ask")
+    item.get_by_role("button", name="Reply").click()
+    page.keyboard.type("yes")
+    page.keyboard.press("Control+Enter")
+    expect(item).to_have_count(0)
+    for task in tasks:
+        played.line.wait_for(task, "done")
+
+
+def test_a_number_key_chooses_an_answer(played: Stage, visit: Visit) -> None:
+    choose = 'run covey ask "Which side?" --choice left --choice right --wait 100 > side.txt\ncommit Choose a side\n'
+    task = played.play("dora", "Choose a side", choose)
+    played.until_session("dora", "needs-you")
+    page = visit("/#/inbox")
+    expect(page.locator(".ask")).to_have_count(1)
+    page.keyboard.press("2")
+    played.line.wait_for(task, "done")
+    assert played.line.git("show", "main:side.txt").strip() == "right"
+
+
+# The board
+
+
+def test_tasks_are_added_edited_ordered_and_taken_back_with_the_keyboard_alone(played: Stage, desk: Page) -> None:
+    desk.goto("/#/board")
+    desk.keyboard.press("n")
+    for title in ("Sell cards p3 #gifts", "Sell stamps p3 #gifts", "Sell pens p3 #gifts"):
+        desk.keyboard.type(title)
+        desk.keyboard.press("Enter")
+    expect(desk.locator(".card", has_text="Sell pens")).to_be_visible()
+    desk.keyboard.press("Escape")
+    board = played.line.board()
+    cards, stamps, pens = (board[f"Sell {what}"] for what in ("cards", "stamps", "pens"))
+    assert (cards["priority"], cards["batch"], cards["status"]) == (3, "gifts", "todo")
+
+    def order() -> list[str]:
+        ids = desk.locator('.column[data-column="todo"] .card').evaluate_all(
+            "(all) => all.map((one) => one.dataset.id)"
+        )
+        return [id for id in ids if id in (cards["id"], stamps["id"], pens["id"])]
+
+    wait_until(lambda: order() == [cards["id"], stamps["id"], pens["id"]], "the order of adding")
+    desk.locator(f'.card[data-id="{pens["id"]}"]').focus()
+    desk.keyboard.press("Shift+ArrowUp")
+    wait_until(lambda: order() == [cards["id"], pens["id"], stamps["id"]], "pens before stamps")
+    desk.keyboard.press("z")
+    wait_until(lambda: order() == [cards["id"], stamps["id"], pens["id"]], "the old order")
+    desk.keyboard.press("e")
+    dialog = desk.get_by_role("dialog")
+    dialog.get_by_label("Title").fill("Sell pencils")
+    desk.keyboard.press("Control+Enter")
+    wait_until(lambda: "Sell pencils" in played.line.board(), "the new title")
+    desk.keyboard.press("+")
+    wait_until(lambda: played.line.task(pens["id"])["priority"] == 4, "a higher priority")
+    desk.keyboard.press("Delete")
+    expect(dialog).to_contain_text("Drop")
+    desk.keyboard.press("Control+Enter")
+    wait_until(lambda: played.line.task(pens["id"])["status"] == "dropped", "a dropped task")
+    desk.keyboard.press("z")
+    wait_until(lambda: played.line.task(pens["id"])["status"] == "todo", "the task again")
+
+
+def test_many_tasks_are_changed_at_once_and_taken_back_at_once(played: Stage, desk: Page) -> None:
+    ids = [played.add(f"Dust shelf {number}", status="backlog", role="cleaning") for number in range(3)]
+    desk.goto("/#/board")
+    desk.keyboard.press("/")
+    desk.keyboard.type("Dust shelf")
+    desk.keyboard.press("Enter")
+    desk.locator(f'.card[data-id="{ids[0]}"]').focus()
+    desk.keyboard.press("Control+a")
+    expect(desk.get_by_role("toolbar", name="Selected tasks")).to_contain_text("3 tasks")
+    desk.keyboard.press("b")
+    wait_until(lambda: {played.line.task(task)["status"] for task in ids} == {"todo"}, "three tasks to do")
+    desk.keyboard.press("z")
+    wait_until(lambda: {played.line.task(task)["status"] for task in ids} == {"backlog"}, "three tasks in the backlog")
+
+
+def test_a_card_is_dragged_to_another_place(played: Stage, desk: Page) -> None:
+    first, second = (played.add(f"Wash window {n}", role="cleaning", priority=900) for n in range(2))
+    desk.goto("/#/board")
+    target = card(desk, "todo", first)
+    moved = card(desk, "todo", second)
+    expect(moved).to_be_visible()
+    moved.hover()
+    desk.mouse.down()
+    box = target.bounding_box()
+    assert box is not None
+    desk.mouse.move(box["x"] + 40, box["y"] + 30, steps=6)
+    desk.mouse.move(box["x"] + 40, box["y"] + 4, steps=4)
+    desk.mouse.up()
+
+    def order() -> list[str]:
+        return [task["id"] for task in played.ask("GET", "/api/board?limit=1000") if task["id"] in (first, second)]
+
+    wait_until(lambda: order() == [second, first], "the other order")
+
+
+def test_a_task_is_added_on_a_phone(played: Stage, phone: Page) -> None:
+    phone.goto("/#/board")
+    phone.get_by_role("button", name="New task").first.tap()
+    phone.keyboard.type("Order ink")
+    phone.keyboard.press("Enter")
+    wait_until(lambda: "Order ink" in played.line.board(), "the task")
+
+
+# Terminals
+
+
+def test_a_person_types_into_a_terminal_and_reads_it_back(played: Stage, visit: Visit) -> None:
+    played.settings(runner="tmux")
+    played.play("eve", "Answer the phone", terminal(played, "Answer the phone", "isbn"), agent="terminal")
+    played.until_session("eve", "working")
+    played.settings()
+    desk = visit("/#/sessions/eve")
+    screen = desk.locator(".xterm-rows")
+    expect(screen).to_contain_text("Editing")
+    desk.keyboard.type("nobody hears this, p")
+    expect(desk.get_by_text("You are typing into")).to_have_count(0)
+    desk.keyboard.press("Escape")
+    desk.keyboard.press("i")
+    expect(desk.get_by_text("You are typing into")).to_be_visible()
+    desk.keyboard.type("hello from the page")
+    desk.keyboard.press("Enter")
+    expect(screen).to_contain_text("heard: hello from the page")
+    desk.keyboard.press("Control+]")
+    expect(desk.get_by_text("You are typing into")).to_have_count(0)
+    desk.keyboard.type("nor this")
+    assert "nor this" not in screen.inner_text()
+    small = visit("/#/sessions/eve", **PHONE)
+    expect(small.locator(".xterm-rows")).to_contain_text("heard: hello from the page")
+    assert "nobody" not in screen.inner_text()
+
+
+def test_a_headless_run_is_read_as_a_transcript_and_steered(played: Stage, desk: Page) -> None:
+    script = (
+        "say I look around.\ncall Read bookshop/cart.py\nlisten\nwrite heard.txt\n    {answer}\ncommit Write down\n"
+    )
+    task = played.play("finn", "Listen", script)
+    played.until_session("finn", "working")
+    desk.goto("/#/sessions/finn")
+    log = desk.get_by_role("log", name="Transcript of finn")
+    expect(log).to_contain_text("I look around.")
+    expect(log).to_contain_text("bookshop/cart.py")
+    expect(desk.get_by_role("region", name="Why this state?")).to_be_visible()
+    desk.get_by_label("Tell finn").fill("mind the step")
+    desk.keyboard.press("Control+Enter")
+    played.line.wait_for(task, "done")
+    assert played.line.git("show", "main:heard.txt") == "mind the step"
+
+
+# Review and the queue
+
+
+def test_a_comment_on_a_line_reaches_the_agent_that_wrote_it(played: Stage, desk: Page) -> None:
+    go, inbox = played.line.mark("reviewed"), played.line.mark("inbox")
+    script = writes("bookshop/shelf.py", SHELF, "Show the last page").partition("result")[0]
+    reads = f"wait for {go}\nrun covey mail inbox > {inbox}\nappend bookshop/shelf.py\n    # mended\ncommit Mend it\n"
+    task = played.play("gwen", "Show the last page", script + reads)
+    wait_until(lambda: "Show the last page" in played.line.git("log", "--all", "--format=%s"), "its first commit")
+    desk.goto(f"/#/review/{task}")
+    line = desk.locator(".line.plus", has_text="for at in range").first
+    expect(line).to_be_visible()
+    line.get_by_role("button", name=re.compile("Comment on line")).last.click()
+    desk.keyboard.type("Please name the step.")
+    desk.keyboard.press("Control+Enter")
+    remark = desk.locator(".review-main .remark", has_text="Please name the step.")
+    expect(remark).to_contain_text("draft")
+    desk.keyboard.press("S")
+    expect(remark).to_contain_text("sent")
+    go.touch()
+    expect(remark).to_contain_text(re.compile("read|delivered|acknowledged"))
+    told = inbox.read_text()
+    assert "Please name the step." in told
+    assert "bookshop/shelf.py" in told
+    played.line.wait_for(task, "done")
+
+
+@LOOKS
+def test_work_is_approved_lands_and_is_reverted(
+    played: Stage, visit: Visit, look: Look, request: pytest.FixtureRequest
+) -> None:
+    name = unique(request, "hugo")
+    played.settings(review=True)
+    title = f"Write a letter ({name})"
+    task = played.play(name, title, f"write {name}.txt\n    Dear reader\ncommit Write a letter\n")
+    played.until("review", title)
+    played.settings()
+    page = visit(f"/#/review/{task}", **look)
+    expect(page.locator(".line.plus", has_text="Dear reader")).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Approve")).click()
+    played.line.wait_for(task, "done")
+    assert f"{name}.txt" in played.line.git("ls-tree", "--name-only", "main")
+    page.goto("/#/queue/landings")
+    page.locator(".landed", has_text=title).get_by_role("button", name="Revert").click()
+    page.get_by_role("dialog").get_by_role("checkbox").uncheck()
+    page.get_by_role("dialog").get_by_role("button", name="Revert").click()
+    wait_until(lambda: f"{name}.txt" not in played.line.git("ls-tree", "--name-only", "main"), "a main without it")
+
+
+# The fleet
+
+
+@LOOKS
+def test_the_fleet_is_paused_and_goes_on(
+    played: Stage, visit: Visit, look: Look, request: pytest.FixtureRequest
+) -> None:
+    name = unique(request, "ida")
+    go = played.line.mark(f"go-{name}")
+    task = played.play(name, f"Count ({name})", f"wait for {go}\nwrite {name}.txt\n    1\ncommit Count\n")
+    played.until_session(name, "working")
+    page = visit("/#/board", **look)
+    page.get_by_role("button", name=re.compile("^Pause")).click()
+    played.until_session(name, "paused")
+    go.touch()
+    page.get_by_role("button", name="Go on").click()
+    played.line.wait_for(task, "done")
+
+
+# The connection
+
+
+@LOOKS
+def test_a_page_that_loses_its_daemon_says_so_and_catches_up(
+    played: Stage, visit: Visit, complaints: Complaints, look: Look, request: pytest.FixtureRequest
+) -> None:
+    complaints.forgive(r"ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE")
+    page = visit("/#/board", **look)
+    page.evaluate("() => (window.sameOne = true)")
+    os.kill(json.loads((played.line.state / "daemon.json").read_text())["pid"], signal.SIGKILL)
+    expect(page.get_by_text("Connection lost")).to_be_visible()
+    title = f"Meanwhile ({unique(request, 'task')})"
+    played.line.ok("task", "add", title, "--role", "nobody", "--priority", "950")
+    played.line.up()
+    task = played.line.board()[title]["id"]
+    expect(card(page, "todo", task)).to_be_visible()
+    expect(page.get_by_text("Connection lost")).to_have_count(0)
+    assert page.evaluate("() => window.sameOne")
