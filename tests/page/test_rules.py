@@ -1,4 +1,4 @@
-"""The page's own rules, run by the Node.js that the set-up installed; each file of `rules` holds those of one module."""
+"""The rules of the page, run by the Node.js that the set-up installed; a file of `rules` holds those of one module."""
 
 from __future__ import annotations
 

@@ -212,6 +212,13 @@ function shownAfterAdding(task) {
 
 // The bar above
 
+/** Give the keyboard back to the board. */
+function leaveSearch(field) {
+  field.blur();
+  const at = marks.cursor === null ? null : find(marks.cursor);
+  if (at) pointAt(at.column, at.index);
+}
+
 function Search() {
   useTopics("filter");
   const [open, setOpen] = useState(false);
@@ -220,8 +227,8 @@ function Search() {
   const type = (value) => setFilter({ text: value });
   const press = (event) => {
     if (event.key === "Escape") {
-      if (text) type("");
-      else field.current.blur();
+      if (state.filter.text) type("");
+      else leaveSearch(field.current);
       event.preventDefault();
       event.stopPropagation();
     } else if (event.key === "Enter" || event.key === "ArrowDown") {
@@ -270,10 +277,15 @@ function Picker({ current }) {
   return html`<div class="board-picker" role="group" aria-label="Column">${columns().map(({ id, title }) => html`<button type="button" key=${id} aria-pressed=${id === current} data-column=${id} data-title=${title} onClick=${() => setLook({ column: id })}>${title} <span class="count">${rowsOf(id).length}</span></button>`)}</div>`;
 }
 
-/** What is shown while there is no task at all. */
+/** What is shown while there is no task at all, or none that passes the filter. */
 function Nothing({ onAdd }) {
-  useTopics("tasks", "loaded");
-  if (state.tasks.size || !state.loaded.whole) return null;
+  useTopics("tasks", "loaded", "filter");
+  if (!state.loaded.whole) return null;
+  if (state.tasks.size) {
+    const { text, quick } = state.filter;
+    if (isOpen(readFilter(text), quick) || columns().some(({ id }) => rowsOf(id).length)) return null;
+    return html`<div class="board-nothing beside"><${Empty} title="No task passes the filter"><${Button} onClick=${() => setFilter({ text: "", quick: null })} keys="Esc">Show all<//><//></div>`;
+  }
   return html`<div class="board-nothing"><${Empty} title="No tasks yet">
     <p>Press <kbd>n</kbd> to write the first one, or bring a list of them:</p>
     <pre><code>covey task import TODO.md</code></pre>
