@@ -29,9 +29,14 @@ def lanes(session: Session) -> list[str]:
     return [*own, f"r:{session.role}"] if session.role else own
 
 
+def line(task: Task) -> int:
+    """Return which of the two lines of its lane a task stands in; what waits for its author comes first."""
+    return 0 if task.front else 1
+
+
 def rank(task: Task) -> tuple[int, int, float, int]:
     """Return what orders the tasks of all lanes: first in line, then as on the board."""
-    return (0 if task.front else 1, *order.key(task))
+    return (line(task), *order.key(task))
 
 
 def scope_paths(scope: Iterable[str]) -> list[str]:

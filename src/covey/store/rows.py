@@ -153,11 +153,7 @@ class Table(Generic[R]):
         return sql, [*values, *self.key_of(new)]
 
 
-def _line(task: tasks.Task) -> int:
-    return scheduling.rank(task)[0]
-
-
-TASKS = Table("tasks", tasks.Task, ("id",), {"lane": scheduling.lane, "line": _line})
+TASKS = Table("tasks", tasks.Task, ("id",), {"lane": scheduling.lane, "line": scheduling.line})
 NEEDS = Table("needs", fold.NeedRow, ("task", "need"))
 SESSIONS = Table("sessions", sessions.Session, ("name",))
 LEASES = Table("leases", leases.Lease, ("id",))
