@@ -90,7 +90,7 @@ def _told(shell: Shell) -> list[Any]:
 def _timeless(text: str) -> str:
     """Return what was printed without times, log numbers, random ids and hashes."""
     text = re.sub(r"\d{9,}\.\d+", "TIME", text)
-    text = re.sub(r'"(seq|fence)":\d+', r'"\1":N', text)
+    text = re.sub(r'"(seq|fence|rank)":[\d.]+', r'"\1":N', text)
     text = re.sub(r"\b(merge|lease|mail|alert)-\d+", r"\1-N", text)
     return re.sub(r"\b[0-9a-f]{32,}\b(-\d+)?", "HEX", text)
 
