@@ -70,6 +70,7 @@ __all__ = [
     "overlaps",
     "questions",
     "queue",
+    "readings",
     "reverts",
     "review",
     "status",
