@@ -197,6 +197,10 @@ export function putLive(said) {
     state.live.set(row.session, row);
     touch(`live:${row.session}`);
   }
+  for (const name of said.gone ?? []) {
+    state.live.delete(name);
+    touch(`live:${name}`);
+  }
   touch("live", "machine", "fleet");
 }
 
