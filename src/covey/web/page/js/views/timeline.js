@@ -219,12 +219,13 @@ function useKeptPlace(place, lines, size) {
   }, [lines]);
 }
 
+const TIME = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const KINDS = { task: "tasks", run: "runs", session: "sessions", fleet: "sessions", merge: "queue", queue: "queue", gate: "queue", landing: "queue", question: "questions", permit: "questions", mail: "mail", lease: "leases", overlap: "leases", alert: "alerts" };
 
 function Line({ line, index, onOpen, onFocus }) {
   const noun = line.kind.split(".")[0];
   return html`<div class="trail-cell" role="listitem"><button type="button" class=${`trail-line trail-${KINDS[noun] ?? "other"}`} data-line=${index} onFocus=${() => onFocus(index)} onClick=${() => onOpen(line.seq)} title=${visible(line.text, 400)}>
-    <time class="trail-time">${new Date(line.time * 1000).toLocaleTimeString([], { hourCycle: "h23" })}</time>
+    <time class="trail-time">${TIME.format(line.time * 1000)}</time>
     <span class="trail-kind">${line.kind}</span>
     <span class="trail-text"><${Words} text=${line.text} most=${400} /></span>
   </button></div>`;
