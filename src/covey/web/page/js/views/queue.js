@@ -89,7 +89,8 @@ function Train({ queue, all, first }) {
   const [open, setOpen] = useState(first);
   useRows(".queue [data-row]", "merge");
   const known = new Map([...(all ?? []), ...queue.merges].map((merge) => [merge.id, merge]));
-  const ended = (all ?? []).filter((merge) => ["rejected", "withdrawn"].includes(merge.state)).sort((a, b) => (b.ended ?? 0) - (a.ended ?? 0)).slice(0, 40);
+  const last = new Map((all ?? []).map((merge) => [merge.task, merge.id])); // the oldest come first: what was tried again since is told there
+  const ended = (all ?? []).filter((merge) => ["rejected", "withdrawn"].includes(merge.state) && last.get(merge.task) === merge.id).sort((a, b) => (b.ended ?? 0) - (a.ended ?? 0)).slice(0, 40);
   useMergeCommands(known);
   const draw = (merge) => html`<${Row} key=${merge.id} merge=${merge} open=${open === merge.id} onOpen=${setOpen} />`;
   const beside = open && !queue.merges.some(({ id }) => id === open) && !ended.some(({ id }) => id === open) ? known.get(open) : null;
