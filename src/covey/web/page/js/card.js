@@ -92,5 +92,6 @@ export function tellCard(id) {
   if (!task) return "";
   const live = liveOf(task);
   const line = lineOf(task, column, { live, merge: merges.get(id), item: column === "needs" ? itemOf(task) : null, tasks: state.tasks });
-  return visible(`${task.title}\n${line}\n${new Date(sinceOf(task, column, live) * 1000).toLocaleString()}`, 900);
+  const parts = facts(task, column, live).map(([kind, value]) => (kind === "size" ? `+${value[0] ?? 0} −${value[1] ?? 0}` : value));
+  return visible(`${task.title}\n${line}\n${[id, ...parts].join(" · ")}\nsince ${new Date(sinceOf(task, column, live) * 1000).toLocaleString()}`, 900);
 }

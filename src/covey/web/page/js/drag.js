@@ -52,7 +52,7 @@ export function letDrag(root, { chosen, size, begin, end, drop }) {
     const box = list?.getBoundingClientRect();
     const by = box && held.y < box.top + EDGE ? -12 : box && held.y > box.bottom - EDGE ? 12 : 0;
     if (by) list.scrollTop += by;
-    const columns = root.querySelector(".columns");
+    const columns = held.target?.element?.closest(".drop-sessions") ?? root.querySelector(".columns");
     const frame = columns.getBoundingClientRect();
     const across = held.x > frame.right - EDGE ? 14 : held.x < frame.left + EDGE ? -14 : 0;
     if (across) columns.scrollLeft += across;

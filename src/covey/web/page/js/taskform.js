@@ -45,6 +45,7 @@ export function QuickAdd({ status, onClose, onForm, onAdded }) {
 
 const LISTS = ["needs", "needs_any", "scope", "do_not_touch", "done_when"];
 const NAMES = ["assignee", "role", "parent", "batch"];
+const OWN = ["body", "done_when", "budget"];
 const EMPTY = { title: "", body: "", kind: "change", status: "todo", assignee: null, role: null, priority: 0, needs: [], needs_any: [], parent: null, scope: [], do_not_touch: [], overlap: false, done_when: [], budget: null, batch: null };
 
 const toText = (name, value) => (LISTS.includes(name) ? value.join(name.startsWith("needs") ? " " : "\n") : value ?? "");
@@ -81,7 +82,8 @@ function Names({ id }) {
 
 /** The whole form: with an `id` it edits that task, else it adds one that begins with `values`. */
 export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }) {
-  const [before, setBefore] = useState(id === null ? EMPTY : null);
+  // What the board knows is there at once; what only the whole task says comes a moment later.
+  const [before, setBefore] = useState(() => (id === null ? EMPTY : state.tasks.has(id) ? { ...EMPTY, ...splitNeeds(state.tasks.get(id)), partial: true } : null));
   const [texts, setTexts] = useState(() => (id === null ? Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toText(name, value)])) : {}));
   const [busy, setBusy] = useState(false);
   useEffect(() => {
@@ -100,7 +102,7 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
   };
   const save = async (event) => {
     event.preventDefault();
-    if (busy || !text("title").trim()) return;
+    if (busy || before.partial || !text("title").trim()) return;
     setBusy(true);
     const done = id === null ? await add({ ...changesOf(EMPTY, texts), title: text("title").trim() }) : await saveEdit(id, before, changesOf(before, texts));
     setBusy(false);
@@ -112,7 +114,7 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
   const field = (name, label, more = {}, hint = "") => html`<label class=${`field ${more.wide ? "wide" : ""}`}><span>${label}${hint && html` <small class="faint">${hint}</small>`}</span>
     <input value=${text(name)} onInput=${set(name)} autocomplete="off" spellcheck=${false} ...${more} /></label>`;
   const area = (name, label, rows, hint = "", wide = "wide") => html`<label class=${`field ${wide}`}><span>${label}${hint && html` <small class="faint">${hint}</small>`}</span>
-    <textarea rows=${rows} value=${text(name)} onInput=${set(name)} spellcheck=${name === "body"}></textarea></label>`;
+    <textarea rows=${rows} value=${text(name)} onInput=${set(name)} spellcheck=${name === "body"} disabled=${Boolean(before.partial) && OWN.includes(name)}></textarea></label>`;
   return html`<${Dialog} title=${id === null ? "New task" : `Edit ${id}`} onClose=${leave} wide name="task-form">
     <form onSubmit=${save} onKeyDown=${press}>
       <div class="form-grid">
@@ -128,14 +130,14 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
         ${field("needs", "Needs", { placeholder: "AF-3 AF-4" }, "tasks that must land first")}
         ${field("needs_any", "Needs, unless dropped")}
         ${field("parent", "Part of", { placeholder: "AF-1" })}
-        ${area("scope", "May change", 2, "globs, one a line", "half")}
-        ${area("do_not_touch", "Must not touch", 2, "globs", "half")}
+        ${area("scope", "May change", 2, "globs, one a line", "form-half")}
+        ${area("do_not_touch", "Must not touch", 2, "globs", "form-half")}
         ${area("done_when", "Done when", 2, "one check a line")}
-        ${field("budget", "Budget", { type: "number", step: "0.01", min: "0" }, "dollars")}
+        ${field("budget", "Budget", { type: "number", step: "0.01", min: "0", disabled: Boolean(before.partial) }, "dollars")}
         <label class="form-check"><input type="checkbox" checked=${Boolean(texts.overlap ?? before.overlap)} onChange=${set("overlap")} /> May write the same files as others at work</label>
       </div>
       <${Names} id="sessions" /><${Names} id="role" /><${Names} id="batch" />
-      <footer class="dialog-foot"><${Button} onClick=${leave}>Cancel<//><button class="button primary" type="submit" disabled=${busy}>${id === null ? "Add task" : "Save"}<kbd>Ctrl+Enter</kbd></button></footer>
+      <footer class="dialog-foot"><${Button} onClick=${leave}>Cancel<//><button class="button primary" type="submit" disabled=${busy || Boolean(before.partial)}>${id === null ? "Add task" : "Save"}<kbd>Ctrl+Enter</kbd></button></footer>
     </form>
   <//>`;
 }
