@@ -188,11 +188,11 @@ function Column({ column: { id, title }, adding, onAdd, onForm, phone }) {
   const fold = () => setLook({ folded: { ...look.folded, [id]: !folded } });
   const counted = rows.length === all ? String(all) : `${rows.length} of ${all}`;
   if (folded) {
-    return html`<section class="board-column folded" data-column=${id} data-title=${title} ref=${place} aria-label=${title}>
+    return html`<section class="column board-column folded" data-column=${id} data-title=${title} ref=${place} aria-label=${title}>
       <button type="button" class="column-unfold" onClick=${fold} aria-expanded="false" title=${`Show ${title}`}><span class="count">${counted}</span><span class="column-name">${title}</span></button>
     </section>`;
   }
-  return html`<section class=${`board-column is-${id}`} data-column=${id} data-title=${title} ref=${place} aria-label=${title}>
+  return html`<section class=${`column board-column is-${id}`} data-column=${id} data-title=${title} ref=${place} aria-label=${title}>
     <header class="column-head"><h2>${title}</h2><span class="count">${counted}</span><span class="board-grow"></span>
       ${["backlog", "todo"].includes(id) && html`<button type="button" class="column-icon" aria-label=${`Add a task to ${title}`} title="Add a task (n)" onClick=${() => onAdd(id)}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M8 3.5v9M3.5 8h9" /></svg></button>`}
       ${!phone && html`<button type="button" class="column-icon" aria-label=${`Fold ${title}`} aria-expanded="true" title="Fold this column" onClick=${fold}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M9.5 4.5 6 8l3.5 3.5" /></svg></button>`}
