@@ -223,6 +223,14 @@ def test_a_viewer_that_takes_nothing_costs_the_daemon_no_memory_and_gets_the_new
         assert len(slow.drawn) < 2 * 1024 * 1024
 
 
+def test_viewers_who_leave_at_once_leave_nobody_behind_who_looks_or_types(house: House) -> None:
+    house.start("jan")
+    for _ in range(20):
+        with house.viewer("jan", query="?write=1") as one:
+            one.ask("write")
+    wait_until(lambda: not viewers(house.daemon) and not house.is_used("jan"), "the end of all who looked")
+
+
 def test_keys_of_any_bytes_and_words_of_no_sense_do_no_harm(house: House) -> None:
     house.start("gus")
     with house.viewer("gus") as one:

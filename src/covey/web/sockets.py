@@ -76,6 +76,8 @@ class Viewer:
     send: Send
     watch: Watch | None = None
     writes: bool = False
+    turning: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while it begins or ends to type, so that it is counted once."""
 
     async def tell(self, **said: Any) -> None:
         """Say something about the terminal, beside what it draws."""
@@ -154,7 +156,7 @@ class Terminals:
         """Pass on what is drawn until the run has ended; a client that tmux lost is replaced by another."""
         while True:
             try:
-                watch = await self._near(self.panes.watch, viewer.run)
+                watch = await self._near_or_not(self.panes.watch, viewer.run, undo=Watch.close)
             except Refused:
                 if not (await self._near(self.panes.look, viewer.run)).known:
                     raise
@@ -231,16 +233,32 @@ class Terminals:
         await viewer.tell(write=viewer.writes)
 
     async def _write(self, viewer: Viewer, *, on: bool) -> None:
-        if on and not viewer.writes:
-            await self._near(self.panes.begin_typing, viewer.run)
-            viewer.writes = True
-        elif viewer.writes and not on:
-            viewer.writes = False
-            self.panes.end_typing(viewer.run)
+        async with viewer.turning:
+            if on and not viewer.writes:
+                run = viewer.run
+                await self._near_or_not(self.panes.begin_typing, run, undo=lambda _: self.panes.end_typing(run))
+                viewer.writes = True
+            elif viewer.writes and not on:
+                viewer.writes = False
+                self.panes.end_typing(viewer.run)
 
     async def _near(self, job: Callable[..., T], *given: Any) -> T:
         """Do something that may wait for tmux, beside the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(job, *given))
+
+    async def _near_or_not(self, job: Callable[[str], T], run: str, *, undo: Callable[[T], None]) -> T:
+        """Do something to a run's terminal beside the loop; it is undone if nobody waits for it any more."""
+        doing = asyncio.ensure_future(self._near(job, run))
+        try:
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            doing.add_done_callback(lambda done: self._undo(done, undo))
+            raise
+
+    def _undo(self, done: asyncio.Future[T], undo: Callable[[T], None]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            with contextlib.suppress(RuntimeError):  # the threads are gone, and we are next; nothing outlives us
+                self._threads.submit(undo, done.result())
 
     def close(self) -> None:
         """Let the threads go."""
