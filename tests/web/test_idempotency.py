@@ -156,7 +156,7 @@ def _(owner: Client, session: str) -> Wish:
 def _(owner: Client, session: str) -> Wish:
     task = owner.post("/api/board", {"title": fresh("reopen")})["id"]
     owner.post(f"/api/board/{task}/drop", {"reason": "not needed"})
-    return Wish("POST", f"/api/board/{task}/reopen", {})
+    return Wish("POST", f"/api/board/{task}/reopen", {}, ("/api/board/T-0/reopen", {}))
 
 
 @recipe("task.bulk")

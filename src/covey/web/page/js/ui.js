@@ -30,6 +30,7 @@ const STATES = {
   merging: ["merging", "merging"], landing: ["merging", "landing"],
   done: ["done", "done"], landed: ["done", "landed"], passed: ["done", "passed"],
   failed: ["failed", "failed"], rejected: ["failed", "rejected"], dead: ["failed", "dead"], dropped: ["failed", "dropped"], clashed: ["failed", "conflict"],
+  withdrawn: ["failed", "withdrawn"], reverted: ["failed", "reverted"], lost: ["stale", "lost"],
   paused: ["paused", "paused"], held: ["paused", "held"], limited: ["limited", "limited"], stalled: ["stale", "stalled"], stopped: ["idle", "stopped"],
 };
 
