@@ -35,7 +35,7 @@ def site(played: Stage, browser: Browser) -> Site:
 
 def card(page: Page, column: str, task: str) -> Locator:
     """Return a card in a column; on a phone that column is chosen first, since one is shown at a time."""
-    picked = page.locator(f'.picker [data-column="{column}"]')
+    picked = page.get_by_role("group", name="Column", exact=True).locator(f'[data-column="{column}"]')
     if picked.count():
         picked.click()
     return page.locator(f'.column[data-column="{column}"] .card[data-id="{task}"]')
@@ -253,8 +253,9 @@ def test_a_headless_run_is_read_as_a_transcript_and_steered(played: Stage, desk:
 def test_a_comment_on_a_line_reaches_the_agent_that_wrote_it(played: Stage, desk: Page) -> None:
     go, inbox = played.line.mark("reviewed"), played.line.mark("inbox")
     script = writes("bookshop/shelf.py", SHELF, "Show the last page").partition("result")[0]
-    reads = f"wait for {go}\nrun covey mail inbox > {inbox}\nappend bookshop/shelf.py\n    # mended\ncommit Mend it\n"
-    task = played.play("gwen", "Show the last page", script + reads)
+    reads = f"covey mail read $(covey mail inbox | grep -o 'mail-[0-9]*' | head -n 1) > {inbox}"
+    mends = f"wait for {go}\nrun {reads}\nappend bookshop/shelf.py\n    # mended\ncommit Mend it\n"
+    task = played.play("gwen", "Show the last page", script + mends)
     wait_until(lambda: "Show the last page" in played.line.git("log", "--all", "--format=%s"), "its first commit")
     desk.goto(f"/#/review/{task}")
     line = desk.locator(".line.plus", has_text="for at in range").first
@@ -264,7 +265,7 @@ def test_a_comment_on_a_line_reaches_the_agent_that_wrote_it(played: Stage, desk
     desk.keyboard.press("Control+Enter")
     remark = desk.locator(".review-main .remark", has_text="Please name the step.")
     expect(remark).to_contain_text("draft")
-    desk.keyboard.press("S")
+    desk.keyboard.press("Shift+S")
     expect(remark).to_contain_text("sent")
     go.touch()
     expect(remark).to_contain_text(re.compile("read|delivered|acknowledged"))
@@ -286,7 +287,7 @@ def test_work_is_approved_lands_and_is_reverted(
     played.settings()
     page = visit(f"/#/review/{task}", **look)
     expect(page.locator(".line.plus", has_text="Dear reader")).to_be_visible()
-    page.get_by_role("button", name=re.compile("^Approve")).click()
+    page.get_by_role("main").get_by_role("button", name=re.compile("^Approve")).click()
     played.line.wait_for(task, "done")
     assert f"{name}.txt" in played.line.git("ls-tree", "--name-only", "main")
     page.goto("/#/queue/landings")
