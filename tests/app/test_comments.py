@@ -99,6 +99,11 @@ def test_a_draft_is_edited_and_removed_and_only_the_owner_sees_it(shop: Reviewed
     assert [each["text"] for each in shop.world.ask("comment.list", task=task)] == ["How?"]
     assert [each["text"] for each in shop.world.ask("comment.list")] == ["How?"]
     assert shop.world.ask("comment.list", Principal("ada"), task=task) == []
+    for verb in ("log.list", "trail.list"):
+        assert "How?" in str(shop.world.ask(verb, kind="comment."))
+        assert not any(
+            each in str(shop.world.ask(verb, Principal("ada"), kind="comment.")) for each in ("How?", "Why?")
+        )
     with pytest.raises(NotFound, match="There is no comment"):
         shop.world.ask("comment.remove", id=second["id"])
     for verb, asked in {
@@ -109,6 +114,15 @@ def test_a_draft_is_edited_and_removed_and_only_the_owner_sees_it(shop: Reviewed
     }.items():
         with pytest.raises(Denied):
             shop.world.ask(verb, Principal("ada"), **asked)
+
+
+def test_a_comment_on_a_path_that_git_would_not_take_hides_no_others(shop: Reviewed) -> None:
+    task = shop.world.add("Mend it")
+    strange = [write(shop.world, task, path=path, line=1, quote="x")["path"] for path in ("./a", "../a", "a\u2028b")]
+    shop.commit(task, {"new.py": "x = 1\n"})
+    write(shop.world, task, path="new.py", line=1)
+    found = {each["path"]: each["place"] for each in shop.world.ask("comment.list", task=task)}
+    assert found == dict.fromkeys(strange, "outdated") | {"new.py": "here"}
 
 
 # Sending

@@ -84,6 +84,7 @@ def remove(args: Namespace, client: Client) -> None:
 def _place(place: str) -> dict[str, Any]:
     if place == "-":
         return {}
+    place = place.removeprefix("./")
     path, colon, line = place.rpartition(":")
     return {"path": path, "line": int(line)} if colon and path and line.isdecimal() else {"path": place}
 

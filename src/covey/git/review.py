@@ -339,19 +339,24 @@ def _is_wanted(checkout: Path, name: bytes) -> bool:
 
 def lines(project: Project, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[str] | None]:
     """Return the lines of files, each by its commit and path; None where there is no such text."""
-    asked = [place for place in dict.fromkeys(places) if "\n" not in place[1] and "\0" not in place[1]]
+    asked = [place for place in dict.fromkeys(places) if _is_askable(place[1])]
     found: dict[tuple[str, str], list[str] | None] = dict.fromkeys(places)
     if not asked:
         return found
     names = "".join(f"{commit}:{path}\n" for commit, path in asked).encode(errors="replace")
     checked = git("cat-file", "--batch-check=%(objecttype) %(objectsize) %(objectname)", at=project.common, stdin=names)
-    for place, line in zip(asked, checked.decode(errors="replace").splitlines(), strict=False):
+    for place, line in zip(asked, checked.decode(errors="replace").split("\n"), strict=False):
         kind, _, rest = line.partition(" ")
         size, _, name = rest.partition(" ")
         if kind == "blob" and size.isdigit() and int(size) <= TEXT:
             data = git("cat-file", "blob", name, at=project.common)
             found[place] = None if b"\0" in data[:8000] else data.decode(errors="replace").split("\n")
     return found
+
+
+def _is_askable(path: str) -> bool:
+    """Say whether git can be asked for a path among others: of one that begins with dots it dies."""
+    return not any(char in path for char in "\n\0") and not path.startswith(("./", "../"))
 
 
 # Several tasks
