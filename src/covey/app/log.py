@@ -9,6 +9,7 @@ from msgspec import Raw
 from covey.app import shapes
 from covey.app.shapes import AlertRow, EventRow
 from covey.app.verbs import Call, missing, verb
+from covey.core.comments import Edited, Written
 from covey.core.events import KINDS, Event, noun
 from covey.core.mail import Sent, addresses
 from covey.errors import Invalid
@@ -18,7 +19,7 @@ from covey.store.rows import decode_payload, encode_payload
 
 @verb("log.list", "GET /api/log", shapes.ListEvents, list[EventRow])
 def list_events(call: Call, asked: shapes.ListEvents) -> list[EventRow]:
-    """List events in the order of the log, filtered; a session sees the text of its own mail only."""
+    """List events in the order of the log, filtered; a session sees the text of its own mail only, and of no draft."""
     check_kind(asked.kind)
     check_origin(call, asked.origin)
     found = call.tx.events(**{name: getattr(asked, name) for name in asked.__struct_fields__})
@@ -48,14 +49,27 @@ def check_kind(kind: str | None) -> None:
 
 
 def for_eyes_of(call: Call, event: Event) -> Event:
-    """Return an event without the text of a message that was sent to others."""
-    if call.who.session is None or event.kind != "mail.sent" or event.actor == call.who.session:
+    """Return an event without the text of a message that was sent to others, or of a draft of the owner's."""
+    if call.who.session is None or event.actor == call.who.session:
+        return event
+    if event.kind in ("comment.written", "comment.edited"):
+        return _without_draft(call, event)
+    if event.kind != "mail.sent":
         return event
     sent = decode_payload(event.kind, event.data)
     assert isinstance(sent, Sent)
     if sent.to in addresses(call.who.session, call.known(call.who.session).role):
         return event
     return replace(event, data=encode_payload(replace(sent, subject=None, text="")))
+
+
+def _without_draft(call: Call, event: Event) -> Event:
+    comment = call.tx.get(rows.COMMENTS, event.subject)
+    if comment is not None and comment.sent is not None:
+        return event
+    said = decode_payload(event.kind, event.data)
+    hidden = replace(said, text="", quote="") if isinstance(said, Written) else Edited("")
+    return replace(event, data=encode_payload(hidden))
 
 
 @verb("alert.list", "GET /api/alerts", shapes.ListAlerts, list[AlertRow])

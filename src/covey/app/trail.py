@@ -61,7 +61,7 @@ class TrailRow(Struct, frozen=True, kw_only=True):
 
 @verb("trail.list", "GET /api/trail", ListTrail, list[TrailRow])
 def tell(call: Call, asked: ListTrail) -> list[TrailRow]:
-    """Tell events in sentences in the order of the log, filtered; a session sees the text of its own mail only."""
+    """Tell events in sentences in the order of the log, filtered; a session reads its own mail only, and no draft."""
     kinds = [*_kinds(asked.kinds), *([asked.kind] if asked.kind else ())]
     without = _kinds(asked.without)
     for kind in (*kinds, *without):
