@@ -1,5 +1,5 @@
 // Writing tasks: in one line that stays open for many, or in a form with all that a task can say.
-import { html, useEffect, useMemo, useRef, useState } from "./lib.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./lib.js";
 import { get } from "./api.js";
 import { readTask, splitNeeds } from "./columns.js";
 import { add, edit } from "./deeds.js";
@@ -14,7 +14,7 @@ export function QuickAdd({ status, onClose, onForm, onAdded }) {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(0);
   const field = useRef(null);
-  useEffect(() => field.current.focus(), []);
+  useLayoutEffect(() => field.current.focus(), []); // at once: the next key is the first letter
   const read = useMemo(() => ({ status, ...readTask(text) }), [text, status]);
   const send = async () => {
     if (!read.title) return;
@@ -89,7 +89,7 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
   useEffect(() => {
     if (id !== null) attempt(() => get(`/api/board/${id}`)).then((task) => (task ? setBefore(splitNeeds(task)) : onClose()));
   }, [id]);
-  if (before === null) return null;
+  if (before === null || busy) return null; // while it is saved, keys belong to the board again; if that fails, it is back
   const waits = ["backlog", "todo", "blocked", "dropped"].includes(before.status);
   const text = (name) => texts[name] ?? toText(name, before[name]);
   const set = (name) => (event) => {
@@ -137,7 +137,7 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
         <label class="form-check"><input type="checkbox" checked=${Boolean(texts.overlap ?? before.overlap)} onChange=${set("overlap")} /> May write the same files as others at work</label>
       </div>
       <${Names} id="sessions" /><${Names} id="role" /><${Names} id="batch" />
-      <footer class="dialog-foot"><${Button} onClick=${leave}>Cancel<//><button class="button primary" type="submit" disabled=${busy || Boolean(before.partial)}>${id === null ? "Add task" : "Save"}<kbd>Ctrl+Enter</kbd></button></footer>
+      <footer class="dialog-foot"><${Button} onClick=${leave}>Cancel<//><button class="button primary" type="submit" disabled=${Boolean(before.partial)}>${id === null ? "Add task" : "Save"}<kbd>Ctrl+Enter</kbd></button></footer>
     </form>
   <//>`;
 }
