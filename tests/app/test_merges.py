@@ -248,10 +248,23 @@ def test_a_merge_that_was_approved_can_be_held_and_approved_again(world: World) 
         world.ask("merge.hold", id=merge)
 
 
-def test_what_a_person_rejects_again_and_again_is_blocked_like_what_the_gate_rejects(world: World) -> None:
+def test_a_person_sends_work_back_as_often_as_it_takes(world: World) -> None:
+    task, merge = handed_in(world)
+    for number in range(world.config.board.tries + 2):
+        world.ask("merge.reject", id=merge, reason=f"No {number}")
+        assert world.status(task) == "todo"
+        world.claim(task, "ada")
+        merge = world.hand_in(task, "ada")
+    assert len(world.task(task)["tries"]) == world.config.board.tries + 2
+    assert world.ask("alert.list") == []
+
+
+def test_what_a_reviewer_rejects_again_and_again_is_blocked_like_what_the_gate_rejects(world: World) -> None:
+    checked(world, review=True, review_role="review")
+    rita = reviewer(world)
     task, merge = handed_in(world)
     for number in range(world.config.board.tries):
-        world.ask("merge.reject", id=merge, reason=f"No {number}")
+        world.ask("merge.reject", rita, id=merge, reason=f"No {number}")
         if world.status(task) == "todo":
             world.claim(task, "ada")
             merge = world.hand_in(task, "ada")

@@ -146,6 +146,13 @@ def test_a_rejected_task_waits_first_in_line_for_its_author_with_the_story(statu
     after = tasks.apply(task, tasks.reject(task, "ada", "tests failed"), 5.0, "owner")
     assert (after.status, after.session, after.front, after.claimed) == (Status.TODO, None, "ada", None)
     assert after.tries == (Try("ada", 5.0, "tests failed"),)
+    assert after.forgiven == 0
+
+
+def test_what_a_person_wants_otherwise_counts_against_nobody() -> None:
+    task = make(Status.REVIEW, tries=(Try("ada", 1.0, "red"),))
+    after = tasks.apply(task, tasks.reject(task, "ada", "shorter, please", wished=True), 5.0, "owner")
+    assert len(after.tries) == after.forgiven == 2
 
 
 TABLE: list[tuple[str, Callable[[Task], tasks.Event], tuple[Status, ...]]] = [

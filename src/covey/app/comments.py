@@ -276,7 +276,7 @@ def _rejected(call: Call, task: Task, merge: merges.Merge | None, author: str | 
         return change(call, task, tasks.Rejected(author or OWNER, story), actor)
     if merge is not None:
         step(call, merge, merges.Rejected(reason), actor)
-    return change(call, task, tasks.reject(task, author or OWNER, story), actor)
+    return change(call, task, tasks.reject(task, author or OWNER, story, wished=True), actor)
 
 
 def _reason(words: str, said: Sequence[Said]) -> str:

@@ -163,13 +163,13 @@ def land(call: Call, asked: shapes.Land, id: str) -> MergeRow:
 
 @verb("merge.reject", "POST /api/merges/{id}/reject", shapes.Because, MergeRow)
 def reject(call: Call, asked: shapes.Because, id: str) -> MergeRow:
-    """Send work back to its author, who is first in line to mend it; after too many tries it needs a person."""
+    """Send work back to its author, who is first in line to mend it; after too many of a reviewing role it needs a person."""
     merge = _reviewed(call, id, "reject")
     task = find(call.tx, merge.task)
     reason = line(asked.reason, "The reason", REASON)
     after = step(call, merge, merges.Rejected(reason), call.actor(None))
-    back = change(call, task, tasks.reject(task, merge.session, reason), call.actor(None))
-    put_back(call, send_back(call, back), reason)
+    event = tasks.reject(task, merge.session, reason, wished=call.who.is_owner)
+    put_back(call, send_back(call, change(call, task, event, call.actor(None))), reason)
     return MergeRow.of(after)
 
 

@@ -20,7 +20,7 @@ def put_back(call: Call, task: Task, what: str) -> Task:
     if tries < most or task.status is not Status.TODO:
         return task
     first = what.splitlines()[0] if what else ""
-    return need_person(call, task, f"Tried {tries} times without success; the last time: {first}")
+    return need_person(call, task, f"Tried {often(tries)} without success; the last time: {first}")
 
 
 def need_person(call: Call, task: Task, reason: str) -> Task:
@@ -31,3 +31,8 @@ def need_person(call: Call, task: Task, reason: str) -> Task:
     blocked = change(call, task, tasks.block(task, reason), COVEY)
     alert(call, "task_blocked", f"{task.id} needs a person. {reason}", None, task.id)
     return blocked
+
+
+def often(count: int) -> str:
+    """Return how often something was, in words."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -61,7 +61,7 @@ def init(args: Namespace, client: Client) -> None:
         agent = f"your agent ({_either(agents)} found here)" if agents else "your agent (none that covey knows is here)"
         print(f"  covey.toml                name {agent}, and under [merge] a check that tests what lands{found}")
         print('  covey run "A first task"  works on it until it has landed; a file TODO.md or tasks.jsonl does too')
-        print("  covey task add, list      the board; covey up and covey status show it live")
+        print("  covey task add, list      the board; covey open shows it live in your browser")
 
 
 def _begin(project: Project, text: str) -> list[str]:

@@ -203,6 +203,8 @@ class Rejected:
 
     session: str
     what: str
+    wished: bool = False
+    """A person wants it otherwise: no try that counts, and it may be tried anew as often as ever."""
 
 
 @dataclass(frozen=True)
@@ -322,11 +324,11 @@ def land(task: Task, commit: str) -> Done:
     return Done("landed", commit)
 
 
-def reject(task: Task, author: str, what: str) -> Rejected:
-    """Send work that did not land back to its author."""
+def reject(task: Task, author: str, what: str, *, wished: bool = False) -> Rejected:
+    """Send work that did not land back to its author; if a person wished it, that is nobody's failure."""
     if task.status not in (Status.MERGING, Status.REVIEW):
         raise _refusal("rejected", task)
-    return Rejected(author, what)
+    return Rejected(author, what, wished)
 
 
 def block(task: Task, reason: str) -> Blocked:
@@ -474,10 +476,12 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
         case Released(session, what):
             tries = task.tries if what is None else (*task.tries, Try(session, at, what))
             return _with(task, status=Status.TODO, session=None, claimed=None, tries=tries, updated=at)
-        case Rejected(session, what):
+        case Rejected(session, what, wished):
             tries = (*task.tries, Try(session, at, what))
+            forgiven = len(tries) if wished else task.forgiven
             front = None if session == OWNER else session  # a person never expires, so others would wait for ever
-            return _with(task, status=Status.TODO, session=None, claimed=None, front=front, tries=tries, updated=at)
+            changes = {"front": front, "tries": tries, "forgiven": forgiven}
+            return _with(task, status=Status.TODO, session=None, claimed=None, **changes, updated=at)
         case Blocked(reason):
             return _with(task, status=Status.BLOCKED, session=None, claimed=None, reason=reason, updated=at)
         case Dropped(reason):

@@ -36,7 +36,8 @@ Try it in a repository of your own:
   covey run --agent scripted "Say hello"  one task, from an agent to main
   covey run -n 4 TODO.md                  a whole list, four at a time, with the agent of your settings
   covey merge queue my/branch             a branch of your own, tested and landed with the others
-  covey status                            see who does what"""
+  covey status                            see who does what
+  covey open                              the same in your browser, live, with all that answers it"""
 
 
 class Wrong(Exception):
