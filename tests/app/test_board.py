@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from covey.app import moves
+from covey.app.wishes import check_edit
 from covey.config import Config, Merge
 from covey.errors import Denied, Invalid, NotFound, Refused
 from tests.app.world import OWNER, Principal, World
@@ -854,6 +857,22 @@ def test_a_family_is_dropped_and_reopened_in_one_go_whatever_its_order(world: Wo
     family = [parent, child, grandchild, need]
     assert {row["status"] for row in world.ask("task.bulk", ids=family, drop="not now")} == {"dropped"}
     assert {row["status"] for row in world.ask("task.bulk", ids=family[::-1], reopen=True)} == {"todo"}
+
+
+def test_a_chain_is_brought_back_in_one_go_whatever_its_order(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = [world.add() for _ in range(30)]
+    for task, need in pairwise(chain):  # each waits for a younger one
+        world.ask("task.edit", id=task, needs=[need])
+    tried: list[str] = []
+
+    def check(call: Any, task: Any, wish: Any) -> None:
+        tried.append(task.id)
+        check_edit(call, task, wish)
+
+    monkeypatch.setattr(moves, "check_edit", check)
+    world.ask("task.bulk", ids=chain, drop="not now")
+    assert {row["status"] for row in world.ask("task.bulk", ids=chain, reopen=True)} == {"todo"}
+    assert tried == chain[::-1], "who tries them in another order tries most of them in vain, again and again"
 
 
 @pytest.mark.parametrize("wish", [{}, {"drop": "x", "reopen": True}, {"changes": {}, "drop": "x"}])

@@ -14,7 +14,7 @@ from covey.app.wishes import check_edit
 from covey.core import order, tasks
 from covey.core.tasks import Task
 from covey.core.texts import line
-from covey.errors import CoveyError, Invalid
+from covey.errors import Invalid
 
 MANY = 20
 """Tasks of which to change all at once is nothing for the event loop."""
@@ -109,30 +109,40 @@ def bulk(call: Call, asked: shapes.BulkTasks) -> list[TaskRow]:
     names = list(dict.fromkeys(asked.ids))
     if len(names) > MANY:
         call.tx.take_time()
+    found = [find(call.tx, name) for name in names]
     if changes is not None:
-        wanted = changes
-        _each(call, names, lambda task: edit_task(call, task, wanted))
+        for task in _in_turn(found, _bases):
+            edit_task(call, find(call.tx, task.id), changes)
     elif reason is not None:
-        why = reason
-        _each(call, names, lambda task: _drop(call, task, why), youngest_first=True)
+        for task in reversed(_in_turn(found, _parents)):
+            _drop(call, find(call.tx, task.id), reason)
     else:
-        _each(call, names, lambda task: _reopen(call, task))
+        for task in _in_turn(found, _bases):
+            _reopen(call, find(call.tx, task.id))
     return [row(find(call.tx, name)) for name in names]
 
 
-def _each(call: Call, names: list[str], do: Callable[[Task], Task], *, youngest_first: bool = False) -> None:
-    """Do something to each task; one that is refused because of another of them is tried again after it.
+def _parents(task: Task) -> list[str]:
+    return [] if task.parent is None else [task.parent]
 
-    A refusal comes before anything is written, and the last one undoes all.
-    """
-    pending = sorted((find(call.tx, name) for name in names), key=lambda task: task.ordinal, reverse=youngest_first)
-    while pending:
-        refused: list[tuple[Task, CoveyError]] = []
-        for task in pending:
-            try:
-                do(find(call.tx, task.id))
-            except CoveyError as error:
-                refused.append((task, error))
-        if len(refused) == len(pending):
-            raise refused[0][1]
-        pending = [task for task, _ in refused]
+
+def _bases(task: Task) -> list[str]:
+    """Return the tasks that must not be dropped while this one waits."""
+    return [*_parents(task), *(need.task for need in task.needs)]
+
+
+def _in_turn(found: list[Task], bases: Callable[[Task], list[str]]) -> list[Task]:
+    """Return tasks with the older first, but each behind those of them on which it is based."""
+    known = {task.id: task for task in sorted(found, key=lambda task: task.ordinal)}
+    begun: set[str] = set()
+    placed: dict[str, Task] = {}
+    for first in known:
+        path = [first]  # and no recursion: a chain may be deeper than our stack
+        while path:
+            name = path[-1]
+            ahead = [] if name in begun else [each for each in bases(known[name]) if each in known]
+            begun.add(name)
+            path += [each for each in ahead if each not in begun]
+            if path[-1] == name:
+                placed.setdefault(path.pop(), known[name])
+    return list(placed.values())
