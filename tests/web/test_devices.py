@@ -563,7 +563,7 @@ def test_the_sockets_of_a_browser_that_is_sent_away_are_closed(tmp_path: Path) -
 
             cookie = joined.headers["set-cookie"].partition(";")[0].encode()
             headers = [(b"host", b"shop.localhost:1"), (b"origin", PAGE.encode()), (b"cookie", cookie)]
-            scope = {"type": "websocket", "path": NOWHERE, "headers": headers, "scheme": "ws"}
+            scope: dict[str, Any] = {"type": "websocket", "path": NOWHERE, "headers": headers, "scheme": "ws"}
             scope["query_string"] = f"key={KEY}".encode()
             socket_open = asyncio.create_task(web(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
             await asyncio.wait_for(open_now.wait(), PATIENCE)
