@@ -1,5 +1,5 @@
 // Tells a person who does not look: a sound or a notification, once for each thing that begins to need them or is done.
-import { go } from "./places.js";
+import { decoded, go } from "./places.js";
 import { isQuiet } from "./quiet.js";
 import { marksOf } from "./settled.js";
 import { settings } from "./settings.js";
@@ -169,5 +169,5 @@ export function begin() {
   queueUp();
   listen(["inbox"], hearInbox);
   listen(["tasks", "loaded"], hearDone);
-  navigator.serviceWorker?.addEventListener("message", ({ data }) => typeof data?.hash === "string" && go(...data.hash.replace(/^#\//, "").split("/").map(decodeURIComponent)));
+  navigator.serviceWorker?.addEventListener("message", ({ data }) => typeof data?.hash === "string" && go(...data.hash.replace(/^#\//, "").split("/").map(decoded)));
 }

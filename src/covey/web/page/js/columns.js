@@ -45,6 +45,13 @@ export function placeOf(list, task, compare) {
   return low;
 }
 
+/** Say whether two rows of a task say the same. */
+export function isSame(one, other) {
+  const names = Object.keys(other);
+  if (names.length !== Object.keys(one).length) return false;
+  return names.every((name) => one[name] === other[name] || (typeof other[name] === "object" && JSON.stringify(one[name]) === JSON.stringify(other[name])));
+}
+
 /** All tasks in their columns; each change moves one task, however many there are. */
 export class Columns {
   constructor(asks = () => false) {

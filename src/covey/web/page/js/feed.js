@@ -1,8 +1,10 @@
 // What the daemon tells as it happens, from the first page on and across every loss of the connection.
 import { get, key, Problem, query } from "./api.js";
+import { ALL } from "./pace.js";
 import * as store from "./store.js";
 
 const SILENCE = 40_000;
+const LATER = 3000;
 const INBOX = new Set(["questions", "merges", "mail", "fleet", "runs", "comments"]);
 
 let source = null;
@@ -44,12 +46,25 @@ function takeSessions(rows) {
 
 function takeBoard(rows) {
   store.putTasks(rows);
-  if (fresh) {
-    fresh = false;
-    store.loadBoard().catch(report);
-  }
+  if (fresh) begins();
   if (rows.some((row) => row.status === "blocked" || row.status === "review")) store.loadInbox();
   else if (store.state.inbox.some((item) => rows.some((row) => row.id === item.task))) store.loadInbox();
+}
+
+/** Read all that a first page does not tell: what changed before it came was told to nobody here. */
+function begins() {
+  fresh = false;
+  store.touch(...ALL);
+  store.loadInbox();
+  again(store.loadBoard);
+}
+
+/** Read something, and read it again later if the daemon does not answer: nothing else would bring it. */
+function again(read) {
+  read().catch((error) => {
+    report(error);
+    if (store.state.connection.state !== "unknown") setTimeout(again, LATER, read);
+  });
 }
 
 function takeStale({ type }) {
@@ -62,7 +77,10 @@ function hear() {
   clearTimeout(watch);
   watch = setTimeout(fallSilent, SILENCE);
   store.state.heard = Date.now() / 1000;
+  if (store.state.connection.state === "live") return;
   store.setConnection("live");
+  again(store.loadLive);
+  if (!fresh) store.loadInbox(); // its last reading may have failed with the connection
 }
 
 /** Begin anew when nothing came for long: a connection can be gone without anybody having said so. */
@@ -84,6 +102,7 @@ async function lose() {
   if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
   close();
   const known = await isKnown();
+  if (source !== null) return; // somebody hurried meanwhile
   if (known === false) return store.setConnection("unknown");
   watch = setTimeout(follow, known ? 250 : 1000);
 }
@@ -108,19 +127,15 @@ function report(error) {
   if (!(error instanceof Problem)) throw error;
 }
 
-/** Bring what is wanted at the first paint: the inbox, and what is live. */
-export async function begin() {
+/** Begin to follow, and bring what is wanted at the first paint. */
+export function begin() {
   follow();
   addEventListener("online", hurry);
   document.addEventListener("visibilitychange", hurry);
   store.loadInbox();
-  get("/api/status").then(({ project, log, version }) => {
+  again(async () => {
+    const { project, log, version } = await get("/api/status");
     store.state.about = { project, log, version };
     store.touch("about");
-  }, report);
-  try {
-    store.putLive(await get("/api/live"));
-  } catch (error) {
-    report(error);
-  }
+  });
 }

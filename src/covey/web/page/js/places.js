@@ -2,10 +2,19 @@
 
 const NAMES = ["board", "inbox", "sessions", "review", "queue", "timeline", "mail", "leases", "costs"];
 
+/** Return a part of an address as it was before it became one; what is none is taken as it stands. */
+export function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /** Return where the address says that one is: a place, and what it shows there. */
 export function whereabouts() {
   const [place, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
-  return { place: NAMES.includes(place) ? place : "board", what: rest.map(decodeURIComponent).join("/") || null };
+  return { place: NAMES.includes(place) ? place : "board", what: rest.map(decoded).join("/") || null };
 }
 
 /** Return the address of a place, such as to("review", "AF-12"). */

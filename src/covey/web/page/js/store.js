@@ -1,7 +1,7 @@
 // All that the page knows, and who wants to hear of what. Changes of one moment are told together, once a frame.
 import { useEffect, useState } from "./lib.js";
 import { get, query } from "./api.js";
-import { Columns, QUICK } from "./columns.js";
+import { Columns, isSame, QUICK } from "./columns.js";
 
 export const state = {
   tasks: new Map(),
@@ -51,7 +51,11 @@ export function listen(topics, heard) {
     if (!listeners.has(topic)) listeners.set(topic, new Set());
     listeners.get(topic).add(heard);
   }
-  return () => topics.forEach((topic) => listeners.get(topic)?.delete(heard));
+  return () => topics.forEach((topic) => {
+    const left = listeners.get(topic);
+    left?.delete(heard);
+    if (left?.size === 0) listeners.delete(topic); // there is a topic for each task that was ever drawn
+  });
 }
 
 /**
@@ -72,6 +76,7 @@ export function useRead(read, topics, inputs = []) {
     let current = true;
     let busy = false;
     let stale = false;
+    let failed = false;
     const load = async () => {
       if (busy) return void (stale = true);
       busy = true;
@@ -79,8 +84,10 @@ export function useRead(read, topics, inputs = []) {
         stale = false;
         try {
           const value = await read();
+          failed = false;
           if (current) setFound([value, null]);
         } catch (error) {
+          failed = true;
           if (current) setFound((before) => [before[0], error]);
         }
       } while (stale && current);
@@ -88,9 +95,11 @@ export function useRead(read, topics, inputs = []) {
     };
     load();
     const leave = listen(topics, load);
+    const leaveBack = listen(["connection"], () => failed && state.connection.state === "live" && load());
     return () => {
       current = false;
       leave();
+      leaveBack();
     };
   }, [...inputs, again]);
   return [...found, () => setAgain((count) => count + 1)];
@@ -101,36 +110,44 @@ export function useRead(read, topics, inputs = []) {
 /** Take rows of tasks as they are now; an older row never replaces a newer one. */
 export function putTasks(rows) {
   for (const row of rows) {
+    told?.add(row.id);
     const known = state.tasks.get(row.id);
-    if (known && known.updated > row.updated) continue;
-    state.tasks.set(row.id, row);
-    for (const column of state.columns.put(row)) touch(`column:${column}`);
-    touch(`task:${row.id}`);
+    if (!known || known.updated <= row.updated) putTask(row, known);
   }
-  if (rows.length) touch("tasks");
+}
+
+function putTask(row, known) {
+  if (known && isSame(known, row)) return;
+  state.tasks.set(row.id, row);
+  for (const column of state.columns.put(row)) touch(`column:${column}`);
+  touch("tasks", `task:${row.id}`);
 }
 
 const PAGE = 1000;
-let loading = 0;
+/** The tasks that were told of while the board is read: what is told is newer than what is read. Null while it is not. */
+let told = null;
 
-/** Read the whole board, page by page, beside what is told live; tasks that are gone vanish. */
+/** Read the whole board, page by page, beside what is told live; tasks that are gone vanish, whatever was known of them. */
 export async function loadBoard() {
-  const own = ++loading;
+  const own = (told = new Set());
   const seen = new Set();
-  const begun = Date.now() / 1000;
   let after = null;
   for (;;) {
     const rows = await get(query("/api/board", { limit: PAGE, after }));
-    if (own !== loading) return;
-    for (const row of rows) seen.add(row.id);
-    putTasks(rows);
+    if (own !== told) return;
+    for (const row of rows) {
+      seen.add(row.id);
+      const known = state.tasks.get(row.id);
+      if (!known || !own.has(row.id) || known.updated <= row.updated) putTask(row, known);
+    }
     state.loaded = { whole: rows.length < PAGE, total: rows.total ?? seen.size };
     touch("loaded");
     if (rows.length < PAGE) break;
     after = rows.at(-1).id;
     await new Promise((go) => setTimeout(go));
   }
-  for (const [id, row] of state.tasks) if (!seen.has(id) && row.created < begun - 60) dropTask(id);
+  told = null;
+  for (const id of [...state.tasks.keys()]) if (!seen.has(id) && !own.has(id)) dropTask(id);
 }
 
 function dropTask(id) {
@@ -165,7 +182,7 @@ export function putSessions(rows) {
     if (row.removed) state.sessions.delete(row.name);
     else state.sessions.set(row.name, row);
     touch(`session:${row.name}`);
-    if ((before?.state === "needs-you") !== (row.state === "needs-you")) moveTasksOf(row.name);
+    if ((before?.state === "needs-you") !== (state.sessions.get(row.name)?.state === "needs-you")) moveTasksOf(row.name);
   }
   if (rows.length) touch("sessions");
 }
@@ -173,8 +190,7 @@ export function putSessions(rows) {
 /** Take all sessions at once; those that are not among them are gone. */
 export function setSessions(rows) {
   const names = new Set(rows.map((row) => row.name));
-  for (const name of state.sessions.keys()) if (!names.has(name)) state.sessions.delete(name);
-  putSessions(rows);
+  putSessions([...[...state.sessions.values()].filter(({ name }) => !names.has(name)).map((row) => ({ ...row, removed: true })), ...rows]);
 }
 
 function moveTasksOf(name) {
@@ -189,23 +205,43 @@ function moveTasksOf(name) {
 
 /** Take what the daemon says of this moment: the machine, limits, spending, and what each session does. */
 export function putLive(said) {
-  if (said.machine) state.machine = said.machine;
-  if (said.limits) state.limits = said.limits;
-  if (said.today) state.today = said.today;
-  if (said.paused !== undefined) state.paused = said.paused;
+  for (const name of AROUND) {
+    if (said[name] === undefined || said[name] === null) continue;
+    state[name] = said[name];
+    heard?.add(name);
+  }
   for (const row of said.sessions ?? []) {
+    heard?.add(`live:${row.session}`);
     state.live.set(row.session, row);
     touch(`live:${row.session}`);
   }
   for (const name of said.gone ?? []) {
+    heard?.add(`live:${name}`);
     state.live.delete(name);
     touch(`live:${name}`);
   }
   touch("live", "machine", "fleet");
 }
 
+const AROUND = ["machine", "limits", "today", "paused"];
+/** What was told of this moment while it is read whole. Null while it is not. */
+let heard = null;
+
+/** Read this moment whole: what is gone since it was last told vanishes, and what is told meanwhile stays. */
+export async function loadLive() {
+  const own = (heard = new Set());
+  const whole = await get("/api/live");
+  if (own !== heard) return;
+  heard = null;
+  const sessions = whole.sessions.filter(({ session }) => !own.has(`live:${session}`));
+  const there = new Set(whole.sessions.map(({ session }) => session));
+  const gone = [...state.live.keys()].filter((name) => !there.has(name) && !own.has(`live:${name}`));
+  putLive({ ...Object.fromEntries(AROUND.filter((name) => !own.has(name)).map((name) => [name, whole[name]])), sessions, gone });
+}
+
 let reading = false;
 let stale = false;
+const LATER = 3000;
 
 /** Read the inbox again; what many changes ask for at once is read once, and soon however many more there are. */
 export async function loadInbox() {
@@ -222,6 +258,7 @@ export async function loadInbox() {
     }
   } catch (error) {
     if (error.status === undefined) throw error; // not the daemon's word, but a bug
+    if (error.status !== 401) setTimeout(loadInbox, LATER);
   } finally {
     reading = false;
   }
