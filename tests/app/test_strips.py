@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from covey.app import strips
 from covey.core.events import Started, Stopped
 from covey.core.sessions import COVEY, Changed, State
 from covey.errors import Invalid
@@ -113,3 +114,20 @@ def test_a_strip_has_its_bounds(world: World) -> None:
     now = world.clock.now().wall
     assert world.ask("strip.list", since=now + 10, until=now + 20) == []
     assert world.ask("strip.list", session="bob") == []
+
+
+def test_what_came_after_the_time_that_is_asked_for_takes_nothing_from_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strips, "TURNS", 4)
+    world.run_session("ada")
+    begun = world.clock.now().wall
+    for state in (State.WORKING, State.NEEDS_YOU, State.WORKING):
+        world.clock.run(60)
+        become(world, "ada", state)
+    world.clock.run(57 * 60)
+    for state in (State.IDLE, State.WORKING) * 3:
+        world.clock.run(60)
+        become(world, "ada", state)
+    (row,) = world.ask("strip.list", since=begun, until=begun + 3600)
+    assert shown(row, begun) == [(0, 1, "idle"), (1, 2, "working"), (2, 3, "needs-you"), (3, 60, "working")]

@@ -28,7 +28,7 @@ EVIDENCE = 120
 _KINDS = "kind IN ('session.registered', 'session.changed', 'session.removed')"
 _FEWER = (
     "SELECT time, kind, data FROM events WHERE seq IN (SELECT max(seq) FROM events"
-    f" WHERE subject = ? AND {_KINDS} AND seq >= ? GROUP BY floor((time - ?) / ?)) ORDER BY seq"
+    f" WHERE subject = ? AND {_KINDS} AND seq >= ? AND seq < ? GROUP BY floor((time - ?) / ?)) ORDER BY seq"
 )
 """Of each part of a time only the last turn: of a session that never rests, more would take seconds to read."""
 
@@ -89,19 +89,19 @@ def list_strips(call: Call, asked: ListStrips) -> list[StripRow]:
         raise Invalid("A strip shows at most 31 days.", hint="Ask for a shorter time.")
     if since >= until:
         return []
-    first = first_since(call.tx, since)
+    first, last = first_since(call.tx, since), first_since(call.tx, until)
     away = _away(call.tx, first, since, until)
     where = "WHERE (removed = 0 OR updated >= ?)" + ("" if asked.session is None else " AND name = ?")
     values = (since,) if asked.session is None else (since, asked.session)
     found = call.tx.find(rows.SESSIONS, f"{where} ORDER BY name", values)
-    made = [_row(call.tx, session.name, first, since, until, away) for session in found]
+    made = [_row(call.tx, session.name, range(first, last), since, until, away) for session in found]
     return [row for row in made if row.spans or row.runs]
 
 
-def _row(tx: Tx, session: str, first: int, since: float, until: float, away: list[tuple[float, float]]) -> StripRow:
+def _row(tx: Tx, session: str, part: range, since: float, until: float, away: list[tuple[float, float]]) -> StripRow:
     return StripRow(
         session=session,
-        spans=[_span(span) for span in strip(_turns(tx, session, first, since, until), since, until, away)],
+        spans=[_span(span) for span in strip(_turns(tx, session, part, since, until), since, until, away)],
         runs=_runs(tx, session, since, until),
     )
 
@@ -111,13 +111,14 @@ def _span(span: Span) -> SpanRow:
     return SpanRow(at=span.at, until=span.until, state=span.state, evidence=evidence)
 
 
-def _turns(tx: Tx, session: str, first: int, since: float, until: float) -> list[Turn]:
-    """Return the states of a session from an event on, beginning with the one that it was in before."""
+def _turns(tx: Tx, session: str, part: range, since: float, until: float) -> list[Turn]:
+    """Return the states of a session in a part of the log, beginning with the one that it was in before."""
     asked = f"SELECT time, kind, data FROM events WHERE subject = ? AND {_KINDS}"
-    before = tx.db.rows(f"{asked} AND seq < ? ORDER BY seq DESC LIMIT 1", (session, first))
-    found = tx.db.rows(f"{asked} AND seq >= ? ORDER BY seq LIMIT ?", (session, first, TURNS + 1))
+    before = tx.db.rows(f"{asked} AND seq < ? ORDER BY seq DESC LIMIT 1", (session, part.start))
+    within = (session, part.start, part.stop)
+    found = tx.db.rows(f"{asked} AND seq >= ? AND seq < ? ORDER BY seq LIMIT ?", (*within, TURNS + 1))
     if len(found) > TURNS:
-        found = tx.db.rows(_FEWER, (session, first, since, (until - since) / TURNS))
+        found = tx.db.rows(_FEWER, (*within, since, (until - since) / TURNS))
     return [_turn(*row) for row in (*before, *found)]
 
 
