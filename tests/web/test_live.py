@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from covey.app.live import Basis
+from covey.app.shapes import SpentToday
+from covey.errors import CoveyError, Unavailable
+from covey.loops.live import Live
 from tests.line.lines import SHELL, Line, make_line
 from tests.serving import Client, Follower, Frame, wait_until
 
@@ -145,3 +151,34 @@ def test_a_session_that_follows_by_its_own_token_is_told_nothing_of_the_others(l
         client.post("/api/resume")
         session.wait_for(lambda frames: len([each for each in frames if each.event == "invalidate"]) >= 2, "the fleet")
         assert session.of("live") == []
+
+
+async def greeted_while_nothing_can_be_read() -> list[Any]:
+    """Greet somebody when the store cannot be read, then let it be read, and return what they are told."""
+    heard: list[Any] = []
+    nothing = SpentToday(
+        day="2026-01-01", cost=0.0, tokens=0, unpriced=0, without_price=[], budget=None, budget_tokens=None
+    )
+    answers: list[Basis | CoveyError] = [Unavailable("Not now."), Basis(nothing, False, [], {}, {})]
+
+    async def read(job: Any) -> Basis:
+        answer = answers.pop(0)
+        if isinstance(answer, CoveyError):
+            raise answer
+        return answer
+
+    desk: Any = SimpleNamespace(
+        app=SimpleNamespace(house=SimpleNamespace()), awake=lambda: 1.0, wall=lambda: 1.0, read=read
+    )
+    fleet: Any = SimpleNamespace(watches=SimpleNamespace(all=list), starts=SimpleNamespace(paces={}), waits=list[str])
+    live = Live(desk, fleet, lambda: 1, lambda event, data: None)
+    live.greet(lambda event, data: heard.append((event, data)))
+    with pytest.raises(Unavailable):
+        await live.tick()
+    await live.tick()
+    return heard
+
+
+def test_who_came_while_the_store_could_not_be_read_is_told_this_moment_whole_later() -> None:
+    ((event, data),) = asyncio.run(greeted_while_nothing_can_be_read())
+    assert event == "live" and data["sessions"] == []

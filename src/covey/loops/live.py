@@ -123,10 +123,10 @@ class Live:
     async def tick(self) -> None:
         """Tell whoever is new all of this moment, and everybody else what has changed, if it is time."""
         at = self.desk.awake()
-        new, self._new = self._new, []
-        if self._basis is None or (self._stale and (new or at - self._read >= TELL_EVERY)):
-            self._stale, self._read = False, at  # what happens while we read makes it stale again
+        if self._basis is None or (self._stale and (self._new or at - self._read >= TELL_EVERY)):
+            self._basis, self._stale, self._read = None, False, at  # what happens while we read makes it stale again
             self._basis = await self.desk.read(basis)
+        new, self._new = self._new, []
         found, sight = self._basis, self.sight()
         self._measure_soon(found)
         rows = {row.session: row for row in over(found, sight)}
