@@ -294,7 +294,7 @@ class TmuxRunner:
             return {}
         (told,) = self._control.ask("list-windows -a -F '#{session_name} #{window_width} #{window_height}'")
         found: dict[str, Size] = {}
-        for line in told.lines:
+        for line in told.lines if told.good else ():
             session, columns, rows = line.rsplit(" ", 2)
             found.setdefault(_run_of(session), Size(int(columns), int(rows)))
         return found
