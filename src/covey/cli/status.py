@@ -65,7 +65,7 @@ def _daemon(client: Client) -> str:
         return "no daemon"
     beyond = client.said
     also = f" and {beyond['bind']} (certificate SHA-256 {beyond['fingerprint']})" if "bind" in beyond else ""
-    return f"daemon up at {client.url}{also}"
+    return f"daemon up at {client.url}{also}, covey open shows its page"
 
 
 def _total(pages: list[Any]) -> int:
