@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fit } from "../../../src/covey/web/page/js/fuzzy.js";
 import { isQuiet } from "../../../src/covey/web/page/js/quiet.js";
+import { decoded } from "../../../src/covey/web/page/js/places.js";
 import { Settled } from "../../../src/covey/web/page/js/settled.js";
+import { visible } from "../../../src/covey/web/page/js/text.js";
 
 const item = (...ids) => ({ key: "one", kind: "question", ids });
 
@@ -58,4 +60,22 @@ test("quiet hours go over midnight, and end when they say", () => {
   assert.ok(isQuiet(night, at(23)) && isQuiet(night, at(3)) && isQuiet(night, at(22)));
   assert.ok(!isQuiet(night, at(7)) && !isQuiet(night, at(12)) && !isQuiet(night, at(21, 59)));
   assert.ok(!isQuiet({ ...night, quiet: false }, at(23)));
+});
+
+test("nothing in a text is obeyed instead of seen", () => {
+  const signs = ["\u0000", "\u001b", "\u0085", "\u00ad", "\u034f", "\u061c", "\u115f", "\u180e", "\u200b", "\u200e", "\u2028", "\u202e", "\u2066", "\u3164", "\ufeff", "\ufff9", "\u{e0041}", "\ud800"];
+  for (const sign of signs) assert.ok(!visible(`a${sign}b`).includes(sign), sign.codePointAt(0).toString(16));
+  assert.equal(visible("a\u202eb"), "a⟨202E⟩b");
+  assert.equal(visible("a\u001bb"), "a␛b");
+  assert.equal(visible("a\tb\nc \u2764\ufe0f \u{1f600} \u05d0"), "a\tb\nc \u2764\ufe0f \u{1f600} \u05d0");
+});
+
+test("a text is cut between signs, not inside of one", () => {
+  assert.equal(visible("ab\u{1f600}", 3), "ab…");
+  assert.equal(visible("ab\u{1f600}", 4), "ab\u{1f600}");
+});
+
+test("an address that nobody wrote right is still one", () => {
+  assert.equal(decoded("AF%2D1"), "AF-1");
+  assert.equal(decoded("%E0%A4%A"), "%E0%A4%A");
 });

@@ -87,3 +87,16 @@ test("what was taken back can be done again until something else is done", () =>
   for (let count = 0; count < 300; count++) history.push({ label: String(count) });
   assert.equal(history.done.length, 100);
 });
+
+test("one thing can be taken back whatever was done after it, and only once", () => {
+  const history = new History();
+  const [one, two] = [{ label: "one" }, { label: "two" }];
+  history.push(one);
+  history.push(two);
+  history.turn("undo", one);
+  assert.equal(history.has("undo", one), false);
+  assert.equal(history.next("undo"), two);
+  assert.equal(history.next("redo"), one);
+  history.forget("undo", one);
+  assert.equal(history.next("undo"), two);
+});

@@ -9,7 +9,7 @@ import { Palette } from "./palette.js";
 import { Rail } from "./rail.js";
 import { Banner, Strip, Tabs } from "./strip.js";
 import { setConnection, state, useTopics } from "./store.js";
-import { Asking, Notes, Words } from "./ui.js";
+import { Asking, Button, Notes, Words } from "./ui.js";
 import { View as Board } from "./views/board.js";
 
 export const PLACES = [
@@ -36,20 +36,31 @@ function usePlace() {
 
 const loaded = new Map([["board", Board]]);
 
+async function bring({ id, load }) {
+  loaded.set(id, (await load()).View);
+}
+
+/** Bring the other views while nothing else is to be done: they are small, and are there then while the daemon is not. */
+async function bringAll() {
+  for (const place of PLACES) {
+    if (!loaded.has(place.id)) await bring(place).catch(() => {}); // it is brought when somebody goes there
+    await new Promise((go) => setTimeout(go, 200));
+  }
+}
+
 function Place({ where }) {
   const [, again] = useState(0);
   const [problem, setProblem] = useState(null);
   const View = loaded.get(where.place);
+  useTopics("connection");
   useEffect(() => {
-    if (View) return;
-    const { load } = PLACES.find(({ id }) => id === where.place);
-    load().then((module) => {
-      loaded.set(where.place, module.View);
+    if (View || (problem && state.connection.state !== "live")) return;
+    bring(PLACES.find(({ id }) => id === where.place)).then(() => {
       setProblem(null);
       again((count) => count + 1);
     }, setProblem);
-  }, [where.place]);
-  if (problem && !View) return html`<p class="loading">This view cannot be loaded now. Reload the page when the daemon is back.</p>`;
+  }, [where.place, state.connection.state]);
+  if (problem && !View) return html`<div class="loading"><p>This view cannot be loaded now.</p><${Button} onClick=${() => location.reload()}>Reload the page<//></div>`;
   return View ? html`<${View} key=${where.place} what=${where.what} />` : html`<p class="loading" aria-busy="true">…</p>`;
 }
 
@@ -117,3 +128,4 @@ page.replaceChildren(); // the word that stood there before is nobody's
 render(html`<${App} />`, page);
 feed.begin();
 alerts.begin();
+setTimeout(bringAll, 3000);

@@ -57,7 +57,7 @@ let doing = Promise.resolve();
 /** Do some steps and remember how to take them back; returns whether it was done. */
 function does(label, steps, undo) {
   const mine = carryOut(label, steps, undo);
-  doing = mine;
+  doing = Promise.all([doing, mine]);
   return mine;
 }
 
@@ -65,28 +65,40 @@ async function carryOut(label, steps, undo) {
   if (!steps.length) return false;
   const done = await attempt(() => perform(steps));
   if (done === undefined) return false;
-  history.push({ label, redo: steps, undo, left: leaves(steps) });
-  note(label, { undo: () => turn("undo") });
+  remember({ label, redo: steps, undo, left: leaves(steps) });
   return true;
 }
 
-/** Take back what was done last, or do again what was taken back last. */
-export async function turn(direction) {
-  await doing; // what was done last may still be on its way
-  const entry = history.next(direction);
+function remember(entry) {
+  history.push(entry);
+  note(entry.label, { undo: () => turn("undo", entry) });
+}
+
+/** Take back what was done last, or do again what was taken back last; with an entry, that one, whatever was done since. */
+export function turn(direction, entry = null) {
+  const mine = doing.then(() => turnNow(direction, entry)); // what was done last may still be on its way
+  doing = mine.catch(() => {});
+  return mine;
+}
+
+async function turnNow(direction, wanted) {
+  const entry = wanted ?? history.next(direction);
   const what = direction === "undo" ? "taken back" : "done again";
   if (!entry) return note(direction === "undo" ? "There is nothing to take back." : "There is nothing to do again.");
+  if (!history.has(direction, entry)) return note(`That was ${what} already, or cannot be any more.`, { hint: entry.label });
   const left = direction === "undo" ? entry.left : entry.leftBack ?? {};
-  const found = differences(left, await known(left));
+  const now = await attempt(() => known(left));
+  if (now === undefined) return undefined;
+  const found = differences(left, now);
   if (found.length) {
-    history.forget(direction);
+    history.forget(direction, entry);
     return note(refusal(what, found), { hint: entry.label, bad: true });
   }
   const steps = entry[direction];
   const done = await attempt(() => perform(steps));
-  if (done === undefined) return history.forget(direction);
+  if (done === undefined) return state.connection.state === "live" ? history.forget(direction, entry) : undefined; // a lost one may be tried again
   if (direction === "undo") entry.leftBack = leaves(steps);
-  history.turn(direction);
+  history.turn(direction, entry);
   note(`${direction === "undo" ? "Taken back" : "Done again"}: ${entry.label}`);
 }
 
@@ -173,13 +185,18 @@ export async function release(ids) {
 }
 
 /** Add a task; returns it, or undefined. */
-export async function add(task) {
+export function add(task) {
+  const mine = addNow(task);
+  doing = Promise.all([doing, mine]);
+  return mine;
+}
+
+async function addNow(task) {
   const added = await attempt(() => inTurn(() => post("/api/board", task)));
   if (!added) return undefined;
   take(added);
   const steps = [{ kind: "reopen", id: added.id }];
-  history.push({ label: `${added.id} added`, redo: steps, undo: [{ kind: "drop", id: added.id, reason: "Taken back right after it was added." }], left: { [added.id]: { status: added.status, title: added.title } } });
-  note(`${added.id} added`, { undo: () => turn("undo") });
+  remember({ label: `${added.id} added`, redo: steps, undo: [{ kind: "drop", id: added.id, reason: "Taken back right after it was added." }], left: { [added.id]: { status: added.status, title: added.title } } });
   return added;
 }
 

@@ -309,7 +309,7 @@ function Item({ item, first }) {
     ${written
       ? html`<${Writing} item=${item} action=${written} onEnd=${end} />`
       : html`<div class=${`ask-actions ${item.kind === "question" && isPermission(item) ? "paired" : ""}`} role="group" aria-label="Answers">${actions.map((action, index) => html`<button type="button" key=${action.label} title=${action.label}
-          class=${`button ${action.kind ?? ""} ${action.choice ? "choice" : ""}`} aria-keyshortcuts=${numbered && index < 9 ? String(index + 1) : undefined} onClick=${() => press(item, action)}>
+          class=${`button ${action.kind ?? ""} ${action.choice ? "choice" : ""}`} aria-keyshortcuts=${numbered && index < 9 ? String(index + 1) : undefined} onClick=${(event) => event.detail < 2 && press(item, action)}>
           <bdi>${action.short ?? action.label}${action.write && "…"}</bdi>${numbered && index < 9 && html`<kbd aria-hidden="true">${index + 1}</kbd>`}</button>`)}</div>`}
   </li>`;
 }

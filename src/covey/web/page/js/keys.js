@@ -48,6 +48,9 @@ function usableAt(target, name) {
   return [...near.filter((command) => command.within), ...near.filter((command) => !command.within)];
 }
 
+/** Keys that may be held down; whatever else a key does is done once, however long it is held. */
+const HELD = /^(shift\+)?(arrow\w+|page\w+|[hjklJK+=-])$/;
+
 function take(event) {
   if (event.defaultPrevented || event.isComposing || ["Shift", "Control", "Alt", "Meta"].includes(event.key)) return;
   const typing = isTyping(event.target);
@@ -60,7 +63,7 @@ function take(event) {
   if (found) {
     prefix = "";
     event.preventDefault();
-    found.run(event);
+    if (!event.repeat || HELD.test(whole)) found.run(event);
   } else if (!typing && !open && usable.some((command) => [command.keys].flat().some((keys) => keys.startsWith(`${whole} `)))) {
     prefix = whole;
     since = now;

@@ -1,12 +1,13 @@
 // Words for people. What agents and repositories say is shown as text, with nothing hidden in it.
 
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+/** Whatever is obeyed instead of seen, but for tabs, ends of lines, and what only chooses a picture of a sign before it. */
+const HIDDEN = /(?![\t\n\ufe00-\ufe0f])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 const NAMES = { "\u007f": "\u2421" };
 
 /** Return a text in which control characters and marks of direction are seen instead of obeyed; at most `most` long. */
 export function visible(text, most = 2000) {
   const whole = String(text ?? "");
-  const part = whole.length > most ? `${whole.slice(0, most)}…` : whole;
+  const part = whole.length > most ? `${whole.slice(0, most).replace(/[\ud800-\udbff]$/, "")}…` : whole;
   return part.replace(HIDDEN, (mark) => {
     const code = mark.codePointAt(0);
     if (code < 0x20) return String.fromCodePoint(0x2400 + code);

@@ -115,14 +115,20 @@ export class History {
     return (direction === "undo" ? this.done : this.undone).at(-1);
   }
 
-  /** Note that the next one was taken back, or done again. */
-  turn(direction) {
-    const [from, to] = direction === "undo" ? [this.done, this.undone] : [this.undone, this.done];
-    to.push(from.pop());
+  /** Say whether something can still be taken back, or done again. */
+  has(direction, entry) {
+    return (direction === "undo" ? this.done : this.undone).includes(entry);
   }
 
-  /** Forget the next one: it can be taken back no more. */
-  forget(direction) {
-    (direction === "undo" ? this.done : this.undone).pop();
+  /** Note that something was taken back, or done again. */
+  turn(direction, entry = this.next(direction)) {
+    this.forget(direction, entry);
+    (direction === "undo" ? this.undone : this.done).push(entry);
+  }
+
+  /** Forget something: it can be taken back, or done again, no more. */
+  forget(direction, entry = this.next(direction)) {
+    const from = direction === "undo" ? this.done : this.undone;
+    if (from.includes(entry)) from.splice(from.indexOf(entry), 1);
   }
 }
