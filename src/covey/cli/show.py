@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable, Sequence
 
 from covey.cli.command import width
-from covey.core.trail import first_line as first_line
-from covey.core.trail import plain as plain
+from covey.plain import first_line as first_line
+from covey.plain import plain as plain
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:

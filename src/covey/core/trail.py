@@ -5,13 +5,12 @@ Commands import this without a daemon's rules, so it imports next to nothing.
 
 from __future__ import annotations
 
-import re
+from covey.plain import first_line as first_line
+from covey.plain import plain as plain
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
     from typing import Any
-
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 
 
 def sentence(kind: str, actor: str, subject: str, data: dict[str, Any]) -> str:
@@ -21,19 +20,6 @@ def sentence(kind: str, actor: str, subject: str, data: dict[str, Any]) -> str:
         return plain(f"{actor}: {kind} {subject}")
     said = tell(data) if callable(tell) else tell
     return plain(said.format(who=actor, it=subject))
-
-
-def plain(text: str) -> str:
-    """Return a text without colours and without what would move the cursor of a terminal."""
-    if "\x1b" in text:
-        text = _ESCAPE.sub("", text)
-    return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def first_line(text: str, limit: int = 100) -> str:
-    """Return the beginning of a text, fit for a line."""
-    line = plain(text.strip().partition("\n")[0])
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def _safe(text: object) -> str:
