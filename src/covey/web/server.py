@@ -56,6 +56,8 @@ REVOKED = 4401
 """How a socket is closed whose browser was sent away."""
 GOING = 1001
 """How a socket is closed when the daemon ends."""
+LOOKERS = 3
+"""How many looks at once git takes for who only reads: a large diff takes its time, and no hand-in waits behind it."""
 PATIENCE = 10.0
 """Seconds within which a request's body has to be here."""
 SEND_PATIENCE = 30.0
@@ -80,6 +82,7 @@ class Web:
         self._doors = doors
         self._sessions: dict[str, Principal] = {}
         self._readers = ThreadPoolExecutor(4, "covey-reader")
+        self._lookers = ThreadPoolExecutor(LOOKERS, "covey-looker")
         self._routes = _routes()
         self._pages = Pages()
         self._devices = Devices(app, self.read)
@@ -213,7 +216,8 @@ class Web:
         if verb.ahead is None:
             return None
         look = await self.read(self._app.ahead(verb, who, asked, params))
-        return None if look is None else await asyncio.to_thread(look)
+        threads = None if verb.changes else self._lookers
+        return None if look is None else await asyncio.get_running_loop().run_in_executor(threads, look)
 
     def _route(self, path: str, method: str) -> tuple[Verb, dict[str, str]]:
         verbs = self._routes.get(path)
@@ -369,6 +373,7 @@ class Web:
 
     def close(self) -> None:
         """Let the readers go."""
+        self._lookers.shutdown(wait=False, cancel_futures=True)
         self._readers.shutdown()
 
 
