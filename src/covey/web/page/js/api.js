@@ -1,5 +1,7 @@
 // Questions to the daemon. Whatever changes something carries a key, so that asking again never does it twice.
 
+import { visible } from "./text.js";
+
 const AGAIN = [250, 1000, 3000];
 const KEY = "covey.key";
 
@@ -16,8 +18,8 @@ export function key() {
 /** What the daemon refused: `message` says why in one sentence, `hint` what to do, `status` is the HTTP status. */
 export class Problem extends Error {
   constructor(message, hint, status) {
-    super(message);
-    this.hint = hint ?? "";
+    super(visible(message));
+    this.hint = visible(hint ?? "");
     this.status = status;
   }
 }

@@ -2,7 +2,7 @@
 import { dropOn, whyNotAssign } from "./columns.js";
 import { rowsOf } from "./shown.js";
 import { state } from "./store.js";
-import { some } from "./text.js";
+import { some, visible } from "./text.js";
 
 const FAR = 5;
 const REST = 350;
@@ -116,7 +116,7 @@ export function letDrag(root, { chosen, size, begin, end, drop }) {
 function ghost(ids) {
   const made = Object.assign(document.createElement("div"), { className: "drag-ghost" });
   const title = document.createElement("bdi");
-  title.textContent = ids.length === 1 ? `${ids[0]}  ${state.tasks.get(ids[0])?.title ?? ""}` : some(ids.length, "task");
+  title.textContent = ids.length === 1 ? visible(`${ids[0]}  ${state.tasks.get(ids[0])?.title ?? ""}`, 200) : some(ids.length, "task");
   made.append(title, Object.assign(document.createElement("small"), { className: "drag-says" }));
   return made;
 }

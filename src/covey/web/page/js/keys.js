@@ -5,6 +5,10 @@ const commands = new Set();
 const CHORD = 900;
 let prefix = "";
 let since = 0;
+let held = "";
+let deaf = 0;
+const HUSH = 1500;
+const STILL = 600;
 
 /**
  * Offer commands while a component is shown. Each is {label, run} with, if it has them, `keys` ("a", "g b", "mod+k",
@@ -51,11 +55,26 @@ function usableAt(target, name) {
 /** Keys that may be held down; whatever else a key does is done once, however long it is held. */
 const HELD = /^(shift\+)?(arrow\w+|page\w+|[hjklJK+=-])$/;
 
+/** Let keys mean nothing for a moment: somebody was typing elsewhere, and what is still on its way is no command. */
+export function hush() {
+  deaf = performance.now() + HUSH;
+}
+
+function isMeantElsewhere(event, now) {
+  if (now < deaf && !isTyping(event.target)) {
+    deaf = Math.max(deaf, now + STILL);
+    return true;
+  }
+  if (!event.repeat) held = "";
+  return event.repeat && event.key === held;
+}
+
 function take(event) {
   if (event.defaultPrevented || event.isComposing || ["Shift", "Control", "Alt", "Meta"].includes(event.key)) return;
+  const now = performance.now();
+  if (isMeantElsewhere(event, now)) return void event.preventDefault();
   const typing = isTyping(event.target);
   const name = nameOf(event);
-  const now = performance.now();
   const whole = prefix && now - since < CHORD ? `${prefix} ${name}` : name;
   const usable = usableAt(event.target, name).filter((command) => !typing || command.always);
   const open = document.querySelector("dialog[open]");
@@ -63,6 +82,7 @@ function take(event) {
   if (found) {
     prefix = "";
     event.preventDefault();
+    if (!HELD.test(whole)) held = event.key; // held on, it is no letter either where the command leads
     if (!event.repeat || HELD.test(whole)) found.run(event);
   } else if (!typing && !open && usable.some((command) => [command.keys].flat().some((keys) => keys.startsWith(`${whole} `)))) {
     prefix = whole;

@@ -174,7 +174,9 @@ export function GateLog({ id }) {
         setSaid({ text: whole, problem: null, alive: part.alive });
         if (part.alive) timer = setTimeout(read, EVERY);
       } catch (problem) {
-        if (!gone) setSaid((before) => ({ ...before, problem }));
+        if (gone) return;
+        setSaid((before) => ({ ...before, problem }));
+        if (problem.status === 0 || problem.status >= 500) timer = setTimeout(read, EVERY * 3); // the daemon may be back then
       }
     };
     read();
@@ -183,13 +185,15 @@ export function GateLog({ id }) {
       clearTimeout(timer);
     };
   }, [id]);
+  const atEnd = useRef(true);
   useEffect(() => {
-    if (place.current) place.current.scrollTop = place.current.scrollHeight;
+    if (place.current && atEnd.current) place.current.scrollTop = place.current.scrollHeight;
   }, [said.text]);
+  const scroll = ({ target }) => (atEnd.current = target.scrollHeight - target.scrollTop - target.clientHeight < 30);
   if (said.problem && said.text === null) return html`<p class="soft gate-log-none">${said.problem.message}</p>`;
   if (said.text === null) return html`<p class="faint gate-log-none">…</p>`;
   const lines = said.text.replace(ESCAPES, "").replace(/\r\n?/g, "\n");
-  return html`<pre class="gate-log" ref=${place} tabindex="0" role="region" aria-label=${`Log of ${id}`}><${Words} text=${lines || "It has printed nothing."} most=${MOST} /></pre>`;
+  return html`<pre class="gate-log" ref=${place} onScroll=${scroll} tabindex="0" role="region" aria-label=${`Log of ${id}`}><${Words} text=${lines || "It has printed nothing."} most=${MOST} /></pre>`;
 }
 
 /** How long a gate has run against what gates take; it moves by itself. */

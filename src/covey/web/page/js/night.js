@@ -4,7 +4,7 @@ import { useWidth } from "./charts.js";
 import { step } from "./pace.js";
 import { BAR, DOING, HATCHED, paths, spanAt, ticks } from "./spans.js";
 import { Words } from "./ui.js";
-import { clock, span } from "./text.js";
+import { clock, span, visible } from "./text.js";
 
 const ROW = 22;
 
@@ -63,7 +63,7 @@ function Strip({ row, since, until, width, axis, picked, at, onLook, onPick }) {
   return html`<li class=${`night-row ${picked ? "picked" : ""}`}>
     <button type="button" class="night-name" aria-pressed=${picked} title="Show only this session" onClick=${() => onPick(picked ? null : row.session, null)}><${Words} text=${row.session} /></button>
     <svg class="night-track" ref=${place} width=${width} height=${ROW} role="slider" tabindex="0" aria-label=${`What ${row.session} did`} aria-valuemin="0" aria-valuemax=${Math.max(last, 0)} aria-valuenow=${Math.max(at ?? last, 0)}
-      aria-valuetext=${`${tell(shown, since)}${shown?.evidence ? `: ${shown.evidence}` : ""}`} onKeyDown=${press} onFocus=${() => at === null && look(last)}
+      aria-valuetext=${visible(`${tell(shown, since)}${shown?.evidence ? `: ${shown.evidence}` : ""}`, 300)} onKeyDown=${press} onFocus=${() => at === null && look(last)}
       onPointerMove=${(event) => look(spanAt(row.spans, timeOf(event)))} onPointerLeave=${() => onLook(null)} onClick=${(event) => onPick(row.session, timeOf(event))}>
       ${axis.map((time) => html`<line key=${time} class="grid-line" x1=${x(time)} x2=${x(time)} y1="0" y2=${ROW} />`)}
       <g transform="translate(0 3)">

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { LEVELS, matrices } from "./matrices.js";
 import { useRead } from "./store.js";
 import { Age, Button, Empty, Words } from "./ui.js";
-import { some } from "./text.js";
+import { some, visible } from "./text.js";
 import { to } from "./places.js";
 
 /** The overlap matrix. */
@@ -36,7 +36,7 @@ function Matrix({ table, by, shown, onShow }) {
   return html`<table class=${`matrix matrix-by-${by}`}>
     <thead><tr><td></td>${table.columns.map((name) => html`<th key=${name} scope="col"><${Words} text=${name} most=${24} /></th>`)}</tr></thead>
     <tbody>${table.rows.map((row) => html`<tr key=${row}>
-      <th scope="row" title=${row}>${table.heat.has(row) && html`<span class="hot-sign">hot ${table.heat.get(row)}</span> `}<${Words} text=${row} most=${80} /></th>
+      <th scope="row" title=${visible(row, 300)}>${table.heat.has(row) && html`<span class="hot-sign">hot ${table.heat.get(row)}</span> `}<${Words} text=${row} most=${80} /></th>
       ${table.columns.map((column) => html`<${Cell} key=${column} row=${row} column=${column} cell=${table.cells.get(`${row}\n${column}`)} heat=${table.heat} shown=${shown} onShow=${onShow} />`)}
     </tr>`)}</tbody>
   </table>`;
@@ -49,7 +49,7 @@ function Cell({ row, column, cell, heat, shown, onShow }) {
   const hot = cell.overlaps.some((overlap) => overlap.files.some((file) => heat.has(file)));
   const look = () => onShow(key);
   return html`<td class=${hot ? "cell-hot" : ""}><button type="button" class=${`cell level-${cell.level} ${key === shown ? "shown" : ""}`} onMouseEnter=${look} onFocus=${look} onClick=${look}
-    aria-label=${`${row} and ${column}: ${LEVELS[cell.level].word}${hot ? ", hot" : ""}`}>${LEVELS[cell.level].sign}</button></td>`;
+    aria-label=${`${visible(row, 200)} and ${visible(column, 60)}: ${LEVELS[cell.level].word}${hot ? ", hot" : ""}`}>${LEVELS[cell.level].sign}</button></td>`;
 }
 
 /** What stands behind one place of the matrix; without one, the closest overlaps and the hot files. */

@@ -7,7 +7,7 @@ import { useCommands } from "./keys.js";
 import { Menu } from "./menu.js";
 import { go, to } from "./places.js";
 import { setFilter, state, tally, touch, useTopics } from "./store.js";
-import { bytes, clock, money, some, span, tokens } from "./text.js";
+import { bytes, clock, money, some, span, tokens, visible } from "./text.js";
 import { State, attempt, note } from "./ui.js";
 
 const SIGNS = { needs: "needs-you", working: "working", review: "review", merging: "merging", failed: "failed" };
@@ -67,8 +67,8 @@ function Spent() {
 function Limits() {
   useTopics("machine");
   if (!state.limits.length) return null;
-  return html`<span class="limits">${state.limits.map(({ agent, until, what }) => html`<span key=${agent} class="limit" title=${what ?? ""}>
-    <${State} name="limited" />${agent} limited${until ? html`, resets <b>${clock(until)}</b>` : ""}</span>`)}</span>`;
+  return html`<span class="limits">${state.limits.map(({ agent, until, what }) => html`<span key=${agent} class="limit" title=${visible(what ?? "", 300)}>
+    <${State} name="limited" /><bdi>${visible(agent, 40)}</bdi> limited${until ? html`, resets <b>${clock(until)}</b>` : ""}</span>`)}</span>`;
 }
 
 function Machine() {
@@ -138,7 +138,7 @@ export function Strip({ where, places }) {
   const [open, setOpen] = useState(false);
   useCommands([{ label: "Menu and settings", group: "Page", keys: ",", run: () => setOpen(true) }], []);
   return html`<header class=${`strip ${state.paused ? "still" : ""}`}>
-    <a class="brand" href=${to("board")}><svg viewBox="0 0 32 32" class="mark" aria-hidden="true"><path d="M6 20c4-9 9-12 20-12-3 3-4 5-4 8 0 6-5 9-10 9-4 0-6-2-6-5Z" /></svg><strong>covey</strong>${state.about && html`<span class="project"><bdi>${state.about.project}</bdi></span>`}</a>
+    <a class="brand" href=${to("board")}><svg viewBox="0 0 32 32" class="mark" aria-hidden="true"><path d="M6 20c4-9 9-12 20-12-3 3-4 5-4 8 0 6-5 9-10 9-4 0-6-2-6-5Z" /></svg><strong>covey</strong>${state.about && html`<span class="project"><bdi>${visible(state.about.project, 80)}</bdi></span>`}</a>
     <${Counts} where=${where} />
     <span class="strip-room"></span>
     <${Limits} />

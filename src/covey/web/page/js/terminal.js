@@ -1,6 +1,7 @@
 // Live terminals: what an agent draws, as it draws it. Nothing in it can do more than be seen, and nobody types by accident.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
 import { key } from "./api.js";
+import { hush } from "./keys.js";
 import { confirm } from "./ui.js";
 import { visible } from "./text.js";
 
@@ -197,7 +198,7 @@ export class Screen {
       this.rows = said.rows;
       this.fit();
       this.heard({ run: said.run, columns: said.columns, shown: true, ended: false, error: null });
-      if (this.wants && !said.write) this.send({ ask: "write" });
+      if (this.wants && !said.write) return this.send({ ask: "write" });
     }
     if (said.write !== undefined) this.turn(said.write);
     if (said.ended) this.heard({ ended: true });
@@ -205,9 +206,8 @@ export class Screen {
   }
 
   lost(code) {
-    this.turn(false);
-    if (this.closed || code === 1000 || (code >= 4400 && code < 4500)) return;
-    this.heard({ shown: false });
+    if (this.closed || code === 1000 || (code >= 4400 && code < 4500)) return this.turn(false);
+    this.heard({ shown: false }); // who types keeps the keyboard: what is pressed meanwhile goes nowhere, and is no command
     this.timer = setTimeout(() => this.connect(), AGAIN[Math.min(this.tries++, AGAIN.length - 1)]);
   }
 
@@ -242,6 +242,8 @@ export class Screen {
   turn(on) {
     if (on && !this.wants) return this.send({ ask: "read" });
     if (on === this.writes || !this.terminal) return;
+    if (!on && this.wants) hush(); // not by who types
+    this.wants = on;
     this.writes = on;
     this.terminal.options.disableStdin = !on;
     this.terminal.textarea.readOnly = !on;
@@ -288,6 +290,7 @@ export class Screen {
   }
 
   close() {
+    if (this.writes) hush();
     this.closed = true;
     clearTimeout(this.timer);
     turns.delete(this);

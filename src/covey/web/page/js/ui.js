@@ -100,7 +100,11 @@ export function Dialog({ title, onClose, children, wide = false, name = "" }) {
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
   }, []);
-  const outside = (event) => event.target === place.current && onClose();
+  const outside = (event) => {
+    if (event.target !== place.current) return;
+    const { left, right, top, bottom } = place.current.getBoundingClientRect(); // its own bar to scroll is inside
+    if (event.clientX < left || event.clientX > right || event.clientY < top || event.clientY > bottom) onClose();
+  };
   const escape = (event) => {
     event.preventDefault();
     onClose();

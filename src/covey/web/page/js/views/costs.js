@@ -6,7 +6,7 @@ import { useTick } from "../pace.js";
 import { to } from "../places.js";
 import { state, useRead, useTopics } from "../store.js";
 import { money, some, tokens } from "../text.js";
-import { Button, Empty } from "../ui.js";
+import { Button, Empty, Words } from "../ui.js";
 
 const SPANS = [
   { days: 1, title: "Today" },
@@ -57,7 +57,7 @@ function Total({ found }) {
     ${total && html`<p class="total"><strong>${money(total.cost)}</strong> <span class="soft">estimated, ${tokens(total.tokens)} tokens in ${some(total.runs, "run")}</span></p>`}
     ${today && html`<${Meter} value=${today.cost} most=${today.budget} label="Today" text=${today.budget ? `${money(today.cost)} of ${money(today.budget)}` : money(today.cost)} />`}
     ${today?.budget_tokens && html`<${Meter} value=${today.tokens} most=${today.budget_tokens} label="Tokens today" text=${`${tokens(today.tokens)} of ${tokens(today.budget_tokens)}`} />`}
-    ${found?.task.without_price.length > 0 && html`<p class="soft">Without a price, and so not in the sum: ${found.task.without_price.join(", ")} (<code>[prices]</code> in covey.toml)</p>`}
+    ${found?.task.without_price.length > 0 && html`<p class="soft">Without a price, and so not in the sum: <${Words} text=${found.task.without_price.join(", ")} /> (<code>[prices]</code> in covey.toml)</p>`}
   </div>`;
 }
 

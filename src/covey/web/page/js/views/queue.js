@@ -1,5 +1,5 @@
 // The merge queue: what is tested in which slot, the train in its order, what was sent back and why, what has landed.
-import { html, useState } from "../lib.js";
+import { html, useEffect, useState } from "../lib.js";
 import { get, post } from "../api.js";
 import { useCommands } from "../keys.js";
 import { approve, GateLog, hold, Progress, retry, Reverting, Row, sendBack } from "../merge.js";
@@ -7,7 +7,7 @@ import { Overlap } from "../overlap.js";
 import { useRows, useTick } from "../pace.js";
 import { go, to } from "../places.js";
 import { useRead } from "../store.js";
-import { clock, some, span } from "../text.js";
+import { clock, some, span, visible } from "../text.js";
 import { Age, attempt, Button, confirm, Empty, note, State, Words } from "../ui.js";
 
 const TABS = [
@@ -87,16 +87,17 @@ function Troubles({ queue }) {
 
 function Train({ queue, all, first }) {
   const [open, setOpen] = useState(first);
+  useEffect(() => first && setOpen(first), [first]);
   useRows(".queue [data-row]", "merge");
   const known = new Map([...(all ?? []), ...queue.merges].map((merge) => [merge.id, merge]));
   const last = new Map((all ?? []).map((merge) => [merge.task, merge.id])); // the oldest come first: what was tried again since is told there
   const ended = (all ?? []).filter((merge) => ["rejected", "withdrawn"].includes(merge.state) && last.get(merge.task) === merge.id).sort((a, b) => (b.ended ?? 0) - (a.ended ?? 0)).slice(0, 40);
   useMergeCommands(known);
   const draw = (merge) => html`<${Row} key=${merge.id} merge=${merge} open=${open === merge.id} onOpen=${setOpen} />`;
-  const beside = open && !queue.merges.some(({ id }) => id === open) && !ended.some(({ id }) => id === open) ? known.get(open) : null;
+  const beside = open && all && !queue.merges.some(({ id }) => id === open) && !ended.some(({ id }) => id === open);
   return html`<div class="sheet-body">
     <${Slots} queue=${queue} known=${known} onOpen=${setOpen} />
-    ${beside && html`<section><h2>Opened</h2><ol class="merges">${draw(beside)}</ol></section>`}
+    ${beside && (known.has(open) ? html`<${Opened}><ol class="merges">${draw(known.get(open))}</ol><//>` : html`<${Older} key=${open} id=${open} draw=${draw} />`)}
     <section aria-labelledby="train-title">
       <h2 id="train-title">Train <span class="count">${queue.merges.length}</span></h2>
       ${queue.merges.length ? html`<ol class="merges">${queue.merges.map(draw)}</ol>` : html`<${Empty} title="Nothing wants to land."><p>What agents hand in comes here by itself. Bring a branch of your own: <code>covey merge queue my/branch</code></p><//>`}
@@ -106,6 +107,15 @@ function Train({ queue, all, first }) {
       <ol class="merges">${ended.map(draw)}</ol>
     </section>`}
   </div>`;
+}
+
+const Opened = ({ children }) => html`<section aria-labelledby="opened-title"><h2 id="opened-title">Opened</h2>${children}</section>`;
+
+/** A merge that is not among the last ones, or that there is not. */
+function Older({ id, draw }) {
+  const [merge, problem] = useRead(() => get(`/api/merges/${encodeURIComponent(id)}`), ["merges"], [id]);
+  if (!merge) return html`<${Opened}><p class="soft" role="status">${problem ? problem.message : "…"}</p><//>`;
+  return html`<${Opened}><ol class="merges">${draw(merge)}</ol><//>`;
 }
 
 /** Let one key act on the merge that has the focus. */
@@ -137,7 +147,7 @@ function Slot({ number, gate, usual, known, onOpen }) {
   return html`<li class="slot">
     <span class="slot-number">${number}</span>
     <${State} name="testing" word />
-    <span class="slot-what">${gate.merges.length ? gate.merges.map((id) => html`<button type="button" class="chip" key=${id} onClick=${() => onOpen(id)} title=${known.get(id)?.title ?? ""}>${known.get(id)?.task ?? id}</button>`) : "main alone"}</span>
+    <span class="slot-what">${gate.merges.length ? gate.merges.map((id) => html`<button type="button" class="chip" key=${id} onClick=${() => onOpen(id)} title=${visible(known.get(id)?.title ?? "", 300)}>${known.get(id)?.task ?? id}</button>`) : "main alone"}</span>
     <${Progress} key=${gate.id} gate=${gate} usual=${usual} />
     <${Button} kind="quiet" aria-expanded=${log} onClick=${() => setLog(!log)}>${log ? "Hide log" : "Log"}<//>
     ${log && html`<${GateLog} id=${gate.id} />`}

@@ -159,15 +159,15 @@ function useFiles(latest, path) {
 
 function One({ id }) {
   useTopics(`task:${id}`, "loaded");
-  const [found] = useRead(() => get(`/api/board/${id}`), [`task:${id}`], [id]);
+  const [found] = useRead(() => get(`/api/board/${encodeURIComponent(id)}`), [`task:${id}`], [id]);
   const task = state.tasks.get(id) ?? found;
   const [working, setWorking] = useState(false);
-  const path = query(`/api/board/${id}/diff`, { working: working || undefined });
+  const path = query(`/api/board/${encodeURIComponent(id)}/diff`, { working: working || undefined });
   const [latest, problem, look] = useRead(() => get(path), [`task:${id}`], [path]);
   const [shown, more, take] = useFiles(latest, path);
   const mails = useTick(["mail"], 2000);
   const tests = useTick(["merges", "log"], 1000);
-  const [comments] = useRead(() => get(`/api/comments?task=${id}`), ["comments"], [id, mails, latest?.tip]);
+  const [comments] = useRead(() => get(query("/api/comments", { task: id })), ["comments"], [id, mails, latest?.tip]);
   const [merge] = useRead(() => (latest?.merge ? get(`/api/merges/${latest.merge}`) : Promise.resolve(null)), [], [latest?.merge, tests]);
   const [split, setSplit, narrow] = useSplit();
   const [viewed, view] = useViewed(id, shown?.files);
@@ -226,7 +226,7 @@ function One({ id }) {
   return html`<div class=${`review ${narrow ? "narrow" : ""} shows-${part}`}>
     <header class="review-head">
       <a class="button quiet" href=${to("review")} aria-label="All that waits for a review" title="All that waits (u)">‹</a>
-      <span class="review-id mono">${id}</span>
+      <span class="review-id mono"><${Words} text=${id} most=${60} /></span>
       <h2 class="review-title"><${Words} text=${task?.title ?? ""} most=${300} /></h2>
       ${task && html`<${State} name=${task.status} word />`}
       ${(merge?.session ?? task?.session) && html`<span class="soft review-author">by <${Words} text=${merge?.session ?? task.session} most=${40} /></span>`}
