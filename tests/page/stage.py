@@ -335,12 +335,10 @@ def open_terminals(stage: Stage, count: int = 4) -> None:
 
 def plan(stage: Stage) -> None:
     """Fill what is still to do, with needs between."""
-    first = stage.add("Design the page of an order", role="design", priority=3, batch="orders", status="todo")
-    second = stage.add("Show an order to its customer", role="web", needs=[first], priority=2, batch="orders")
-    stage.add(
-        "Let a customer cancel an order", role="web", needs=[second], batch="orders", scope=["bookshop/orders/**"]
-    )
-    stage.add("Send a letter when an order is on its way", role="web", needs=[second], priority=1, batch="orders")
+    first = stage.add("Design the page of an order", role="design", priority=3, status="todo")
+    second = stage.add("Show an order to its customer", role="web", needs=[first], priority=2)
+    stage.add("Let a customer cancel an order", role="web", needs=[second], scope=["bookshop/orders/**"])
+    stage.add("Send a letter when an order is on its way", role="web", needs=[second], priority=1)
     stage.add("Say in the handbook how returns work", role="docs", done_when=["The handbook has a page on returns."])
     stage.add("Measure how long a search takes", role="ops", priority=5)
     for title in (

@@ -123,14 +123,14 @@ def test_a_number_key_chooses_an_answer(played: Stage, visit: Visit) -> None:
 def test_tasks_are_added_edited_ordered_and_taken_back_with_the_keyboard_alone(played: Stage, desk: Page) -> None:
     desk.goto("/#/board")
     desk.keyboard.press("n")
-    for title in ("Sell cards p3 #gifts", "Sell stamps p3 #gifts", "Sell pens p3 #gifts"):
+    for title in ("Sell cards p3 role:gifts", "Sell stamps p3 role:gifts", "Sell pens p3 role:gifts"):
         desk.keyboard.type(title)
         desk.keyboard.press("Enter")
     expect(desk.locator(".card", has_text="Sell pens")).to_be_visible()
     desk.keyboard.press("Escape")
     board = played.line.board()
     cards, stamps, pens = (board[f"Sell {what}"] for what in ("cards", "stamps", "pens"))
-    assert (cards["priority"], cards["batch"], cards["status"]) == (3, "gifts", "todo")
+    assert (cards["priority"], cards["role"], cards["status"]) == (3, "gifts", "todo")
 
     def order() -> list[str]:
         ids = desk.locator('.column[data-column="todo"] .card').evaluate_all(

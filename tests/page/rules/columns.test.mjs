@@ -173,7 +173,7 @@ test("what hangs together is found in both directions, and never without end", (
 });
 
 test("one line describes a task", () => {
-  assert.deepEqual(readTask("  Fix the login p5 @ada #night role:docs needs:af-3,AF-4 now "), { title: "Fix the login now", priority: 5, assignee: "ada", batch: "night", role: "docs", needs: ["AF-3", "AF-4"] });
+  assert.deepEqual(readTask("  Fix the login p5 @ada #7 role:docs needs:af-3,AF-4 now "), { title: "Fix the login #7 now", priority: 5, assignee: "ada", role: "docs", needs: ["AF-3", "AF-4"] });
   assert.deepEqual(readTask("Explain p-2 issue #12 and a@b !backlog"), { title: "Explain issue #12 and a@b", priority: -2, status: "backlog" });
   assert.equal(readTask("p5").title, "");
 });

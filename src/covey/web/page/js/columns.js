@@ -339,17 +339,16 @@ export function neighbourhood(id, tasks, { depth = 4, most = 60 } = {}) {
 
 // Writing a task in one line
 
-/** Return the task that one line describes: a title, with `p5`, `@name`, `#batch`, `role:docs`, `needs:AF-3` or `!backlog` anywhere in it. */
+/** Return the task that one line describes: a title, with `p5`, `@name`, `role:docs`, `needs:AF-3` or `!backlog` anywhere in it. */
 export function readTask(text) {
   const task = {};
   const words = [];
   const needs = [];
   for (const word of text.trim().split(/\s+/)) {
     const priority = /^p(-?\d{1,6})$/.exec(word);
-    const field = /^(role|batch|needs):(\S+)$/.exec(word);
+    const field = /^(role|needs):(\S+)$/.exec(word);
     if (priority) task.priority = Number(priority[1]);
     else if (/^@[A-Za-z0-9][\w-]*$/.test(word)) task.assignee = word.slice(1);
-    else if (/^#[A-Za-z][\w-]*$/.test(word)) task.batch = word.slice(1);
     else if (word === "!backlog" || word === "!todo") task.status = word.slice(1);
     else if (field && field[1] === "needs") needs.push(...field[2].toUpperCase().split(",").filter(Boolean));
     else if (field) task[field[1]] = field[2];

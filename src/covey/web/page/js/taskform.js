@@ -35,7 +35,7 @@ export function QuickAdd({ status, onClose, onForm, onAdded }) {
   };
   const parts = Object.entries(read).filter(([name]) => name !== "title" && name !== "status");
   return html`<div class="quick-add">
-    <input ref=${field} aria-label=${`New task in ${status === "backlog" ? "Backlog" : "To do"}`} placeholder="New task: title p5 @session #batch" value=${text} maxlength="500" aria-busy=${busy > 0}
+    <input ref=${field} aria-label=${`New task in ${status === "backlog" ? "Backlog" : "To do"}`} placeholder="New task: title p5 @session role:docs" value=${text} maxlength="500" aria-busy=${busy > 0}
       autocomplete="off" onInput=${(event) => setText(event.target.value)} onKeyDown=${press} onBlur=${() => !text && onClose()} />
     <div class="quick-hint">${parts.length ? parts.map(([name, value]) => html`<span class="board-token"><b>${name}</b> <bdi>${visible(String(value), 40)}</bdi></span>`) : html`<span><kbd>Enter</kbd> adds</span><span><kbd>Ctrl+Enter</kbd> form</span><span><kbd>Esc</kbd> ends</span>`}</div>
   </div>`;
@@ -44,9 +44,9 @@ export function QuickAdd({ status, onClose, onForm, onAdded }) {
 // The form
 
 const LISTS = ["needs", "needs_any", "scope", "do_not_touch", "done_when"];
-const NAMES = ["assignee", "role", "parent", "batch"];
+const NAMES = ["assignee", "role", "parent"];
 const OWN = ["body", "done_when", "budget"];
-const EMPTY = { title: "", body: "", kind: "change", status: "todo", assignee: null, role: null, priority: 0, needs: [], needs_any: [], parent: null, scope: [], do_not_touch: [], overlap: false, done_when: [], budget: null, batch: null };
+const EMPTY = { title: "", body: "", kind: "change", status: "todo", assignee: null, role: null, priority: 0, needs: [], needs_any: [], parent: null, scope: [], do_not_touch: [], overlap: false, done_when: [], budget: null };
 
 const toText = (name, value) => (LISTS.includes(name) ? value.join(name.startsWith("needs") ? " " : "\n") : value ?? "");
 
@@ -122,7 +122,6 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
         ${area("body", "What to do", 7)}
         ${field("assignee", "Session", { list: "names-sessions", placeholder: "whoever comes" })}
         ${field("role", "Role", { list: "names-role" })}
-        ${field("batch", "Batch", { list: "names-batch" })}
         ${field("priority", "Priority", { type: "number" }, "larger first")}
         <label class="field"><span>Stands in</span><select value=${waits ? text("status") : before.status} onChange=${set("status")} disabled=${!waits}>
           <option value="todo">To do</option><option value="backlog">Backlog</option>${!["todo", "backlog"].includes(before.status) && html`<option value=${before.status}>${before.status}</option>`}</select></label>
@@ -136,7 +135,7 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
         ${field("budget", "Budget", { type: "number", step: "0.01", min: "0", disabled: Boolean(before.partial) }, "dollars")}
         <label class="form-check"><input type="checkbox" checked=${Boolean(texts.overlap ?? before.overlap)} onChange=${set("overlap")} /> May write the same files as others at work</label>
       </div>
-      <${Names} id="sessions" /><${Names} id="role" /><${Names} id="batch" />
+      <${Names} id="sessions" /><${Names} id="role" />
       <footer class="dialog-foot"><${Button} onClick=${leave}>Cancel<//><button class="button primary" type="submit" disabled=${Boolean(before.partial)}>${id === null ? "Add task" : "Save"}<kbd>Ctrl+Enter</kbd></button></footer>
     </form>
   <//>`;

@@ -304,7 +304,6 @@ function Bulk({ onChoose }) {
     <${Button} onClick=${() => deeds.raise(ids, 1)} keys="+" title="Raise the priority">Raise<//><${Button} onClick=${() => deeds.raise(ids, -1)} keys="-" title="Lower the priority">Lower<//>
     <${Button} onClick=${() => onChoose("assignee")} keys="@">Assign<//>
     <${Button} onClick=${() => onChoose("role")}>Role<//>
-    <${Button} onClick=${() => onChoose("batch")}>Batch<//>
     <${Button} onClick=${() => deeds.setStatus(ids, "todo")}>To do<//><${Button} onClick=${() => deeds.setStatus(ids, "backlog")}>Backlog<//>
     <${Button} kind="danger" onClick=${() => deeds.drop(ids)} keys="Del">Drop<//>
     <span class="board-grow"></span><${Button} kind="quiet" onClick=${() => select([])} keys="Esc">Clear<//>
@@ -314,7 +313,6 @@ function Bulk({ onChoose }) {
 const CHOICES = {
   assignee: { title: "Assign to", label: "Session", none: "Whoever comes" },
   role: { title: "Set the role", label: "Role", none: "No role" },
-  batch: { title: "Set the batch", label: "Batch", none: "No batch" },
   priority: { title: "Set the priority", label: "Priority, a number", none: null },
 };
 
@@ -384,7 +382,6 @@ function useBoardKeys({ setAdding, setForm, setChoice, setPeeking, setWhole, wha
     act("Move to the bottom", "shift+end", (ids) => toEnd(ids, false)),
     act("Assign to a session", "@", () => setChoice("assignee")),
     act("Set the role", undefined, () => setChoice("role")),
-    act("Set the batch", undefined, () => setChoice("batch")),
     act("To the backlog, or back to do", "b", (ids) => deeds.setStatus(ids, state.tasks.get(ids[0]).status === "todo" ? "backlog" : "todo")),
     act("Block", undefined, (ids) => deeds.block(ids)),
     act("Reopen", undefined, (ids) => deeds.reopen(ids)),
