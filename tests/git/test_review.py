@@ -204,6 +204,28 @@ def test_work_that_is_not_committed_is_seen_and_nothing_is_touched(tmp_path: Pat
     assert sorted(path for path in (project.common / "objects").rglob("*") if path.is_file()) == objects
 
 
+def test_what_vanishes_while_it_is_looked_at_or_cannot_be_kept_takes_nothing_else_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = repository(tmp_path, {"a": "a\n", "b": "b\n", "folder/c": "c\n"})
+    (project.root / "a").unlink()
+    os.mkfifo(project.root / "a")
+    (project.root / "b").write_text("bb\n")
+    (project.root / "folder" / "c").unlink()
+    (project.root / "folder").rmdir()
+    for name in ("folder", "passing", "staying"):
+        (project.root / name).write_text("new\n")
+
+    def wanted(checkout: Path, name: bytes) -> bool:
+        (project.root / "passing").unlink(missing_ok=True)
+        return True
+
+    monkeypatch.setattr(review, "_is_wanted", wanted)
+    with review.working(project, project.root) as (tree, env):
+        found = {file.path: file.status for file in review.diff(project, "main", tree, env=env).files}
+    assert found == {"b": "changed", "folder": "added", "folder/c": "deleted", "staying": "added"}
+
+
 def test_the_lines_of_files_are_found_at_commits(tmp_path: Path) -> None:
     project = repository(tmp_path, {"a": "one\ntwo\n", "folder/b": "x\n"})
     head = git_out(project.root, "rev-parse", "HEAD")

@@ -313,12 +313,14 @@ def working(project: Project, checkout: Path) -> Iterator[tuple[str, dict[str, s
         own = _git_folder(project, checkout)
         if own is not None and (own / "index").is_file():
             shutil.copyfile(own / "index", private.index)
-        git("add", "-u", "--", ".", at=checkout, env=env, patience=PATIENCE)
+        # Whoever works there goes on meanwhile: what vanishes, or cannot be read, takes nothing else away.
+        try_git("add", "-u", "--ignore-errors", "--", ".", at=checkout, env=env, patience=PATIENCE)
         loose = git("ls-files", "--others", "--exclude-standard", "-z", at=checkout, env=env, patience=PATIENCE)
         wanted = [name for name in loose.split(b"\0") if name and _is_wanted(checkout, name)][:LOOSE]
         if wanted:
             named = b"".join(name + b"\0" for name in wanted)
-            git("update-index", "--add", "-z", "--stdin", at=checkout, env=env, stdin=named, patience=PATIENCE)
+            words = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+            git(*words, at=checkout, env=env, stdin=named, patience=PATIENCE)
         yield git("write-tree", at=checkout, env=env, patience=PATIENCE).decode().strip(), objects
 
 
