@@ -178,8 +178,17 @@ async function isConnected() {
   return state.connection.state !== "lost";
 }
 
+const underWay = new Set();
+
 /** Do something and say what went wrong, if it did; returns what it returned, or undefined. */
-export async function attempt(work, done = null) {
+export function attempt(work, done = null) {
+  const mine = attemptNow(work, done);
+  underWay.add(mine);
+  mine.finally(() => setTimeout(() => underWay.delete(mine))); // whoever did it notes first how to take it back
+  return mine;
+}
+
+async function attemptNow(work, done) {
   if (!(await isConnected())) {
     note("The connection is lost, so nothing was done.", { hint: "Try it again when the page is live.", bad: true });
     return undefined;
@@ -203,12 +212,15 @@ export function Notes() {
     touch("notes");
   };
   const last = () => notes.findLast(({ undo }) => undo !== null);
-  const takeBack = () => {
-    const { id, undo } = last();
-    drop(id);
-    undo();
+  const takeBack = async () => {
+    while (underWay.size) await Promise.allSettled([...underWay, new Promise((go) => setTimeout(go))]);
+    const newest = last(); // what was done last may have been on its way when the key was pressed
+    if (newest === undefined) return;
+    drop(newest.id);
+    newest.undo();
   };
-  useCommands([{ label: "Undo", group: "Page", keys: "z", within: "body", unlisted: true, when: () => last() !== undefined, run: takeBack }], []);
+  const canTakeBack = () => underWay.size > 0 || last() !== undefined;
+  useCommands([{ label: "Undo", group: "Page", keys: "z", within: "body", unlisted: true, when: canTakeBack, run: takeBack }], []);
   return html`<div class="notes" role="status" aria-live="polite">
     ${notes.map(({ id, text, hint, undo, bad }) => html`<div class=${`note ${bad ? "bad" : ""}`} key=${id}>
       <div><${Words} text=${text} />${hint && html`<small><${Words} text=${hint} /></small>`}</div>
