@@ -163,7 +163,7 @@ def land(call: Call, asked: shapes.Land, id: str) -> MergeRow:
 
 @verb("merge.reject", "POST /api/merges/{id}/reject", shapes.Because, MergeRow)
 def reject(call: Call, asked: shapes.Because, id: str) -> MergeRow:
-    """Send work back to its author, who is first in line to mend it; after too many of a reviewing role it needs a person."""
+    """Send work back to its author, who is first in line to mend it; a reviewing role cannot do so without end."""
     merge = _reviewed(call, id, "reject")
     task = find(call.tx, merge.task)
     reason = line(asked.reason, "The reason", REASON)
