@@ -99,7 +99,12 @@ export function begin() {
 
 const SIGNS = { mod: navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl", arrowup: "↑", arrowdown: "↓", arrowleft: "←", arrowright: "→", enter: "Enter", escape: "Esc", space: "Space", shift: "Shift", alt: "Alt" };
 
+function spellChord(chord) {
+  const parts = chord === "+" ? ["+"] : chord.split("+");
+  return parts.map((key) => SIGNS[key] ?? (parts.length > 1 && key.length === 1 ? key.toUpperCase() : key)).join("+");
+}
+
 /** Return keys as people read them. */
 export function spell(keys) {
-  return [keys].flat()[0].split(" ").map((chord) => chord.split("+").map((key) => SIGNS[key] ?? key).join("+")).join(" then ");
+  return [keys].flat()[0].split(" ").map(spellChord).join(" then ");
 }

@@ -79,7 +79,7 @@ export function Actions({ merge, again = true }) {
     ${OPEN.includes(merge.state) && html`<${Button} keys="b" onClick=${() => sendBack(merge)}>Send back<//>`}
     ${["queued", "testing"].includes(merge.state) && html`<${Button} keys="h" onClick=${() => hold(merge)}>Hold<//>`}
     ${((AGAIN.includes(merge.state) && again) || (merge.state === "queued" && merge.reason)) && html`<${Button} keys="t" onClick=${() => retry(merge)}>Retry<//>`}
-    ${merge.state === "landed" && html`<${Button} kind="danger" keys="v" onClick=${() => setReverting(true)}>Revert<//>`}
+    ${merge.state === "landed" && html`<${Button} kind="danger" onClick=${() => setReverting(true)}>Revert<//>`}
     <a class="button" href=${to("review", merge.task)}>Diff</a>
     <a class="button" href=${to("timeline", `task=${merge.task}`)}>Timeline</a>
     ${OPEN.includes(merge.state) && html`<${Button} kind="danger" onClick=${() => drop(merge)}>Take out<//>`}

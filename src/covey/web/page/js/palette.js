@@ -102,7 +102,7 @@ function Help({ onClose }) {
   }
   return html`<${Dialog} title="Keyboard" name="help" wide=${true} onClose=${onClose}>
     <div class="help-groups">${[...groups].reverse().map(([group, commands]) => html`<section key=${group}><h3>${group}</h3><dl>
-      ${[...commands].reverse().map((command) => html`<div key=${command.label}><dt>${command.label}</dt><dd><kbd>${spell(command.keys)}</kbd></dd></div>`)}
+      ${[...commands].reverse().map((command) => html`<div key=${command.label}><dt>${command.label}</dt><dd>${[command.keys].flat().map((keys) => html`<kbd key=${keys}>${spell(keys)}</kbd>`)}</dd></div>`)}
     </dl></section>`)}</div>
   <//>`;
 }
