@@ -9,6 +9,8 @@ import { State } from "./ui.js";
 /** Rows of the board, in pixels: a card with its gap, and a line. */
 export const CARD = 68;
 export const LINE = 28;
+/** A line that a thumb hits. */
+export const THUMB = 40;
 
 /** What the merge queue says of tasks that are on their way, by task. */
 export const merges = new Map();
@@ -48,7 +50,7 @@ function factOf([kind, value, means]) {
 const ageOf = (since) => span(Date.now() / 1000 - since);
 
 setInterval(() => {
-  for (const each of document.querySelectorAll(".card > time, .card-top > time")) {
+  for (const each of document.querySelectorAll(".card > time, .card-meta > time")) {
     const text = ageOf(Number(each.dataset.since));
     if (each.textContent !== text) each.firstChild.data = text;
   }
@@ -79,9 +81,9 @@ export function Card({ task, column, index, count, compact }) {
     return html`<div ...${more}>${sign}<span class="card-id">${id}</span>${title}${size}${age}</div>`;
   }
   return html`<div ...${more}>
-    <div class="card-top">${sign}${title}${age}</div>
+    <div class="card-top">${sign}${title}</div>
     <div class="card-line"><bdi>${visible(line, 200)}</bdi></div>
-    <div class="card-meta"><span class="card-id">${id}</span>${facts(task, column, live).map(factOf)}</div>
+    <div class="card-meta"><span class="card-facts"><span class="card-id">${id}</span>${facts(task, column, live).map(factOf)}</span>${age}</div>
   </div>`;
 }
 

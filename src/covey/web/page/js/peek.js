@@ -14,14 +14,14 @@ const TRAIL = 60;
 /** The panel of one task; `whole` shows all that it hangs on instead of its nearest needs. */
 export function Peek({ id, whole, onWhole, onClose, onEdit, onShow }) {
   useTopics(`task:${id}`, "sessions", `merge:${id}`);
-  const [full, problem] = useRead(() => get(`/api/board/${id}`), [`task:${id}`], [id]);
+  const [full, problem] = useRead(() => get(`/api/board/${encodeURIComponent(id)}`), [`task:${id}`], [id]);
   const place = useRef(null);
   useLayoutEffect(() => {
     place.current.scrollTop = 0;
   }, [id]);
   const row = state.tasks.get(id);
   const task = full?.id === id ? { ...full, ...row } : row;
-  if (!task) return html`<aside class="peek" ref=${place} aria-label=${id}><header class="peek-head"><h2>${id}</h2><span class="board-grow"></span><${Close} onClose=${onClose} /></header>
+  if (!task) return html`<aside class="peek" ref=${place} aria-label=${visible(id, 60)}><header class="peek-head"><h2><${Words} text=${id} most=${60} /></h2><span class="board-grow"></span><${Close} onClose=${onClose} /></header>
     <p class="loading">${problem ? visible(problem.message) : state.loaded.whole ? "" : "…"}</p></aside>`;
   const column = columnOf(task, state.columns.asks) ?? "dropped";
   const live = liveOf(task);

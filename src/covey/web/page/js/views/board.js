@@ -1,7 +1,7 @@
 // The board: seven columns of cards, of which only what can be seen is drawn; all of it by pointer or by keyboard.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
 import { get } from "../api.js";
-import { Card, CARD, LINE, merges, tellCard } from "../card.js";
+import { Card, CARD, LINE, merges, tellCard, THUMB } from "../card.js";
 import { HINTS, QUICK, readFilter, isOpen } from "../columns.js";
 import * as deeds from "../deeds.js";
 import { letDrag } from "../drag.js";
@@ -10,6 +10,7 @@ import { drawNeeds } from "../lines.js";
 import { chosen, marks, point, select, toggle } from "../marks.js";
 import { Peek } from "../peek.js";
 import { go } from "../places.js";
+import { choose as chooseSetting, settings } from "../settings.js";
 import { columns, find, rowsOf } from "../shown.js";
 import { listen, setFilter, state, touch, useRead, useTopics } from "../store.js";
 import { Choose, QuickAdd, TaskForm } from "../taskform.js";
@@ -21,7 +22,7 @@ const isPhone = () => matchMedia("(max-width: 760px)").matches;
 // What this browser remembers of how the board looks
 
 const LOOK = "covey.board";
-const look = { compact: false, folded: {}, ...remembered() };
+const look = { folded: {}, ...remembered() };
 
 function remembered() {
   try {
@@ -37,8 +38,17 @@ function setLook(change) {
   touch("look");
 }
 
-const sizeOf = () => (look.compact ? LINE : CARD);
-const isFolded = (column, count) => look.folded[column] ?? count === 0;
+const isCompact = () => settings.density === "compact";
+const setCompact = () => chooseSetting({ density: isCompact() ? "comfortable" : "compact" });
+const sizeOf = () => (!isCompact() ? CARD : isPhone() ? THUMB : LINE);
+
+/** Where seven columns have no room, what is not of this hour is folded until somebody unfolds it. */
+const LATER = ["backlog", "done"];
+const isTight = matchMedia("(max-width: 1700px)");
+const isRail = (column) => isTight.matches && LATER.includes(column) && isOpen(readFilter(state.filter.text), state.filter.quick)
+  && [...state.columns.lists].some(([id, list]) => !LATER.includes(id) && list.length > 0);
+const isFolded = (column, count) => look.folded[column] ?? (count === 0 || isRail(column));
+isTight.addEventListener("change", () => touch("look"));
 
 // Moving the cursor
 
@@ -114,7 +124,7 @@ function useCards(column, count) {
   const before = kept.current;
   const next = new Map();
   kept.current = next;
-  const { compact } = look;
+  const compact = isCompact();
   return (task, index) => {
     const known = before.get(task.id);
     const same = known && known.task === task && known.index === index && known.count === count && known.compact === compact;
@@ -165,7 +175,7 @@ function useOwnMoment() {
   const [, again] = useState(0);
   useEffect(() => {
     let timer = 0;
-    const leave = listen(["filter", "look"], () => {
+    const leave = listen(["filter", "look", "settings"], () => {
       clearTimeout(timer);
       timer = setTimeout(() => again((count) => count + 1));
     });
@@ -198,7 +208,7 @@ function Column({ column: { id, title }, adding, onAdd, onForm, phone }) {
       ${!phone && html`<button type="button" class="column-icon" aria-label=${`Fold ${title}`} aria-expanded="true" title="Fold this column" onClick=${fold}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M9.5 4.5 6 8l3.5 3.5" /></svg></button>`}
     </header>
     ${adding && html`<${QuickAdd} status=${id} onClose=${() => onAdd(null)} onForm=${onForm} onAdded=${shownAfterAdding} />`}
-    ${rows.length ? html`<${Long} rows=${rows} size=${sizeOf()} draw=${draw} label=${title} role="listbox" more=${look.compact ? 8 : 4} />` : html`<p class="column-empty">${all ? "Nothing here passes the filter." : state.loaded.whole ? EMPTY[id] : ""}</p>`}
+    ${rows.length ? html`<${Long} rows=${rows} size=${sizeOf()} draw=${draw} label=${title} role="listbox" more=${isCompact() ? 8 : 4} />` : html`<p class="column-empty">${all ? "Nothing here passes the filter." : state.loaded.whole ? EMPTY[id] : ""}</p>`}
   </section>`;
 }
 
@@ -263,10 +273,10 @@ function Found() {
 }
 
 function Bar({ onAdd }) {
-  useTopics("look");
+  useTopics("settings");
   return html`<div class="board-bar">
     <${Search} /><${Found} /><span class="board-grow"></span>
-    <${Button} aria-pressed=${look.compact} onClick=${() => setLook({ compact: !look.compact })} keys="c" title="One line for each task">Compact<//>
+    <${Button} aria-pressed=${isCompact()} onClick=${setCompact} keys="c" title="One line for each task">Compact<//>
     <${Button} onClick=${() => onAdd("todo")} keys="n">New task<//>
   </div>`;
 }
@@ -367,7 +377,7 @@ function useBoardKeys({ setAdding, setForm, setChoice, setPeeking, setWhole, wha
     on("Filter the board", "/", () => document.getElementById("board-filter")?.focus()),
     on("New task", "n", () => setAdding(cursor()?.column === "backlog" ? "backlog" : "todo")),
     on("New task, whole form", "N", () => setForm({ values: {} })),
-    on("Compact cards", "c", () => setLook({ compact: !look.compact })),
+    on("Compact cards", "c", setCompact),
     act("Edit", "e", ([id]) => setForm({ id })),
     on("Select", "x", () => marks.cursor && toggle(marks.cursor), { when: isAnyChosen }),
     on("Select down", "J", () => extend(1), { when: isAnyChosen }),
