@@ -118,20 +118,16 @@ function extend(by) {
 
 // A column
 
-/** Keep drawn cards: one whose row, place and look are the same is not even compared again. */
-function useCards(column, count) {
-  const kept = useRef(new Map());
-  const before = kept.current;
-  const next = new Map();
-  kept.current = next;
+/** A card that is not drawn again unless its row, place or look is another. */
+function Kept(props) {
+  this.shouldComponentUpdate = (next) => Object.keys(next).some((name) => next[name] !== props[name]);
+  return html`<${Card} ...${props} />`;
+}
+
+// No drawn card is kept for the next time: each knows its parent, which knows its cards of then, and so on without end.
+function drawsCards(column, count) {
   const compact = isCompact();
-  return (task, index) => {
-    const known = before.get(task.id);
-    const same = known && known.task === task && known.index === index && known.count === count && known.compact === compact;
-    const drawn = same ? known : { task, index, count, compact, card: html`<${Card} key=${task.id} task=${task} column=${column} index=${index} count=${count} compact=${compact} />` };
-    next.set(task.id, drawn);
-    return drawn.card;
-  };
+  return (task, index) => html`<${Kept} key=${task.id} task=${task} column=${column} index=${index} count=${count} compact=${compact} />`;
 }
 
 /** Let the list be reached by Tab while the focus is elsewhere; the cursor's card then takes it. */
@@ -193,7 +189,7 @@ function Column({ column: { id, title }, adding, onAdd, onForm, phone }) {
   const rows = rowsOf(id);
   const all = state.columns.lists.get(id)?.length ?? rows.length;
   const folded = !phone && !adding && isFolded(id, rows.length);
-  const draw = useCards(id, rows.length);
+  const draw = drawsCards(id, rows.length);
   useEntrance(id, place, !folded && rows.length > 0);
   const fold = () => setLook({ folded: { ...look.folded, [id]: !folded } });
   const counted = rows.length === all ? String(all) : `${rows.length} of ${all}`;
