@@ -3,7 +3,7 @@ import { decoded, go } from "./places.js";
 import { isQuiet } from "./quiet.js";
 import { marksOf } from "./settled.js";
 import { settings } from "./settings.js";
-import { listen, state } from "./store.js";
+import { listen, state, touch } from "./store.js";
 import { some, visible } from "./text.js";
 
 const TOGETHER = 3000;
@@ -88,10 +88,14 @@ let isFirst = !("locks" in navigator);
 function queueUp() {
   navigator.locks?.request("covey.alerts", () => {
     isFirst = true;
+    touch("telling");
     return new Promise(() => {});
   });
   others?.addEventListener("message", ({ data }) => data.forEach((key) => seen.add(key)));
 }
+
+/** Say whether this page is the one that tells a person who does not look. Topic: `telling`. */
+export const isTelling = () => isFirst;
 
 function isInView(element) {
   if (!element || !document.hasFocus()) return false;

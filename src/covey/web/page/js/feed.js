@@ -1,16 +1,19 @@
 // What the daemon tells as it happens, from the first page on and across every loss of the connection.
+import { isTelling } from "./alerts.js";
 import { get, key, Problem, query } from "./api.js";
 import { ALL } from "./pace.js";
 import * as store from "./store.js";
 
 const SILENCE = 40_000;
 const LATER = 3000;
+const REST = 5000;
 const INBOX = new Set(["questions", "merges", "mail", "fleet", "runs", "comments"]);
 
 let source = null;
 let last = null;
 let watch = 0;
 let fresh = true;
+let resting = 0;
 
 /** Begin to follow; after a loss it goes on where it was. */
 export function follow() {
@@ -90,9 +93,31 @@ function fallSilent() {
   watch = setTimeout(fallSilent, SILENCE);
 }
 
+/**
+ * Let go of the stream while nobody looks: a browser has six connections for all pages of a host, and the seventh page
+ * would never come. The one that tells a person who does not look goes on.
+ */
+function rest() {
+  if (!document.hidden || isTelling() || store.state.connection.state !== "live") return;
+  close();
+  store.setConnection("connecting");
+}
+
+function look() {
+  clearTimeout(resting);
+  if (document.hidden) resting = setTimeout(rest, REST);
+  else hurry();
+}
+
+/** Follow again if this page is now the one that tells. */
+function tellOn() {
+  if (source === null && store.state.connection.state === "connecting") follow();
+}
+
 /** Try at once when there is reason to hope: the machine woke up, the network is back, somebody looks. */
 async function hurry() {
   if (document.hidden) return;
+  tellOn();
   if (store.state.connection.state === "lost") follow();
   else if (store.state.connection.state === "unknown" && (await isKnown())) location.reload(); // joined in another tab
 }
@@ -131,7 +156,8 @@ function report(error) {
 export function begin() {
   follow();
   addEventListener("online", hurry);
-  document.addEventListener("visibilitychange", hurry);
+  document.addEventListener("visibilitychange", look);
+  store.listen(["telling"], tellOn);
   store.loadInbox();
   again(async () => {
     const { project, log, version } = await get("/api/status");
