@@ -14,12 +14,13 @@ from covey.app.verbs import Call, verb
 from covey.core import gates, runs, sessions
 from covey.core.live import Glimpse, Limit, Machine, Sight
 from covey.core.merges import OPEN, Merge, State
+from covey.core.queue.train import Reason
 from covey.core.spending import Used
 from covey.store import rows
 
 
 class GateNow(Struct, frozen=True):
-    """How far the work on a task is in the queue, `failed` once a gate rejected it, and how many tests failed then."""
+    """How far the work on a task is in the queue, `failed` once a gate sent it back, and how many tests failed then."""
 
     state: str
     failed: int
@@ -151,14 +152,15 @@ def _seen(row: LiveRow, glimpse: Glimpse | None, written: dict[str, Used]) -> Li
 
 
 def _gates(call: Call, tasks: list[str]) -> dict[str, GateNow]:
-    """Return how far the work on some tasks is in the queue, or that it was rejected there."""
+    """Return how far the work on some tasks is in the queue, or that a gate sent it back."""
     opened = {merge.task: merge for merge in call.tx.open_merges()}
     found = {task: opened.get(task) or call.tx.last_merge(task) for task in tasks}
-    return {
-        task: _gate(call, merge)
-        for task, merge in found.items()
-        if merge is not None and merge.state in (*OPEN, State.REJECTED)
-    }
+    return {task: _gate(call, merge) for task, merge in found.items() if merge is not None and _has_gate(merge)}
+
+
+def _has_gate(merge: Merge) -> bool:
+    """Say whether there is a gate to tell of: what a person sent back, or git could not merge, failed in none."""
+    return merge.state in OPEN or (merge.state is State.REJECTED and merge.cause == Reason.FAILS)
 
 
 def _gate(call: Call, merge: Merge) -> GateNow:

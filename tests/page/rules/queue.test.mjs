@@ -71,3 +71,9 @@ test("the steps of a merge say how far it is, and where it failed", () => {
   assert.equal(at({ state: "rejected", cause: "text" }), "done failed next next");
   assert.equal(at({ state: "rejected" }), "failed next next next");
 });
+
+test("no test fails in what a person sent back, or what git could not merge, after a gate of it", () => {
+  assert.equal(at({ state: "rejected", candidate: "c", run: "gate-1", approved: true }), "failed done next next");
+  assert.equal(at({ state: "rejected", candidate: "c", run: "gate-1", cause: "text" }), "done failed next next");
+  assert.equal(at({ state: "rejected", cause: "needs" }), "done failed next next");
+});
