@@ -244,7 +244,8 @@ def test_a_task_is_tried_as_often_as_is_set_and_then_needs_a_person(tmp_path: Pa
         world.end(world.begin(), Again(f"Failure {number}\nand more"))
     shown = world.task(task)
     assert shown["status"] == "blocked"
-    times = f"Tried {most} times without success; the last time: Failure {most - 1}"
+    often = "once" if most == 1 else f"{most} times"
+    times = f"Tried {often} without success; the last time: Failure {most - 1}"
     assert shown["reason"] == times
     assert len(shown["tries"]) == most
     (alert,) = world.ask("alert.list")

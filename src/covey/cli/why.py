@@ -55,7 +55,8 @@ def why(args: Namespace, client: Client) -> None:
     fields = {"path": origin.path, "commit": origin.commit, "text": text[:TEXT], "task": task, "merge": merge}
     answer = client.ask("line.why", fields=fields).value
     told = _told(origin, file, number, text, task) | answer
-    told["before_covey"] = answer["task"] is None and origin.time < _beginning(client)
+    begun = int(_beginning(client))  # git knows whole seconds
+    told["before_covey"] = answer["task"] is None and origin.time < begun
     print(json.dumps(told, ensure_ascii=False) if args.json else "\n".join(_lines(told)))
 
 
