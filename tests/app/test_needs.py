@@ -66,7 +66,11 @@ def test_a_task_cannot_need_itself(world: World) -> None:
     task = world.add()
     with pytest.raises(Invalid, match="T-1 cannot need itself"):
         world.ask("task.edit", id=task, needs=[task])
-    with pytest.raises(Invalid, match="T-2 cannot need itself"):
+
+
+def test_a_new_task_cannot_need_the_id_that_it_would_get(world: World) -> None:
+    world.add()
+    with pytest.raises(Invalid, match="There is no task 'T-2' to need"):
         world.add(needs=["T-2"])
 
 

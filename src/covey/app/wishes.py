@@ -136,11 +136,11 @@ def check_edit(call: Call, task: Task, wish: tasks.Edited) -> None:
 
 def check_needs(tx: Tx, task_id: str, needs: Iterable[Need]) -> None:
     names = [need.task for need in needs]
+    for name in names:
+        if tx.task(name) is None:  # also the id that a new task is about to get
+            raise Invalid(f"There is no task {name!r} to need.", hint="A need must be on the board first.")
     if task_id in names:
         raise Invalid(f"{task_id} cannot need itself.")
-    for name in names:
-        if tx.task(name) is None:
-            raise Invalid(f"There is no task {name!r} to need.", hint="A need must be on the board first.")
 
 
 def check_circle(tx: Tx, task_id: str, needs: Iterable[Need], parent: str | None) -> None:
