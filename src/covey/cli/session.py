@@ -88,7 +88,8 @@ def start(args: Namespace, client: Client) -> None:
 def stop(args: Namespace, client: Client) -> None:
     """Stop a session, and wait until nothing of it is alive."""
     answer = _bring_about(client, "stop", args.name, {}, lambda session: not session["run"] and not session["tasks"])
-    reply(args, answer, f"Stopped {args.name}; what it had not committed is kept (covey rescue list)")
+    kept = "; what it had not committed is kept (covey rescue list)" if answer.value["run"] else ""
+    reply(args, answer, f"Stopped {args.name}{kept}")
 
 
 def pause(args: Namespace, client: Client) -> None:
