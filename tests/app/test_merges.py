@@ -393,7 +393,7 @@ def test_a_revert_that_landed_opens_the_task_again_if_that_was_asked_for(world: 
     world.do(lambda call: reverts.settle(call, merge_of(world, made["id"])))
     assert merge_of(world, merge).state is merges.State.REVERTED
     now = world.task(task)
-    assert now["status"] == ("todo" if reopen else "done")
+    assert (now["status"], now["reverted"]) == (("todo", None) if reopen else ("done", made["id"]))
     if reopen:
         assert "taken out of main again by" in now["notes"][0]["text"]
         assert now["notes"][0]["text"].endswith("Why: It broke the shop")

@@ -13,6 +13,7 @@ from covey.app.changes import change, count_child, count_unmet, queue, settle
 from covey.app.costs import spent
 from covey.app.mail import tell
 from covey.app.pulses import of_session
+from covey.app.queued import reverted_by
 from covey.app.shapes import TaskFull, TaskRow
 from covey.app.tasks import find
 from covey.app.tries import put_back
@@ -271,8 +272,16 @@ def full(call: Call, task: Task) -> TaskFull:
         unmet=task.unmet,
         open_children=task.open_children,
         until=_until(call, task),
+        reverted=_reverted(call, task),
         **shapes.spent(spent(call, task=task.id)),
     )
+
+
+def _reverted(call: Call, task: Task) -> str | None:
+    """Return the merge that took the work of a task out of main again, None if it is there."""
+    last = call.tx.last_merge(task.id) if task.status is Status.DONE else None
+    by = None if last is None or last.state is not merges.State.REVERTED else reverted_by(call, last)
+    return None if by is None else by.id
 
 
 def _shared(task: Task) -> dict[str, Any]:

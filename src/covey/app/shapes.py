@@ -434,7 +434,7 @@ class TaskRow(Struct, frozen=True, kw_only=True):
 class TaskFull(TaskRow, frozen=True, kw_only=True):
     """A task with all that is known of it; `until` is when an outside session's claim ends if it stays silent.
 
-    `cost` is in dollars, without those of `unpriced` tokens.
+    `cost` is in dollars, without those of `unpriced` tokens; `reverted` is what took its work out of main again.
     """
 
     body: str
@@ -448,6 +448,7 @@ class TaskFull(TaskRow, frozen=True, kw_only=True):
     unmet: int
     open_children: int
     until: float | None
+    reverted: str | None
     cost: float
     tokens: int
     unpriced: int

@@ -154,6 +154,7 @@ def card(task: dict[str, Any]) -> str:
         ("cost", spent(task)),
         ("reason", task["reason"] and plain(task["reason"])),
         ("commit", task["commit"]),
+        ("reverted", f"taken out of main again by {task['reverted']}" if task["reverted"] else None),
         ("key", task["key"] and plain(task["key"])),
     ]
     lines = [f"{task['id']}  {plain(task['title'])}"]

@@ -95,6 +95,7 @@ test("a card says what happens, or what it waits for", () => {
   assert.equal(lineOf(task("A-4", { status: "blocked", reason: "Which one?" }), "needs"), "Which one?");
   assert.equal(lineOf(task("A-4", { status: "doing", session: "ada" }), "needs", { item: { text: "May I push?" } }), "May I push?");
   assert.equal(lineOf(task("A-4", { status: "done", commit: "0123456789abcdef" }), "done"), "landed as 01234567");
+  assert.equal(lineOf(task("A-4", { status: "done", commit: "0123456789abcdef", reverted: "merge-9" }), "done"), "done, and taken out of main again by merge-9");
 });
 
 test("a card wears the state of its session while that is at work", () => {

@@ -237,6 +237,7 @@ export function lineOf(task, column, { live = null, merge = null, item = null, t
   if (column === "doing") return live?.action || live?.evidence || (task.session === "owner" ? "in your hands" : "at work");
   if (column === "review") return task.reason ?? merge?.waits ?? "waits for your review";
   if (column === "merging") return merge?.waits ?? (merge?.state === "testing" ? "its gate runs" : merge?.reason ?? "in the merge queue");
+  if (task.reverted) return `done, and taken out of main again by ${task.reverted}`;
   if (column === "done") return task.commit ? `landed as ${task.commit.slice(0, 8)}` : task.kind === "report" ? "reported" : "done";
   if (task.status === "dropped") return task.reason ?? "dropped";
   const open = waitsFor(task, tasks);

@@ -14,7 +14,8 @@ const TRAIL = 60;
 /** The panel of one task; `whole` shows all that it hangs on instead of its nearest needs. */
 export function Peek({ id, whole, onWhole, onClose, onEdit, onShow }) {
   useTopics(`task:${id}`, "sessions", `merge:${id}`);
-  const [full, problem] = useRead(() => get(`/api/board/${encodeURIComponent(id)}`), [`task:${id}`], [id]);
+  const isDone = state.tasks.get(id)?.status === "done"; // which a revert may leave as it is
+  const [full, problem] = useRead(() => get(`/api/board/${encodeURIComponent(id)}`), isDone ? [`task:${id}`, "merges"] : [`task:${id}`], [id, isDone]);
   const place = useRef(null);
   useLayoutEffect(() => {
     place.current.scrollTop = 0;
@@ -74,6 +75,7 @@ function Facts({ task, live }) {
     ["May change", task.scope.join("\n") || null],
     ["Not", task.do_not_touch.join("\n") || null],
     ["Commit", task.commit],
+    ["Reverted", task.reverted ? `by ${task.reverted}` : null],
     ["Ends in", task.kind === "report" ? "a report" : null],
     ["Added", clock(task.created)],
     ["Claimed", task.claimed ? clock(task.claimed) : null],
