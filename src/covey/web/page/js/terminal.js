@@ -1,7 +1,7 @@
 // Live terminals: what an agent draws, as it draws it. Nothing in it can do more than be seen, and nobody types by accident.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
 import { key } from "./api.js";
-import { hush } from "./keys.js";
+import { hush, isTyping } from "./keys.js";
 import { confirm } from "./ui.js";
 import { visible } from "./text.js";
 
@@ -9,6 +9,7 @@ const FONT = { tile: 12, least: 8, most: 16 };
 const CHUNK = 32 * 1024;
 const AGAIN = [500, 1000, 2000, 5000];
 const LEAVE = "Ctrl+]";
+const STILL = 600;
 
 const DARK = {
   background: "#0c0e12", foreground: "#d8dde6", cursor: "#d8dde6", cursorAccent: "#0c0e12", selectionBackground: "#35507d",
@@ -134,6 +135,8 @@ export class Screen {
     this.tries = 0;
     this.wants = false;
     this.writes = false;
+    this.cut = null;
+    this.pressed = 0;
     this.closed = false;
     this.below = 1;
     this.parts = [];
@@ -160,7 +163,7 @@ export class Screen {
     this.terminal.onData((text) => this.type(new TextEncoder().encode(text)));
     this.terminal.onBinary((text) => this.type(Uint8Array.from(text, (sign) => sign.charCodeAt(0))));
     this.terminal.attachCustomKeyEventHandler((event) => this.passes(event));
-    this.terminal.textarea.addEventListener("blur", () => this.writes && document.hasFocus() && this.read());
+    this.terminal.textarea.addEventListener("blur", () => (this.writes || this.cut) && document.hasFocus() && this.read());
     this.sizes.observe(this.place);
     this.sizes.observe(this.inside.querySelector(".xterm-screen")); // it takes its size when it is drawn, not when it is told
     this.themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
@@ -198,6 +201,7 @@ export class Screen {
       this.rows = said.rows;
       this.fit();
       this.heard({ run: said.run, columns: said.columns, shown: true, ended: false, error: null });
+      if (this.cut) this.sever("back");
       if (this.wants && !said.write) return this.send({ ask: "write" });
     }
     if (said.write !== undefined) this.turn(said.write);
@@ -206,8 +210,10 @@ export class Screen {
   }
 
   lost(code) {
-    if (this.closed || code === 1000 || (code >= 4400 && code < 4500)) return this.turn(false);
-    this.heard({ shown: false }); // who types keeps the keyboard: what is pressed meanwhile goes nowhere, and is no command
+    if (this.closed || code === 1000 || (code >= 4400 && code < 4500)) return this.end();
+    if (this.writes || this.cut) this.sever("lost");
+    this.wants = false; // whoever wants to type says so again when it is back
+    this.heard({ shown: false });
     this.timer = setTimeout(() => this.connect(), AGAIN[Math.min(this.tries++, AGAIN.length - 1)]);
   }
 
@@ -220,8 +226,32 @@ export class Screen {
     for (let at = 0; at < data.length; at += CHUNK) this.socket.send(data.subarray(at, at + CHUNK));
   }
 
-  /** Begin to type: what is pressed goes to the agent, but for the keys that leave. */
+  /** Send no key any more but keep the keyboard: what somebody goes on to type is no command, until they say what they want. */
+  sever(how) {
+    this.cut = how;
+    this.writes = false;
+    this.terminal.options.disableStdin = true;
+    this.terminal.textarea.readOnly = true;
+    this.heard({ writes: false, cut: how });
+  }
+
+  /** Let go of the keyboard, not by who types. */
+  end() {
+    if (this.cut) hush();
+    this.mend();
+    this.turn(false);
+  }
+
+  mend() {
+    if (!this.cut) return;
+    this.cut = null;
+    this.terminal.blur();
+    this.heard({ cut: null });
+  }
+
+  /** Begin to type: what is pressed goes to the agent, but for the keys that leave. While the connection is lost nothing begins. */
   write() {
+    if (this.tries > 0) return;
     this.wants = true;
     this.send({ ask: "write" });
   }
@@ -229,6 +259,7 @@ export class Screen {
   /** Go back to looking. */
   read() {
     this.wants = false;
+    this.mend();
     this.turn(false);
     this.send({ ask: "read" });
   }
@@ -240,16 +271,33 @@ export class Screen {
   }
 
   turn(on) {
-    if (on && !this.wants) return this.send({ ask: "read" });
+    if (on && (!this.wants || this.isElsewhere())) return this.read();
     if (on === this.writes || !this.terminal) return;
     if (!on && this.wants) hush(); // not by who types
     this.wants = on;
     this.writes = on;
     this.terminal.options.disableStdin = !on;
     this.terminal.textarea.readOnly = !on;
+    this.cut = null;
     if (on) this.terminal.focus();
     else this.terminal.blur();
-    this.heard({ writes: on });
+    this.heard({ writes: on, cut: null });
+  }
+
+  /** Say whether somebody types in another field meanwhile: the keyboard is not taken from there. */
+  isElsewhere() {
+    const focused = document.activeElement;
+    return focused !== this.terminal?.textarea && (isTyping(focused) || Boolean(focused?.closest("dialog")));
+  }
+
+  /** Swallow what is pressed while nothing is sent; only `i` after a moment of rest begins again, when there is a connection. */
+  swallow(event) {
+    event.stopPropagation();
+    if (!(event.ctrlKey || event.metaKey || /^F\d/.test(event.key))) event.preventDefault();
+    if (event.type !== "keydown") return;
+    const isAtRest = event.timeStamp - this.pressed > STILL;
+    this.pressed = event.timeStamp;
+    if (this.cut === "back" && isAtRest && event.key === "i" && !event.repeat) this.write();
   }
 
   passes(event) {
@@ -258,6 +306,7 @@ export class Screen {
       if (event.type === "keydown") this.leave();
       return false;
     }
+    if (this.cut) this.swallow(event);
     return this.writes;
   }
 
@@ -290,7 +339,7 @@ export class Screen {
   }
 
   close() {
-    if (this.writes) hush();
+    if (this.writes || this.cut) hush();
     this.closed = true;
     clearTimeout(this.timer);
     turns.delete(this);
@@ -302,6 +351,8 @@ export class Screen {
   }
 }
 
+const CUT = { lost: "Connection lost: keys are not sent.", back: "Connected again: press i or click to type on." };
+
 /**
  * A session's terminal. `large`: letters of a size to read. `onHeard` hears what it tells ({ended}, {error}, {writes}).
  * It only looks until `i` or a click in it; while somebody types, its frame says so.
@@ -309,7 +360,7 @@ export class Screen {
 export function Live({ session, large = false, onHeard = () => {}, control = null }) {
   const place = useRef(null);
   const screen = useRef(null);
-  const [told, setTold] = useState({ shown: false, writes: false, ended: false, error: null });
+  const [told, setTold] = useState({ shown: false, writes: false, cut: null, ended: false, error: null });
   useLayoutEffect(() => {
     const heard = (change) => {
       setTold((before) => ({ ...before, ...change }));
@@ -325,13 +376,14 @@ export function Live({ session, large = false, onHeard = () => {}, control = nul
   }, [session, large]);
   const click = () => {
     const selected = screen.current?.terminal?.hasSelection();
-    if (large && !selected && !told.writes) screen.current.write();
+    if ((large || told.cut) && !selected && !told.writes) screen.current.write();
   };
-  const words = told.error ?? (told.ended ? "The run has ended." : told.shown ? null : "Connecting…");
-  return html`<div class=${`live ${told.writes ? "typing" : ""}`} role="group" aria-label=${`Terminal of ${session}`} data-keys=${told.writes ? "own" : undefined}>
+  const words = told.error ?? (told.ended ? "The run has ended." : told.shown || told.cut ? null : "Connecting…");
+  const keeps = told.writes || told.cut;
+  return html`<div class=${`live ${told.writes ? "typing" : told.cut ? "typing cut" : ""}`} role="group" aria-label=${`Terminal of ${session}`} data-keys=${keeps ? "own" : undefined}>
     <div class=${large ? "screen large" : "screen"} ref=${place} onClick=${click}></div>
     ${words && html`<p class="screen-words" role="status">${visible(words)}</p>`}
-    ${told.writes && html`<p class="typing-words" role="status">You are typing into <b>${visible(session, 60)}</b> <button type="button" class="button" onMouseDown=${(event) => event.preventDefault()} onClick=${() => screen.current.leave()}>Stop <kbd>${LEAVE}</kbd></button></p>`}
+    ${keeps && html`<p class="typing-words" role="status"><span>${told.cut ? CUT[told.cut] : html`You are typing into <b>${visible(session, 60)}</b>`}</span> <button type="button" class="button" onMouseDown=${(event) => event.preventDefault()} onClick=${() => screen.current.leave()}>Leave typing <kbd>${LEAVE}</kbd></button></p>`}
   </div>`;
 }
 
