@@ -28,13 +28,15 @@ export function offered() {
   return [...commands].reverse().filter((command) => !command.when || command.when());
 }
 
+/** Return a pressed key as commands name it; letters are large by Shift alone, never by Caps Lock. */
 function nameOf(event) {
   const key = event.key === " " ? "space" : event.key.toLowerCase();
   const parts = [];
   if (event.ctrlKey || event.metaKey) parts.push("mod");
   if (event.altKey) parts.push("alt");
   if (event.shiftKey && (key.length > 1 || parts.length)) parts.push("shift");
-  return [...parts, event.shiftKey && key.length === 1 && !parts.length ? event.key : key].join("+");
+  const large = /^[a-z]$/.test(key) ? key.toUpperCase() : event.key;
+  return [...parts, event.shiftKey && key.length === 1 && !parts.length ? large : key].join("+");
 }
 
 /** Say whether keys belong to what has the focus: a field, or a terminal. */
@@ -97,7 +99,7 @@ export function begin() {
   document.addEventListener("keydown", take);
 }
 
-const SIGNS = { mod: navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl", arrowup: "↑", arrowdown: "↓", arrowleft: "←", arrowright: "→", enter: "Enter", escape: "Esc", space: "Space", shift: "Shift", alt: "Alt" };
+const SIGNS = { mod: navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl", arrowup: "↑", arrowdown: "↓", arrowleft: "←", arrowright: "→", enter: "Enter", escape: "Esc", space: "Space", shift: "Shift", alt: "Alt", pagedown: "Page Down", pageup: "Page Up", home: "Home", end: "End", delete: "Delete", backspace: "Backspace", tab: "Tab" };
 
 function spellChord(chord) {
   const parts = chord === "+" ? ["+"] : chord.split("+");
