@@ -97,7 +97,7 @@ function ofSession(item) {
   const ways = {
     restart: { label: "Restart", kind: "primary", run: each("restart", names.length > 1 ? "start again." : "starts again.") },
     start: { label: "Start now", kind: "primary", run: each("start", names.length > 1 ? "start." : "starts.") },
-    stop: { label: "Stop", kind: "danger", run: each("stop", names.length > 1 ? "stop." : "stops.") },
+    stop: { label: "Stop the session", kind: "danger", run: each("stop", names.length > 1 ? "stop." : "stops.") },
   };
   const wanted = item.decisions?.length ? item.decisions : ["restart", "stop"];
   return [...wanted.map((way) => ways[way]).filter(Boolean), { label: "Open", kind: wanted.includes("attach") ? "primary" : "", run: () => go("sessions", item.session) }];

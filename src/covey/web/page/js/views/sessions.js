@@ -10,6 +10,7 @@ import { Age, attempt, Button, confirm, Empty, note, State, Words } from "../ui.
 import { bytes, clock, money, some, span, tokens, visible } from "../text.js";
 
 const SIZES = [1, 2, 3, 4];
+const WHOLE = [[1, "1", 1], [2, "pair", 2], [4, "2", 2], [9, "3", 3]];
 const RESTING = new Set(["idle"]);
 const WIDE = 130;
 const URGENT = new Set(["needs-you", "stalled", "dead"]);
@@ -44,7 +45,7 @@ const DEEDS = [
   { verb: "resume", label: "Go on", keys: "p", can: (one) => one.session?.goal === "paused", done: "goes on" },
   { verb: "start", label: "Start", keys: "p", can: (one) => one.session?.goal === "stopped", done: "works the board" },
   { verb: "restart", label: "Restart", keys: "R", can: (one) => one.run !== null, ask: "It is ended and begins its task again; what it has written stays.", done: "is started again" },
-  { verb: "stop", label: "Stop", keys: "x", can: (one) => one.session?.goal !== "stopped", danger: true, ask: "Its run is ended, its work is kept, and its task goes back to the board.", done: "is stopped" },
+  { verb: "stop", label: "Stop", button: "Stop the run", keys: "x", can: (one) => one.session?.goal !== "stopped", danger: true, ask: "Its run is ended, its work is kept, and its task goes back to the board.", done: "is stopped" },
 ];
 
 async function act(deed, name) {
@@ -119,14 +120,22 @@ function Tile({ one, chosen, onChoose, controls }) {
   </article>`;
 }
 
+/** Return how tiles are laid out, [name, how many beside each other]: as somebody chose, else so that few are large enough to be read. */
+function layoutOf(chosen, count) {
+  if (chosen !== null) return [String(chosen), chosen];
+  const [, name, beside] = WHOLE.find(([most]) => count <= most) ?? WHOLE.at(-1);
+  return [name, beside];
+}
+
 function Grid({ all, rows }) {
-  const [size, setSize] = useKept("covey.tiles", 3);
+  const [wanted, setSize] = useKept("covey.tiles", null);
   const [every, setEvery] = useKept("covey.tiles.every", false);
   const [chosen, choose] = useState(null);
   const latest = useRef(null); // keys can come faster than what they change is drawn
   const controls = useRef(new Map()).current;
   const place = useRef(null);
   const shown = all.filter((one) => every || isAtWork(one));
+  const [layout, size] = layoutOf(wanted, shown.length);
   const current = shown.some((one) => one.name === chosen) ? chosen : shown[0]?.name;
   latest.current = current;
   const setChosen = (name) => {
@@ -163,10 +172,10 @@ function Grid({ all, rows }) {
       <h1>Sessions</h1><span class="count">${some(shown.length, "session")}${hidden ? `, ${hidden} at rest` : ""}</span>
       <span class="sessions-spring"></span>
       ${(hidden > 0 || every) && html`<${Button} aria-pressed=${String(every)} onClick=${() => setEvery(!every)} keys="e">All<//>`}
-      <span class="tile-sizes" role="group" aria-label="Tiles">${SIZES.map((each) => html`<${Button} key=${each} kind="quiet" aria-pressed=${String(size === each)} onClick=${() => setSize(each)}>${each}×${each}<//>`)}</span>
+      <span class="tile-sizes" role="group" aria-label="Tiles">${SIZES.map((each) => html`<${Button} key=${each} kind="quiet" aria-pressed=${String(layout === String(each))} onClick=${() => setSize(each)}>${each}×${each}<//>`)}</span>
     </header>
     ${shown.length
-      ? html`<div class=${`tiles tiles-${size}`} ref=${place} role="group" aria-label="Sessions as tiles">${shown.map((one) => html`<${Tile} key=${one.name} one=${one} chosen=${one.name === current} onChoose=${setChosen} controls=${controls} />`)}</div>`
+      ? html`<div class=${`tiles tiles-${layout}`} ref=${place} role="group" aria-label="Sessions as tiles">${shown.map((one) => html`<${Tile} key=${one.name} one=${one} chosen=${one.name === current} onChoose=${setChosen} controls=${controls} />`)}</div>`
       : html`<${Empty} title=${all.length ? "Every session is at rest." : "There is no session yet."}><p>Start some agents: <code>covey run -n 4 TODO.md</code>, or <code>covey session new ada</code> and <code>covey session start ada</code>.</p><//>`}
   </div>`;
 }
@@ -242,7 +251,7 @@ function About({ one }) {
 function Side({ one, terminal, onType }) {
   return html`<aside class="session-side" aria-label=${`About ${one.name}`}>
     <div class="session-deeds">
-      ${DEEDS.filter((deed) => deed.can(one)).map((deed) => html`<${Button} key=${deed.verb} kind=${deed.danger ? "danger" : ""} keys=${deed.keys} onClick=${() => act(deed, one.name)}>${deed.label}<//>`)}
+      ${DEEDS.filter((deed) => deed.can(one)).map((deed) => html`<${Button} key=${deed.verb} kind=${deed.danger ? "danger" : ""} keys=${deed.keys} onClick=${() => act(deed, one.name)}>${deed.button ?? deed.label}<//>`)}
       ${terminal && html`<${Button} kind="primary" keys="i" onClick=${onType}>Type<//>`}
       ${!terminal && one.run && html`<${Button} keys="t" onClick=${() => takeOver(one.name)}>Take over<//>`}
       ${one.person && html`<${Button} onClick=${() => giveBack(one.name)}>Give back<//>`}
