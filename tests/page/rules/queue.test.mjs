@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { matrices } from "../../../src/covey/web/page/js/matrices.js";
 import { DOING, paths, spanAt, ticks } from "../../../src/covey/web/page/js/spans.js";
-import { stepsOf } from "../../../src/covey/web/page/js/steps.js";
+import { revertsUnderWay, saidOfRevert, stepsOf } from "../../../src/covey/web/page/js/steps.js";
 
 const overlap = (one, other, level, ...files) => ({ id: `${one} ${other}`, one, other, level, files, one_session: `by-${one}`, other_session: other === "main" ? null : `by-${other}` });
 const cell = (table, row, column) => table.cells.get(`${row}\n${column}`);
@@ -70,6 +70,14 @@ test("the steps of a merge say how far it is, and where it failed", () => {
   assert.equal(at({ state: "rejected", candidate: "c", run: "gate-1", cause: "fails" }), "done done failed next");
   assert.equal(at({ state: "rejected", cause: "text" }), "done failed next next");
   assert.equal(at({ state: "rejected" }), "failed next next next");
+});
+
+test("a revert that waits for an approval says so, and is known as under way until it has ended", () => {
+  const merge = { id: "merge-1", task: "T-1" };
+  assert.match(saidOfRevert(merge, { task: "T-4", state: "review" }), /T-4, waits for your approval in the inbox/);
+  assert.equal(saidOfRevert(merge, { task: "T-4", state: "queued" }), "T-1 is being taken out of main, by T-4.");
+  const found = revertsUnderWay([{ id: "merge-2", reverts: "merge-1", state: "rejected" }, { id: "merge-3", reverts: "merge-1", state: "review" }, { id: "merge-4", reverts: null, state: "queued" }]);
+  assert.deepEqual([...found].map(([id, { id: by }]) => [id, by]), [["merge-1", "merge-3"]]);
 });
 
 test("no test fails in what a person sent back, or what git could not merge, after a gate of it", () => {

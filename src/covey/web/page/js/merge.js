@@ -1,7 +1,7 @@
 // One merge: its steps, why it is where it is, the gates that it was in, and all that can be done with it.
 import { html, useEffect, useRef, useState } from "./lib.js";
 import { get, post } from "./api.js";
-import { stepsOf } from "./steps.js";
+import { saidOfRevert, stepsOf } from "./steps.js";
 import { useRead } from "./store.js";
 import { clock, span } from "./text.js";
 import { to } from "./places.js";
@@ -15,7 +15,7 @@ const AGAIN = ["rejected", "withdrawn"];
 /** Do something with a merge and offer to take it back; returns the merge as it is then, or undefined. */
 async function change(merge, verb, body, said, undo = null) {
   const after = await attempt(() => post(`/api/merges/${merge.id}/${verb}`, body));
-  if (after !== undefined) note(said, { undo: undo && (() => attempt(() => undo(after), "Taken back.")) });
+  if (after !== undefined) note(typeof said === "function" ? said(after) : said, { undo: undo && (() => attempt(() => undo(after), "Taken back.")) });
   return after;
 }
 
@@ -57,12 +57,13 @@ export function Reverting({ merge, onClose }) {
   const go = async (event) => {
     event.preventDefault();
     onClose();
-    await change(merge, "revert", { ...because(reason), reopen }, `${merge.task} is being taken out of main.`, (made) => post(`/api/merges/${made.id}/drop`, {}));
+    const undo = (made) => post(`/api/merges/${made.id}/drop`, {});
+    await change(merge, "revert", { ...because(reason), reopen }, (made) => saidOfRevert(merge, made), undo);
   };
   return html`<${Dialog} title=${`Revert ${merge.task}?`} onClose=${onClose}>
     <form onSubmit=${go}>
       <p class="dialog-text"><${Words} text=${merge.title} /></p>
-      <p class="dialog-text">The revert goes through the queue like any other work: it is tested before main moves, and main stays green.</p>
+      <p class="dialog-text">The revert goes through the queue like any other work: it is tested before main moves, and main stays green. Where work waits for a review, so does this.</p>
       <label class="field"><span>Why (if you want to say)</span><textarea rows="2" data-first value=${reason} onInput=${(event) => setReason(event.target.value)}></textarea></label>
       <label class="check"><input type="checkbox" checked=${reopen} onChange=${(event) => setReopen(event.target.checked)} /> Open the task again, so that somebody does it anew</label>
       <footer class="dialog-foot"><${Button} onClick=${onClose}>Cancel<//><button class="button danger" type="submit">Revert</button></footer>
@@ -70,7 +71,7 @@ export function Reverting({ merge, onClose }) {
   <//>`;
 }
 
-/** The buttons of what can be done with a merge now. */
+/** The buttons of what can be done with a merge now; `reverted_by`, where it is known, is under way already. */
 export function Actions({ merge, again = true }) {
   const [reverting, setReverting] = useState(false);
   const waits = merge.state === "review" || (merge.person && !merge.approved);
@@ -79,7 +80,7 @@ export function Actions({ merge, again = true }) {
     ${OPEN.includes(merge.state) && html`<${Button} keys="b" onClick=${() => sendBack(merge)}>Send back<//>`}
     ${["queued", "testing"].includes(merge.state) && html`<${Button} keys="h" onClick=${() => hold(merge)}>Hold<//>`}
     ${((AGAIN.includes(merge.state) && again) || (merge.state === "queued" && merge.reason)) && html`<${Button} keys="t" onClick=${() => retry(merge)}>Retry<//>`}
-    ${merge.state === "landed" && html`<${Button} kind="danger" onClick=${() => setReverting(true)}>Revert<//>`}
+    ${merge.state === "landed" && !merge.reverted_by && html`<${Button} kind="danger" onClick=${() => setReverting(true)}>Revert<//>`}
     <a class="button" href=${to("review", merge.task)}>Diff</a>
     <a class="button" href=${to("timeline", `task=${merge.task}`)}>Timeline</a>
     ${OPEN.includes(merge.state) && html`<${Button} kind="danger" onClick=${() => drop(merge)}>Take out<//>`}
@@ -125,7 +126,7 @@ function Facts({ merge }) {
     ["waits for", merge.needs.join(", ")],
     ["files", merge.paths.length ? `${merge.paths.slice(0, 12).join("  ")}${merge.paths.length > 12 ? `  and ${merge.paths.length - 12} more` : ""}` : ""],
     ["reverts", merge.reverts],
-    ["reverted by", merge.reverted_by],
+    [merge.state === "landed" ? "is being reverted by" : "reverted by", merge.reverted_by],
   ].filter(([, value]) => value);
   return html`<dl class="facts">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd><${Words} text=${value} /></dd></div>`)}</dl>`;
 }

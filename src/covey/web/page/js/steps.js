@@ -18,3 +18,16 @@ export function stepsOf(merge) {
     { name: "land", state: landed },
   ];
 }
+
+const OPEN = ["review", "queued", "testing", "passed"];
+
+/** Return the reverts that are under way among some merges, by the merge that each takes out of main. */
+export function revertsUnderWay(merges) {
+  return new Map(merges.filter((merge) => merge.reverts && OPEN.includes(merge.state)).map((merge) => [merge.reverts, merge]));
+}
+
+/** Return what came of a wish to revert a merge: the revert `made` may wait for an approval first. */
+export function saidOfRevert(merge, made) {
+  if (made.state === "review") return `The revert of ${merge.task}, ${made.task}, waits for your approval in the inbox.`;
+  return `${merge.task} is being taken out of main, by ${made.task}.`;
+}

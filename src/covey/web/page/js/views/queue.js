@@ -7,6 +7,7 @@ import { Overlap } from "../overlap.js";
 import { useRows, useTick } from "../pace.js";
 import { go, to } from "../places.js";
 import { useRead } from "../store.js";
+import { revertsUnderWay } from "../steps.js";
 import { clock, some, span, visible } from "../text.js";
 import { Age, attempt, Button, confirm, Empty, note, State, Words } from "../ui.js";
 
@@ -60,7 +61,7 @@ function Standing({ queue }) {
     <div class="figures">
       <span><strong>${queue.landed_hour}</strong> landed in the last hour</span>
       <span>${share}</span>
-      <span>${queue.gate_seconds ? `a gate takes about ${span(queue.gate_seconds)}` : "no gate has passed yet"}</span>
+      <span>${queue.gate_seconds ? `a gate takes ${queue.gate_seconds < 1 ? "under 1s" : `about ${span(queue.gate_seconds)}`}` : "no gate has passed yet"}</span>
       <span class="faint">onto <${Words} text=${queue.branch} />, ${queue.strategy}${queue.slots ? `, ${some(queue.slots, "slot")}` : ""}</span>
     </div>
     <div class="sheet-actions">
@@ -135,15 +136,17 @@ function Slots({ queue, known, onOpen }) {
   if (!count && !queue.running.length) return null;
   const lanes = Array.from({ length: count }, (_, i) => queue.running.find((gate) => gate.slot === i + 1) ?? null);
   lanes.push(...queue.running.filter((gate) => !lanes.includes(gate)));
+  const busy = lanes.map((gate, i) => ({ gate, number: i + 1 })).filter(({ gate }) => gate);
+  const idle = lanes.length - busy.length;
   return html`<section aria-labelledby="slots-title">
     <h2 id="slots-title">Slots</h2>
-    <ol class="slots">${lanes.map((gate, i) => html`<${Slot} key=${i} number=${i + 1} gate=${gate} usual=${queue.gate_seconds} known=${known} onOpen=${onOpen} />`)}</ol>
+    <ol class="slots">${busy.map(({ gate, number }) => html`<${Slot} key=${number} number=${number} gate=${gate} usual=${queue.gate_seconds} known=${known} onOpen=${onOpen} />`)}
+      ${idle > 0 && html`<li key="idle" class="slots-idle soft"><${State} name="idle" /> ${some(idle, "slot")} idle</li>`}</ol>
   </section>`;
 }
 
 function Slot({ number, gate, usual, known, onOpen }) {
   const [log, setLog] = useState(false);
-  if (!gate) return html`<li class="slot slot-free"><span class="slot-number">${number}</span><${State} name="idle" word /></li>`;
   return html`<li class="slot">
     <span class="slot-number">${number}</span>
     <${State} name="testing" word />
@@ -164,27 +167,34 @@ function Landings({ all }) {
   if (!landings) return html`<p class="loading">…</p>`;
   if (!landings.length) return html`<${Empty} title="Nothing has landed yet."><p>Each move of main is written here: what it was, what it is, after which gate.</p><//>`;
   const known = new Map((all ?? []).map((merge) => [merge.id, merge]));
-  return html`<div class="sheet-body"><ol class="landings">${landings.map((landing) => html`<${Landing} key=${landing.id} landing=${landing} known=${known} onRevert=${setReverting} />`)}</ol>
+  const reverts = revertsUnderWay(all ?? []);
+  return html`<div class="sheet-body"><ol class="landings">${landings.map((landing) => html`<${Landing} key=${landing.id} landing=${landing} known=${known} reverts=${reverts} onRevert=${setReverting} />`)}</ol>
     ${reverting && html`<${Reverting} merge=${reverting} onClose=${() => setReverting(null)} />`}
   </div>`;
 }
 
-function Landing({ landing, known, onRevert }) {
+function Landing({ landing, known, reverts, onRevert }) {
   const pushed = landing.pushed ? `pushed to ${landing.remote} ${clock(landing.pushed)}` : "";
   return html`<li class="landing">
     <div class="landing-head"><${State} name="landed" /><span>${clock(landing.made)}</span><span class="mono">${landing.before.slice(0, 9)} → ${landing.commit.slice(0, 9)}</span>
       <span class="faint">on <${Words} text=${landing.branch} />${landing.untested ? ", without a test" : landing.gate ? `, after ${landing.gate}` : ""}${pushed ? `, ${pushed}` : ""}</span></div>
-    <ul>${landing.merges.map((id) => html`<${Landed} key=${id} id=${id} merge=${known.get(id)} onRevert=${onRevert} />`)}</ul>
+    <ul>${landing.merges.map((id) => html`<${Landed} key=${id} id=${id} merge=${known.get(id)} revert=${reverts.get(id)} onRevert=${onRevert} />`)}</ul>
   </li>`;
 }
 
-function Landed({ id, merge, onRevert }) {
+function Landed({ id, merge, revert, onRevert }) {
   if (!merge) return html`<li class="landed"><a href=${to("queue", id)} class="mono">${id}</a></li>`;
   return html`<li class="landed" data-row tabindex="-1">
     <a href=${to("review", merge.task)}>${merge.task}</a><span class="landed-title"><${Words} text=${merge.title} most=${200} /></span>
     <span class="faint"><${Words} text=${merge.session} /></span>
-    ${merge.state === "landed" ? html`<${Button} onClick=${() => onRevert(merge)}>Revert<//>` : html`<${State} name=${merge.state === "reverted" ? "dropped" : merge.state} /><span class="faint">${merge.state}</span>`}
+    ${merge.state === "landed" ? html`<${Revert} merge=${merge} revert=${revert} onRevert=${onRevert} />` : html`<${State} name=${merge.state} word />`}
   </li>`;
+}
+
+/** The button that takes landed work out of main, or how far that is. */
+function Revert({ merge, revert, onRevert }) {
+  if (!revert) return html`<${Button} onClick=${() => onRevert(merge)}>Revert<//>`;
+  return html`<a class="landed-revert" href=${to("queue", revert.id)}>${revert.task} ${revert.state === "review" ? "would revert it, and waits for your approval" : "reverts it"}</a>`;
 }
 
 function Flakes() {
