@@ -253,3 +253,5 @@ def test_a_verdict_without_clues_says_its_rule() -> None:
     assert Verdict(state=State.WORKING, rule="it works").evidence == "it works"
     clue = Clue("stream", "it spoke", 2.0)
     assert Verdict(state=State.WORKING, rule="it works", clues=(clue,)).evidence == "it spoke (2 s ago)"
+    assert Verdict(state=State.WORKING, rule="it works", clues=(clue, clue)).grounds == "it spoke; it spoke"
+    assert Verdict(state=State.WORKING, rule="it works").grounds == "it works"

@@ -67,6 +67,11 @@ class Verdict:
         """Return the evidence as one line."""
         return "; ".join(f"{clue.text} ({age(clue.age)})" for clue in self.clues) or self.rule
 
+    @property
+    def grounds(self) -> str:
+        """Return the evidence as one line that stays true: without how old it is now."""
+        return "; ".join(clue.text for clue in self.clues) or self.rule
+
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:

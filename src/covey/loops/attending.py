@@ -473,11 +473,11 @@ class Attendant:
             await self.say(run, agent, agent.traits.compact)
 
     async def _restart(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
-        self._slow_down(run, Trouble.CONNECTION, verdict.evidence, None)
-        await self._end(run, verdict, Ending(f"Stalled: {verdict.evidence}", again=True))
+        self._slow_down(run, Trouble.CONNECTION, verdict.grounds, None)
+        await self._end(run, verdict, Ending(f"Stalled: {verdict.grounds}", again=True))
 
     async def _give_up(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
-        await self._end(run, verdict, Ending(f"Stalled: {verdict.rule}. {verdict.evidence}", fault=True))
+        await self._end(run, verdict, Ending(f"Stalled: {verdict.rule}. {verdict.grounds}", fault=True))
 
     async def _finish(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
         ending = Ending("It had said its last word, and did not end.", over=True)
