@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   asksForDropped, between, byOrder, columnOf, Columns, dropOn, faceOf, HINTS, isOpen, lineOf, matches, neededBy, neighbourhood,
-  neighbours, orderOf, QUICK, readFilter, readTask, sinceOf, splitNeeds, waitsFor, whyNotAssign,
+  neighbours, orderOf, QUICK, readFilter, readTask, saidOfWait, sinceOf, splitNeeds, strangers, waitsFor, whyNotAssign,
 } from "../../../src/covey/web/page/js/columns.js";
 
 const task = (id, more = {}) => ({
@@ -96,6 +96,20 @@ test("a card says what happens, or what it waits for", () => {
   assert.equal(lineOf(task("A-4", { status: "doing", session: "ada" }), "needs", { item: { text: "May I push?" } }), "May I push?");
   assert.equal(lineOf(task("A-4", { status: "done", commit: "0123456789abcdef" }), "done"), "landed as 01234567");
   assert.equal(lineOf(task("A-4", { status: "done", commit: "0123456789abcdef", reverted: "merge-9" }), "done"), "done, and taken out of main again by merge-9");
+});
+
+test("a line tells no age that was so when it was written, and one phrase for a review", () => {
+  const live = { evidence: "Which port? (1 s ago)" };
+  assert.equal(lineOf(task("A-4", { status: "doing", session: "ada" }), "needs", { live }), "Which port?");
+  assert.equal(lineOf(task("A-4", { status: "review" }), "review", { merge: { waits: "for a review" } }), "waits for your review");
+  assert.equal(saidOfWait("for main, which is frozen"), "waits for main, which is frozen");
+  assert.equal(saidOfWait("It touches CODEOWNERS."), "It touches CODEOWNERS.");
+});
+
+test("a filter names the words that it does not know", () => {
+  assert.deepEqual(strangers(readFilter("is:bogus is:ready status:do -is:constructor role:x")), ["is:bogus", "is:constructor"]);
+  assert.deepEqual(strangers(readFilter("status:nowhere")), ["status:nowhere"]);
+  assert.equal(matches(task("A-1"), readFilter("is:constructor")), false);
 });
 
 test("a card wears the state of its session while that is at work", () => {

@@ -4,7 +4,7 @@ import { fit } from "../../../src/covey/web/page/js/fuzzy.js";
 import { isQuiet } from "../../../src/covey/web/page/js/quiet.js";
 import { decoded } from "../../../src/covey/web/page/js/places.js";
 import { Settled } from "../../../src/covey/web/page/js/settled.js";
-import { visible } from "../../../src/covey/web/page/js/text.js";
+import { ageless, visible } from "../../../src/covey/web/page/js/text.js";
 
 const item = (...ids) => ({ key: "one", kind: "question", ids });
 
@@ -78,4 +78,11 @@ test("a text is cut between signs, not inside of one", () => {
 test("an address that nobody wrote right is still one", () => {
   assert.equal(decoded("AF%2D1"), "AF-1");
   assert.equal(decoded("%E0%A4%A"), "%E0%A4%A");
+});
+
+test("evidence is told without the ages of its clues, and nothing else is taken from it", () => {
+  assert.equal(ageless("its tool runs: make (50 min ago); it last said something (2.5 h ago)"), "its tool runs: make; it last said something");
+  assert.equal(ageless("Which? (30 s ago)"), "Which?");
+  assert.equal(ageless("It broke (5 min ago) and then not"), "It broke (5 min ago) and then not");
+  assert.equal(ageless(null), "");
 });

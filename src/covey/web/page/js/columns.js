@@ -1,4 +1,5 @@
 // The board's rules, pure: which column a task stands in, in which order, and what a filter lets through.
+import { ageless } from "./text.js";
 
 export const COLUMNS = [
   { id: "backlog", title: "Backlog" },
@@ -190,8 +191,16 @@ function matchesField(task, [name, what, than]) {
   if (name === "session") return holds(task.session, what) || holds(task.assignee, what);
   if (name === "needs") return task.needs.some((id) => holds(id, what));
   if (name === "status") return task.status.startsWith(what);
-  if (name === "is") return IS[what]?.(task) ?? false;
+  if (name === "is") return Object.hasOwn(IS, what) && IS[what](task);
   return holds(task[name], what);
+}
+
+const STATUSES = ["backlog", "todo", "doing", "review", "merging", "blocked", "done", "dropped"];
+
+/** Return the words of a filter that mean nothing, such as `is:bogus`. */
+export function strangers({ fields, not }) {
+  const isStrange = ([name, what]) => (name === "is" && !Object.hasOwn(IS, what)) || (name === "status" && !STATUSES.some((status) => status.startsWith(what)));
+  return [...fields, ...(not?.fields ?? [])].filter(isStrange).map(([name, what]) => `${name}:${what}`);
 }
 
 // What a card says
@@ -233,9 +242,9 @@ const list = (ids) => (ids.length > 3 ? `${ids.slice(0, 3).join(", ")} and ${ids
 
 /** Return the second line of a card: what happens, or what it waits for. `merge` and `item` (of the inbox) are the task's, if any. */
 export function lineOf(task, column, { live = null, merge = null, item = null, tasks = new Map() } = {}) {
-  if (column === "needs") return task.status === "blocked" ? task.reason ?? "blocked" : item?.text || item?.title || live?.action || live?.evidence || "asks you";
-  if (column === "doing") return live?.action || live?.evidence || (task.session === "owner" ? "in your hands" : "at work");
-  if (column === "review") return task.reason ?? merge?.waits ?? "waits for your review";
+  if (column === "needs") return task.status === "blocked" ? task.reason ?? "blocked" : (item?.kind === "session" ? ageless(item.text) : item?.text) || item?.title || live?.action || ageless(live?.evidence) || "asks you";
+  if (column === "doing") return live?.action || ageless(live?.evidence) || (task.session === "owner" ? "in your hands" : "at work");
+  if (column === "review") return task.reason ?? (merge?.waits ? saidOfWait(merge.waits) : "waits for your review");
   if (column === "merging") return merge?.waits ?? (merge?.state === "testing" ? "its gate runs" : merge?.reason ?? "in the merge queue");
   if (task.reverted) return `done, and taken out of main again by ${task.reverted}`;
   if (column === "done") return task.commit ? `landed as ${task.commit.slice(0, 8)}` : task.kind === "report" ? "reported" : "done";
@@ -246,6 +255,12 @@ export function lineOf(task, column, { live = null, merge = null, item = null, t
   if (task.failed_tries) return `ready again after ${task.failed_tries === 1 ? "a failed try" : `${task.failed_tries} failed tries`}`;
   if (task.assignee) return `ready for ${task.assignee}`;
   return task.status === "backlog" ? "not planned yet" : "ready";
+}
+
+/** Return what a merge waits for as one phrase. */
+export function saidOfWait(waits) {
+  if (waits === "for a review") return "waits for your review";
+  return waits.startsWith("for ") ? `waits ${waits}` : waits;
 }
 
 // Moving

@@ -1,6 +1,7 @@
 // One merge: its steps, why it is where it is, the gates that it was in, and all that can be done with it.
 import { html, useEffect, useRef, useState } from "./lib.js";
 import { get, post } from "./api.js";
+import { saidOfWait } from "./columns.js";
 import { saidOfRevert, stepsOf } from "./steps.js";
 import { useRead } from "./store.js";
 import { clock, span } from "./text.js";
@@ -216,7 +217,7 @@ export function Progress({ gate, usual }) {
   return html`<div class="slot-progress">${usual ? html`<progress ref=${bar} max=${usual} aria-label=${`Progress of ${gate.id}`}></progress>` : html`<progress ref=${bar} aria-label=${`Progress of ${gate.id}`}></progress>`}<span class="faint" ref=${words}></span></div>`;
 }
 
-const waitsOf = ({ waits, reason }) => (waits?.startsWith("for ") ? `waits ${waits}` : (waits ?? reason));
+const waitsOf = ({ waits, reason }) => (waits ? saidOfWait(waits) : reason);
 
 /** One merge as a row that opens in place. */
 export function Row({ merge, open, onOpen }) {

@@ -25,6 +25,13 @@ export function span(seconds) {
   return `${Math.floor(passed / 86400)}d`;
 }
 
+const AGES = / \(\d+(?:\.\d+)? (?:s|min|h) ago\)(?=;|$)/g;
+
+/** Return evidence without how old it was when it was written: beside it stands how old it is now. */
+export function ageless(text) {
+  return String(text ?? "").replace(AGES, "");
+}
+
 /** Return a time of day, with its date if that is not today's. */
 export function clock(seconds) {
   const at = new Date(seconds * 1000);

@@ -7,7 +7,7 @@ import { state, useRead, useTopics } from "../store.js";
 import { Live, useShown } from "../terminal.js";
 import { Transcript } from "../transcript.js";
 import { Age, attempt, Button, confirm, Empty, note, State, Words } from "../ui.js";
-import { bytes, clock, money, some, span, tokens, visible } from "../text.js";
+import { ageless, bytes, clock, money, some, span, tokens, visible } from "../text.js";
 
 const SIZES = [1, 2, 3, 4];
 const WHOLE = [[1, "1", 1], [2, "pair", 2], [4, "2", 2], [9, "3", 3]];
@@ -81,7 +81,7 @@ function Facts({ one }) {
 
 /** What a session does now, or why it is in its state, in one line. */
 function Doing({ one }) {
-  const text = one.live?.action ?? one.session?.evidence ?? "";
+  const text = one.live?.action ?? ageless(one.session?.evidence);
   return html`<span class="tile-action" title=${visible(text, 300)}><${Words} text=${text || "nothing yet"} most=${160} /></span>`;
 }
 
@@ -195,13 +195,13 @@ function Why({ name, one }) {
   return html`<section class="session-why" aria-label="Why this state?">
     <h2>Why this state?</h2>
     <p class="session-why-state"><${State} name=${told.state} word /> <span class="faint">for</span> <${Age} since=${told.since} />${told.until && html`<span class="faint">until ${clock(told.until)}</span>`}</p>
-    ${told.evidence && html`<p class="session-why-evidence"><${Words} text=${told.evidence} most=${600} /></p>`}
+    ${told.evidence && html`<p class="session-why-evidence"><${Words} text=${ageless(told.evidence)} most=${600} /></p>`}
     ${told.rule && html`<p class="faint">Rule: <${Words} text=${told.rule} />${told.action && told.action !== "none" ? html`, so it will <${Words} text=${told.action} />` : ""}</p>`}
     ${told.clues.length > 0 && html`<table class="session-clues"><caption class="unseen">Evidence</caption><thead class="unseen"><tr><th>source</th><th>says</th><th>age</th></tr></thead><tbody>
       ${told.clues.map((clue, i) => html`<tr key=${i}><th scope="row"><${Words} text=${clue.source} most=${40} /></th><td><${Words} text=${clue.text} most=${300} /></td><td class="age">${span(clue.age)}</td></tr>`)}
     </tbody></table>`}
     ${told.history.length > 0 && html`<details><summary>Before (${told.history.length})</summary><ol class="session-moments">
-      ${told.history.map((moment) => html`<li key=${moment.at}><time class="age">${clock(moment.at)}</time><${State} name=${moment.state} word /><${Words} text=${moment.evidence} most=${160} class="faint" /></li>`)}
+      ${told.history.map((moment) => html`<li key=${moment.at}><time class="age">${clock(moment.at)}</time><${State} name=${moment.state} word /><${Words} text=${ageless(moment.evidence)} most=${160} class="faint" /></li>`)}
     </ol></details>`}
   </section>`;
 }
