@@ -3,7 +3,7 @@ import { html, useLayoutEffect, useRef } from "./lib.js";
 import { faceOf, lineOf, sinceOf } from "./columns.js";
 import { marks } from "./marks.js";
 import { state, useTopics } from "./store.js";
-import { some, span, visible } from "./text.js";
+import { money, some, span, visible } from "./text.js";
 import { State } from "./ui.js";
 
 /** Rows of the board, in pixels: a card with its gap, and a line. */
@@ -32,7 +32,8 @@ function facts(task, column, live) {
   if (live?.plus || live?.minus) parts.push(["size", [live.plus, live.minus], `${some(live.files ?? 0, "file")} changed`]);
   if (live?.gate) parts.push(live.gate.state === "failed" ? ["bad", `gate ${live.gate.failed || ""} failing`.replace("  ", " "), "tests that fail"] : ["fact", `gate ${live.gate.state}`, "its tests"]);
   if (typeof live?.context === "number") parts.push([live.context > 0.85 ? "warn" : "fact", `ctx ${Math.round(live.context * 100)} %`, "of the context is used"]);
-  if (live?.cost) parts.push(["fact", `$${live.cost.toFixed(2)}`, "estimated cost of this run"]);
+  const cost = Math.max(live?.cost ?? 0, state.costs.get(task.id) ?? 0);
+  if (cost) parts.push(["fact", money(cost), "estimated cost of this task"]);
   if (live?.overlaps) parts.push(["warn", some(live.overlaps, "overlap"), "others write the same files"]);
   if (task.failed_tries && column !== "done") parts.push(["bad", `${task.failed_tries} failed`, "tries that failed"]);
   if (task.priority) parts.push(["fact", `p${task.priority}`, "priority"]);
@@ -60,7 +61,7 @@ setInterval(() => {
 export function Card({ task, column, index, count, compact }) {
   const { id } = task;
   const place = useRef(null);
-  useTopics(`mark:${id}`, `live:${task.session}`, column === "needs" ? "inbox" : `merge:${id}`);
+  useTopics(`mark:${id}`, `live:${task.session}`, column === "needs" ? "inbox" : `merge:${id}`, `cost:${id}`);
   const isCursor = marks.cursor === id;
   useLayoutEffect(() => {
     if (isCursor && marks.owned && document.activeElement !== place.current && !document.querySelector("dialog[open]")) place.current.focus({ preventScroll: true });

@@ -7,6 +7,8 @@ export const state = {
   tasks: new Map(),
   sessions: new Map(),
   live: new Map(),
+  /** What each task has cost so far, in dollars, by id. */
+  costs: new Map(),
   columns: new Columns((name) => state.sessions.get(name)?.state === "needs-you"),
   counts: {},
   inbox: [],

@@ -2,12 +2,13 @@
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
 import { get } from "../api.js";
 import { Card, CARD, LINE, merges, tellCard, THUMB } from "../card.js";
-import { HINTS, QUICK, readFilter, isOpen } from "../columns.js";
+import { asksForDropped, HINTS, QUICK, readFilter, isOpen, strangers } from "../columns.js";
 import * as deeds from "../deeds.js";
 import { letDrag } from "../drag.js";
 import { isTyping, useCommands } from "../keys.js";
 import { drawNeeds } from "../lines.js";
 import { chosen, marks, point, select, toggle } from "../marks.js";
+import { useTick } from "../pace.js";
 import { Peek } from "../peek.js";
 import { go } from "../places.js";
 import { choose as chooseSetting, settings } from "../settings.js";
@@ -15,7 +16,7 @@ import { columns, find, rowsOf } from "../shown.js";
 import { listen, setFilter, state, touch, useRead, useTopics } from "../store.js";
 import { Choose, QuickAdd, TaskForm } from "../taskform.js";
 import { some, visible } from "../text.js";
-import { Button, Empty, Long, State } from "../ui.js";
+import { Button, Empty, Long, State, Words } from "../ui.js";
 
 const isPhone = () => matchMedia("(max-width: 760px)").matches;
 
@@ -259,12 +260,15 @@ function Found() {
   useTopics("tasks", "filter", "loaded", "sessions");
   const { quick, text } = state.filter;
   const { whole, total } = state.loaded;
-  const known = state.tasks.size;
-  const narrowed = !isOpen(readFilter(text), quick);
+  const wanted = readFilter(text);
+  const known = asksForDropped(wanted) || !whole ? state.tasks.size : state.columns.where.size;
+  const strange = strangers(wanted);
+  const narrowed = !isOpen(wanted, quick);
   const count = columns().reduce((sum, { id }) => sum + rowsOf(id).length, 0);
   return html`<span class="board-found" role="status">
     ${quick && html`<button type="button" class="board-token" onClick=${() => setFilter({ quick: null })} aria-label=${`Show more than what is ${QUICK[quick].title}`}>${QUICK[quick].title} ✕</button>`}
-    ${narrowed ? html`<span class="faint">${count.toLocaleString()} of ${some(known, "task")}</span>` : whole || !total ? html`<span class="faint">${known.toLocaleString()} tasks</span>` : html`<span class="faint">${known.toLocaleString()} of ${total.toLocaleString()} …</span>`}
+    ${narrowed ? html`<span class="faint">${count.toLocaleString()} of ${some(known, "task")}</span>` : whole || !total ? html`<span class="faint">${known.toLocaleString()} ${known === 1 ? "task" : "tasks"}</span>` : html`<span class="faint">${known.toLocaleString()} of ${total.toLocaleString()} …</span>`}
+    ${strange.length > 0 && html`<span class="soft">There is no word <${Words} text=${strange.join(", ")} most=${60} /></span>`}
   </span>`;
 }
 
@@ -430,6 +434,18 @@ function useMerges() {
   }, [rows]);
 }
 
+/** Read what tasks have cost, and again some time after runs have cost more: those at work tell it themselves. */
+function useCosts() {
+  const tick = useTick(["runs"], 5000);
+  const [found] = useRead(() => get("/api/costs?by=task&limit=1000"), [], [tick]);
+  useEffect(() => {
+    const now = new Map((found?.rows ?? []).map(({ key, cost }) => [key, cost]));
+    const changed = [...now].filter(([id, cost]) => state.costs.get(id) !== cost);
+    state.costs = found ? now : state.costs;
+    touch(...changed.map(([id]) => `cost:${id}`));
+  }, [found]);
+}
+
 /** Let clicks, hovers and drags reach the cards without a listener on each. */
 function usePointer(place, setDragging, setPeeking) {
   useEffect(() => {
@@ -568,6 +584,7 @@ export function View({ what }) {
   useBoardKeys({ setAdding, setForm, setChoice, setPeeking, setWhole, what, peeking, whole });
   usePointer(place, setDragging, setPeeking);
   useMerges();
+  useCosts();
   const all = columns();
   const current = all.some(({ id }) => id === look.column) ? look.column : "doing";
   const shown = phone ? all.filter(({ id }) => id === current) : all;
