@@ -4,6 +4,7 @@ import * as alerts from "./alerts.js";
 import { key, post } from "./api.js";
 import * as feed from "./feed.js";
 import * as keys from "./keys.js";
+import { leaveInbox } from "./inbox.js";
 import { go, whereabouts } from "./places.js";
 import { Palette } from "./palette.js";
 import { Rail } from "./rail.js";
@@ -16,7 +17,7 @@ export const PLACES = [
   { id: "board", title: "Board", keys: "g b", load: async () => ({ View: Board }) },
   { id: "inbox", title: "Inbox", keys: "g i", load: () => import("./views/inbox.js") },
   { id: "sessions", title: "Sessions", keys: "g s", load: () => import("./views/sessions.js") },
-  { id: "review", title: "Review", keys: "g r", load: () => import("./views/review.js") },
+  { id: "review", title: "Review", also: "approve diff", keys: "g r", load: () => import("./views/review.js") },
   { id: "queue", title: "Merge queue", keys: "g q", load: () => import("./views/queue.js") },
   { id: "timeline", title: "Timeline", keys: "g t", load: () => import("./views/timeline.js") },
   { id: "mail", title: "Mail", keys: "g m", load: () => import("./views/mail.js") },
@@ -76,13 +77,20 @@ function Stranger() {
   </main>`;
 }
 
+/** Take the focus along to where somebody has gone; what a view or a dialog has given it to keeps it. */
+function takeFocus() {
+  const focused = document.activeElement;
+  if (focused === document.body || focused?.closest(".rail, .tabs, .strip")) leaveInbox();
+}
+
 function App() {
   useTopics("connection");
   const where = usePlace();
-  keys.useCommands(PLACES.map((place) => ({ label: place.title, group: "Go to", keys: place.keys, run: () => go(place.id) })), []);
+  keys.useCommands(PLACES.map((place) => ({ label: place.title, group: "Go to", also: place.also, keys: place.keys, run: () => go(place.id) })), []);
   useEffect(() => {
     document.title = `${PLACES.find(({ id }) => id === where.place).title} · covey`;
   }, [where.place]);
+  useEffect(() => takeFocus(), [where]);
   if (state.connection.state === "unknown") return html`<${Stranger} />`;
   return html`<div class=${`frame at-${where.place}`}>
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the view</a>

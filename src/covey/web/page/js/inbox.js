@@ -5,8 +5,8 @@ import { useCommands } from "./keys.js";
 import { go, to } from "./places.js";
 import { Settled } from "./settled.js";
 import { listen, loadInbox, state, touch, useRead, useTopics } from "./store.js";
-import { span, some, visible } from "./text.js";
-import { Age, Button, Empty, State, Words, attempt, confirm } from "./ui.js";
+import { ageless, span, some, visible } from "./text.js";
+import { Age, Button, Empty, State, Words, attempt, confirm, note } from "./ui.js";
 
 // What waits, without what was just answered here
 
@@ -23,15 +23,23 @@ function listedNow() {
 export const waiting = () => settled.shown(listedNow(), Date.now());
 
 /** Do what settles an item: it is gone at once, comes back if that failed, and is never done twice. */
-async function settle(item, work, done = null) {
+async function settle(item, work, done = null, undo = null) {
   const marks = settled.take(item);
   if (!marks.length) return;
   touch("inbox");
-  const answered = await attempt(work, done);
+  const answered = await attempt(work, undo ? null : done);
+  if (undo && answered !== undefined) note(done, { undo: () => takeBack(marks, undo) });
   settled.end(marks, answered !== undefined, Date.now());
   touch("inbox");
   loadInbox();
   setTimeout(() => touch("inbox"), settled.hold + 100);
+}
+
+/** Take back what settled an item: it stands there again when the daemon says so. */
+async function takeBack(marks, undo) {
+  await attempt(undo, "Taken back.");
+  settled.end(marks, false, Date.now());
+  loadInbox();
 }
 
 // What can be done with each kind
@@ -72,8 +80,18 @@ const ofBlocked = (item) => [
   { label: "Open", run: () => go("board", item.task) },
 ];
 
+function approve(item) {
+  const at = `/api/merges/${item.ids[0]}`;
+  return settle(item, () => post(`${at}/approve`), `${item.task} goes into the queue.`, () => post(`${at}/hold`, {}));
+}
+
+/** Return a command for each merge that waits for a person's word. */
+export function approvals() {
+  return waiting().filter(({ kind }) => kind === "approve").map((item) => ({ label: `Approve ${item.task} ${visible(item.title, 120)}`, group: "Inbox", run: () => approve(item) }));
+}
+
 const ofMerge = (item) => [
-  { label: "Approve", kind: "primary", run: () => settle(item, () => post(`/api/merges/${item.ids[0]}/approve`), `${item.task} goes into the queue.`) },
+  { label: "Approve", kind: "primary", run: () => approve(item) },
   { label: "Send back", field: "What has to change", action: "Send back", write: (text) => settle(item, () => post(`/api/merges/${item.ids[0]}/reject`, { reason: text }), `${item.task} goes back to ${item.session ?? "its author"}.`) },
   { label: "Review", run: () => go("review", item.task) },
 ];
@@ -106,7 +124,7 @@ function ofSession(item) {
 const ofMail = (item) => [
   { label: "Acknowledge", kind: "primary", run: () => settle(item, () => acknowledge(item)) },
   { label: "Reply", field: `To ${item.session}`, action: "Send", write: (text) => settle(item, () => replyTo(item, text), `${item.session} gets your answer.`) },
-  { label: "Open", run: () => go("mail", item.ids[0]) },
+  { label: "Open", run: () => go("mail", item.session) },
 ];
 
 const ofQuestion = (item) => (isPermission(item) ? permission(item) : reply(item));
@@ -145,7 +163,7 @@ async function edit(id) {
 export function open(item) {
   const [id] = item.ids;
   if (item.kind === "approve") go("review", item.task);
-  else if (item.kind === "mail") go("mail", id);
+  else if (item.kind === "mail") go("mail", item.session);
   else if (item.kind === "queue" || item.kind === "landing") go("queue", item.kind === "landing" ? id : null);
   else if (item.kind === "session" || (item.kind === "question" && item.session)) go("sessions", item.session);
   else if (item.task) go("board", item.task);
@@ -155,9 +173,12 @@ export function open(item) {
 
 const HEADS = {
   blocked: "is blocked",
-  approve: "waits for your word",
+  approve: "waits for your review",
   landing: "cannot land",
 };
+
+const UNTESTED = /^for your approval:? ?/;
+const isUntested = (item) => item.kind === "approve" && UNTESTED.test(item.text);
 
 /** Return who or what an item is about, and what it is. */
 function headOf(item) {
@@ -169,6 +190,7 @@ function headOf(item) {
   }
   if (item.kind === "session") return [many, many === item.session ? item.title : item.title.replace(/^is /, "are ")];
   if (item.kind === "mail") return [item.session, "writes"];
+  if (isUntested(item)) return [item.task, "waits for your approval"];
   if (HEADS[item.kind]) return [item.task, HEADS[item.kind]];
   return [null, item.title];
 }
@@ -201,7 +223,8 @@ function Files({ item }) {
   const [merge] = useRead(() => get(`/api/merges/${item.ids[0]}`), [], [item.ids[0]]);
   if (!merge?.paths?.length) return null;
   const shown = merge.paths.slice(0, 4);
-  return html`<ul class="ask-files">
+  return html`<ul class="ask-files" aria-label="What it changes">
+    <li class="faint">changes ${some(merge.paths.length, "file")}</li>
     ${shown.map((path) => html`<li key=${path}><${Words} text=${path} most=${200} class="mono" /></li>`)}
     ${merge.paths.length > shown.length && html`<li class="faint">and ${some(merge.paths.length - shown.length, "file")} more</li>`}
   </ul>`;
@@ -214,7 +237,11 @@ function Body({ item }) {
       ${text && !text.includes(about) && !about.includes(text) && html`<${Prose} text=${text} class="ask-why" />`}`;
   }
   if (kind === "question" && isPermission(item)) return html`<${Given} text=${text} label="What it wants to do" />`;
-  if (kind === "approve") return html`${text && html`<${Prose} text=${text} />`}<${Files} item=${item} />`;
+  if (kind === "approve") {
+    const more = text === "for a review" ? "" : text.replace(UNTESTED, ""); // the head says the rest
+    return html`${more && html`<${Prose} text=${more} />`}<${Files} item=${item} />`;
+  }
+  if (kind === "session") return text ? html`<${Prose} text=${ageless(text)} />` : null;
   if (!text) return null;
   return DIFF.test(text) ? html`<${Given} text=${text} label="The question" />` : html`<${Prose} text=${text} />`;
 }
@@ -341,15 +368,37 @@ function move(by) {
 /** Return the item that keys are for: the one with the focus, else the first. */
 function chosen() {
   const items = waiting();
-  return items.find((item) => item.key === current.key) ?? items[0];
+  const key = document.activeElement?.closest(".ask")?.dataset.key;
+  return items.find((item) => item.key === key) ?? items[0];
 }
 
+const REST = 700;
+let answered = -REST;
+
+/** Answer by a number; pressed again at once, it was meant for what is gone, not for what has taken its place. */
 function actByNumber(number) {
+  const now = performance.now();
   const item = chosen();
   const action = item && actionsOf(item)[number - 1];
-  if (!action) return;
-  look(item.key);
+  if (!action || now - answered < REST) return;
+  if (!action.write) answered = now;
   press(item, action);
+}
+
+/** Leave the inbox: keys are the view's again. */
+export function leaveInbox() {
+  current.writes = null;
+  const main = document.getElementById("main");
+  (main?.querySelector(".inbox-view") ?? main)?.focus({ preventScroll: true });
+}
+
+/** Note that the focus has left the list: then numbers answer what waits longest. */
+function forgetLater({ currentTarget }) {
+  setTimeout(() => {
+    if (current.key === null || current.writes || currentTarget?.contains(document.activeElement)) return;
+    current.key = null;
+    touch("inbox-focus");
+  });
 }
 
 const has = () => waiting().length > 0 && document.querySelector(".asks") !== null;
@@ -365,7 +414,8 @@ export function useInboxKeys() {
     { label: "Next", group: "Inbox", keys: ["j", "arrowdown"], within: ".asks, .inbox-view", unlisted: true, when: has, run: () => move(1) },
     { label: "Previous", group: "Inbox", keys: ["k", "arrowup"], within: ".asks, .inbox-view", unlisted: true, when: has, run: () => move(-1) },
     { label: "Open", group: "Inbox", keys: "enter", within: ".asks", unlisted: true, when: has, run: () => chosen() && open(chosen()) },
-    { label: "Focus the inbox", group: "Inbox", keys: "i", when: has, run: () => move(0) },
+    { label: "Leave the inbox", group: "Inbox", keys: "escape", within: ".asks", unlisted: true, run: leaveInbox },
+    { label: "Focus the inbox", group: "Inbox", keys: "i", usual: true, when: has, run: () => move(0) },
   ], []);
 }
 
@@ -394,7 +444,7 @@ export function Asks({ label = "Inbox" }) {
   });
   if (!items.length) return html`<${Empty} title="Nothing waits for you."><p>Questions, permissions, blocked tasks and merges that want your word stand here, oldest first.</p><//>`;
   const first = items.some((item) => item.key === current.key) ? null : items[0].key;
-  return html`<ul class="asks" ref=${place} aria-label=${label}>${items.slice(0, MOST).map((item) => html`<${Item} key=${item.key} item=${item} first=${item.key === first} />`)}
+  return html`<ul class="asks" ref=${place} aria-label=${label} onFocusOut=${forgetLater}>${items.slice(0, MOST).map((item) => html`<${Item} key=${item.key} item=${item} first=${item.key === first} />`)}
     ${items.length > MOST && html`<li class="asks-more">and ${items.length - MOST} more, which come when these are answered</li>`}</ul>
     ${current.edits && html`<${current.edits.TaskForm} id=${current.edits.id} onClose=${endEditing} />`}`;
 }
