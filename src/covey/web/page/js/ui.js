@@ -87,7 +87,7 @@ export function Empty({ title, children }) {
 
 // Dialogs
 
-/** A dialog over the page; Escape and a click beside it close it, and the focus goes back. */
+/** A dialog over the page; Escape, a click beside it and the way back close it, and the focus goes back. */
 export function Dialog({ title, onClose, children, wide = false, name = "" }) {
   const place = useRef(null);
   useLayoutEffect(() => {
@@ -99,6 +99,14 @@ export function Dialog({ title, onClose, children, wide = false, name = "" }) {
       if (dialog.open) dialog.close();
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
+  }, []);
+  const close = useRef(onClose);
+  close.current = onClose;
+  useEffect(() => {
+    const here = location.hash;
+    const move = () => location.hash !== here && close.current();
+    addEventListener("hashchange", move);
+    return () => removeEventListener("hashchange", move);
   }, []);
   const outside = (event) => {
     if (event.target !== place.current) return;
