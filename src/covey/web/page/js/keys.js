@@ -14,7 +14,8 @@ const STILL = 600;
  * Offer commands while a component is shown. Each is {label, run} with, if it has them, `keys` ("a", "g b", "mod+k",
  * "shift+arrowdown"), `group`, `hint`, `when` (says whether it can be used now), `always` (also while typing),
  * `within` (a selector: only while the focus is inside, and then before all others), `unlisted` (not in
- * the palette; "always": nor in the help).
+ * the palette; "always": nor in the help), `also` (more words that the palette finds it by), `usual` (the palette
+ * shows it before others).
  */
 export function useCommands(list, inputs) {
   useEffect(() => {

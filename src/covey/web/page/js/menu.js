@@ -2,6 +2,7 @@
 import { html, useState } from "./lib.js";
 import { askForNotifications, play } from "./alerts.js";
 import { Devices, Phone, leave } from "./phone.js";
+import { useCommands } from "./keys.js";
 import { to } from "./places.js";
 import { choose, settings } from "./settings.js";
 import { touch, useTopics } from "./store.js";
@@ -37,10 +38,37 @@ function hear(name, sound) {
   };
 }
 
-/** The menu, and the dialogs that it leads to. */
-export function Menu({ where, places, onClose }) {
+const set = (label, name, value, also = "") => ({ label, group: "Settings", also, when: () => settings[name] !== value, run: () => choose({ [name]: value }) });
+
+function sound(what, name, sample) {
+  return [true, false].map((on) => ({ label: `${on ? "Sound" : "No sound"} ${what}`, group: "Settings", also: "sounds", when: () => settings[name] !== on, run: () => hear(name, sample)(on) }));
+}
+
+/** Offer all of the menu by name; `open(name)` opens it, or one of the dialogs that it leads to. */
+export function useMenuCommands(open) {
+  useCommands([
+    { label: "Log out", group: "Page", also: "logout leave", run: leave },
+    { label: "Devices", group: "Page", also: "browsers revoke", run: () => open("devices") },
+    { label: "Connect a phone", group: "Page", usual: true, also: "qr code", run: () => open("phone") },
+    { label: "Notifications on", group: "Settings", when: () => !settings.notify, run: () => notifications(true) },
+    set("Notifications off", "notify", false),
+    ...sound("when something needs you", "soundNeeds", "needs"),
+    ...sound("when work is done", "soundDone", "done"),
+    set("Quiet hours on", "quiet", true),
+    set("Quiet hours off", "quiet", false),
+    set("Comfortable density", "density", "comfortable"),
+    set("Compact density", "density", "compact"),
+    set("Theme of the system", "theme", "system"),
+    set("Light theme", "theme", "light"),
+    set("Dark theme", "theme", "dark"),
+    { label: "Menu and settings", group: "Page", keys: ",", usual: true, run: () => open("menu") },
+  ], []);
+}
+
+/** The menu, and the dialogs that it leads to; `first` is what it begins with. */
+export function Menu({ where, places, onClose, first = "menu" }) {
   useTopics("settings");
-  const [shown, setShown] = useState("menu");
+  const [shown, setShown] = useState(first);
   if (shown === "phone") return html`<${Phone} onClose=${onClose} />`;
   if (shown === "devices") return html`<${Devices} onClose=${onClose} />`;
   return html`<${Dialog} title="Menu" name="menu" onClose=${onClose}>

@@ -1,6 +1,7 @@
 // The palette: everything by name; and the help, which lists all keys that do something now.
 import { html, useEffect, useMemo, useRef, useState } from "./lib.js";
 import { fit } from "./fuzzy.js";
+import { approvals } from "./inbox.js";
 import { offered, spell, useCommands } from "./keys.js";
 import { go } from "./places.js";
 import { listen, state } from "./store.js";
@@ -26,15 +27,23 @@ const entryOf = {
   task: (task) => ({ key: `task ${task.id}`, id: task.id, title: task.title, side: task.session ?? "Task", state: task.status, run: () => go("board", task.id) }),
 };
 
+/** Return where a command stands while nothing is typed: places first, as their tabs do, then what is usual, then what can be done in this view. */
+function usualness({ group, usual }, place) {
+  if (group === "Go to") return 20_000 + place;
+  if (group === "Settings") return 1000 + place;
+  return (usual ? 10_000 : 5000) + place;
+}
+
 /** Return what fits best, the best first: commands, sessions and tasks. Only what is shown is made into entries. */
 function found(typed) {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   const all = [];
   const add = (score, kind, what) => score > 0 && all.push({ score, kind, what });
   for (const [place, command] of offered().filter(({ unlisted }) => !unlisted).entries()) {
-    add(words.length ? better(fit(`${command.label} ${command.group ?? ""}`.toLowerCase(), words), 3) : 1000 - place, "command", command);
+    add(words.length ? better(fit(`${command.label} ${command.group ?? ""} ${command.also ?? ""}`.toLowerCase(), words), 3) : usualness(command, place), "command", command);
   }
   if (words.length) {
+    for (const command of approvals()) add(better(fit(`${command.label} ${command.group}`.toLowerCase(), words), 3), "command", command);
     for (const session of state.sessions.values()) add(better(fit(`${session.name} ${session.role ?? ""} session`.toLowerCase(), words), 1), "session", session);
     for (const task of state.tasks.values()) add(better(fit(wordsOf(task), words), ENDED.has(task.status) ? -15 : 0), "task", task);
   }
@@ -116,7 +125,7 @@ export function Palette() {
   }, []);
   useCommands([
     { label: "Find anything", group: "Page", keys: "mod+k", always: true, unlisted: false, run: () => setShown((now) => (now === "search" ? null : "search")) },
-    { label: "Keyboard help", group: "Page", keys: "?", run: () => setShown("help") },
+    { label: "Keyboard help", group: "Page", keys: "?", usual: true, run: () => setShown("help") },
   ], []);
   if (shown === "search") return html`<${Search} onClose=${() => setShown(null)} />`;
   if (shown === "help") return html`<${Help} onClose=${() => setShown(null)} />`;

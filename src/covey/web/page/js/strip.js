@@ -1,12 +1,12 @@
 // The strip at the top: what needs a person, what works, what it costs, and the switch for all of it.
 import { html, useEffect, useState } from "./lib.js";
-import { post } from "./api.js";
+import { get, post } from "./api.js";
 import { QUICK } from "./columns.js";
 import { waiting } from "./inbox.js";
 import { useCommands } from "./keys.js";
-import { Menu } from "./menu.js";
+import { Menu, useMenuCommands } from "./menu.js";
 import { go, to } from "./places.js";
-import { setFilter, state, tally, touch, useTopics } from "./store.js";
+import { setFilter, state, tally, touch, useRead, useTopics } from "./store.js";
 import { bytes, clock, money, some, span, tokens, visible } from "./text.js";
 import { State, attempt, note } from "./ui.js";
 
@@ -126,7 +126,7 @@ async function turn(paused, mayUndo = true) {
 
 function Switch() {
   useTopics("fleet");
-  useCommands([{ label: "Pause all, or go on", group: "Fleet", keys: "P", run: () => turn(!state.paused) }], []);
+  useCommands([{ label: "Pause all, or go on", group: "Fleet", keys: "P", usual: true, run: () => turn(!state.paused) }], []);
   return state.paused
     ? html`<button type="button" class="button primary switch" onClick=${() => turn(false)}><svg viewBox="0 0 16 16" class="glyph filled" aria-hidden="true"><path d="M5 3.5 12 8 5 12.5Z" /></svg><span>Go on</span></button>`
     : html`<button type="button" class="button switch" onClick=${() => turn(true)}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M5.5 3.5v9M10.5 3.5v9" /></svg><span>Pause all</span></button>`;
@@ -135,8 +135,8 @@ function Switch() {
 /** The strip. */
 export function Strip({ where, places }) {
   useTopics("about", "fleet");
-  const [open, setOpen] = useState(false);
-  useCommands([{ label: "Menu and settings", group: "Page", keys: ",", run: () => setOpen(true) }], []);
+  const [open, setOpen] = useState(null);
+  useMenuCommands(setOpen);
   return html`<header class=${`strip ${state.paused ? "still" : ""}`}>
     <a class="brand" href=${to("board")}><svg viewBox="0 0 32 32" class="mark" aria-hidden="true"><path d="M6 20c4-9 9-12 20-12-3 3-4 5-4 8 0 6-5 9-10 9-4 0-6-2-6-5Z" /></svg><strong>covey</strong>${state.about && html`<span class="project"><bdi>${visible(state.about.project, 80)}</bdi></span>`}</a>
     <${Counts} where=${where} />
@@ -148,8 +148,8 @@ export function Strip({ where, places }) {
     <button type="button" class="button quiet find" onClick=${() => touch("palette")} title="Find anything"><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9ZM10.3 10.3 14 14" /></svg><span class="unseen">Find anything</span></button>
     ${state.paused && html`<span class="paused-word"><${State} name="paused" word=${true} /></span>`}
     <${Switch} />
-    <button type="button" class="button quiet menu-button" aria-label="Menu" aria-haspopup="dialog" aria-expanded=${open} onClick=${() => setOpen(true)}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M2.5 4.5h11M2.5 8h11M2.5 11.5h11" /></svg></button>
-  </header>${open && html`<${Menu} where=${where} places=${places} onClose=${() => setOpen(false)} />`}`;
+    <button type="button" class="button quiet menu-button" aria-label="Menu" aria-haspopup="dialog" aria-expanded=${open !== null} onClick=${() => setOpen("menu")}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M2.5 4.5h11M2.5 8h11M2.5 11.5h11" /></svg></button>
+  </header>${open && html`<${Menu} key=${open} first=${open} where=${where} places=${places} onClose=${() => setOpen(null)} />`}`;
 }
 
 // Where one can go
@@ -163,8 +163,14 @@ const ICONS = {
 };
 const ON_PHONE = ["inbox", "board", "sessions", "review"];
 
+function MailBadge() {
+  const [unread] = useRead(() => get("/api/mail"), ["mail", "connection"]);
+  return unread?.length ? html`<span class="badge">${unread.length}<span class="unseen"> unread</span></span>` : null;
+}
+
 function Badge({ id }) {
   useTopics("inbox", "tasks");
+  if (id === "mail") return html`<${MailBadge} />`;
   const count = id === "inbox" ? waiting().length : id === "review" ? state.columns.lists.get("review").length : id === "queue" ? state.columns.lists.get("merging").length : 0;
   return count ? html`<span class=${`badge ${id === "inbox" ? "some" : ""}`}>${count}<span class="unseen"> ${id === "inbox" ? "wait for you" : some(count, "task").replace(/^\d+ /, "")}</span></span>` : null;
 }
