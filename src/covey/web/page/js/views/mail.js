@@ -13,6 +13,7 @@ const PAGES = 5;
 const SENT = 500;
 const SHOWN = 100;
 const OWNER = "owner";
+const COVEY = "covey"; // it writes, and reads nothing
 
 /** Return all mail of the owner: what came in, with its state, and what went out. */
 async function load() {
@@ -94,7 +95,7 @@ function Thread({ thread }) {
   return html`<section class="thread" aria-label=${`Thread with ${visible(thread.name)}`}>
     <header class="thread-head"><a class="button quiet thread-back" href=${to("mail")} aria-label="Back to all threads">‹</a><h2><${Words} text=${thread.name} /></h2><${Who} name=${thread.name} /></header>
     <ol class="messages" tabindex="0" aria-label="Messages">${shown.map((message) => html`<${Message} key=${message.id} message=${message} receipt=${receipts?.get(message.id)} />`)}<li ref=${end} aria-hidden="true"></li></ol>
-    <${Compose} to=${thread.name} />
+    ${thread.name !== COVEY && html`<${Compose} to=${thread.name} />`}
   </section>`;
 }
 
