@@ -1,6 +1,6 @@
 // What needs a person, oldest first, with the whole question in place and everything that answers it.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
-import { get, post } from "./api.js";
+import { get, post, query } from "./api.js";
 import { useCommands } from "./keys.js";
 import { go, to } from "./places.js";
 import { Settled } from "./settled.js";
@@ -219,14 +219,16 @@ function Prose({ text, class: name = "ask-text" }) {
   return html`<p class=${`${name} ${long ? "long-text" : ""}`} tabindex=${long ? 0 : undefined} role=${long ? "group" : undefined} aria-label=${long ? "What it says" : undefined}><${Words} text=${text} most=${16_384} /></p>`;
 }
 
+/** How large the change is that waits, and its first files. */
 function Files({ item }) {
-  const [merge] = useRead(() => get(`/api/merges/${item.ids[0]}`), [], [item.ids[0]]);
-  if (!merge?.paths?.length) return null;
-  const shown = merge.paths.slice(0, 4);
+  const [diff] = useRead(() => get(query(`/api/board/${item.task}/diff`, { context: 0 })), [], [item.ids[0]]);
+  if (!diff?.files.length) return null;
+  const count = diff.files.length + diff.more;
+  const shown = diff.files.slice(0, 4);
   return html`<ul class="ask-files" aria-label="What it changes">
-    <li class="faint">changes ${some(merge.paths.length, "file")}</li>
-    ${shown.map((path) => html`<li key=${path}><${Words} text=${path} most=${200} class="mono" /></li>`)}
-    ${merge.paths.length > shown.length && html`<li class="faint">and ${some(merge.paths.length - shown.length, "file")} more</li>`}
+    <li><span class="plus">+${diff.plus}</span> <span class="minus">−${diff.minus}</span> in ${some(count, "file")}</li>
+    ${shown.map(({ path }) => html`<li key=${path}><${Words} text=${path} most=${200} class="mono" /></li>`)}
+    ${count > shown.length && html`<li class="faint">and ${some(count - shown.length, "file")} more</li>`}
   </ul>`;
 }
 
@@ -411,8 +413,8 @@ export function useInboxKeys() {
   }));
   useCommands([
     ...numbers,
-    { label: "Next", group: "Inbox", keys: ["j", "arrowdown"], within: ".asks, .inbox-view", unlisted: true, when: has, run: () => move(1) },
-    { label: "Previous", group: "Inbox", keys: ["k", "arrowup"], within: ".asks, .inbox-view", unlisted: true, when: has, run: () => move(-1) },
+    { label: "Next", group: "Inbox", keys: ["j", "arrowdown"], within: ".asks, body:has(.inbox-view)", unlisted: true, when: has, run: () => move(1) },
+    { label: "Previous", group: "Inbox", keys: ["k", "arrowup"], within: ".asks, body:has(.inbox-view)", unlisted: true, when: has, run: () => move(-1) },
     { label: "Open", group: "Inbox", keys: "enter", within: ".asks", unlisted: true, when: has, run: () => chosen() && open(chosen()) },
     { label: "Leave the inbox", group: "Inbox", keys: "escape", within: ".asks", unlisted: true, run: leaveInbox },
     { label: "Focus the inbox", group: "Inbox", keys: "i", usual: true, when: has, run: () => move(0) },
