@@ -75,9 +75,9 @@ def _letters(home: Path) -> Path:
 
 
 def _take(site: Site, playing: Stage, complaints: Complaints, name: str, out: Path) -> None:
-    looks: list[tuple[str, Theme, dict[str, Any]]] = [
-        ("dark", "dark", DESK), ("light", "light", DESK), ("phone", "dark", PHONE),
-    ]  # fmt: skip
+    looks: list[tuple[str, Theme, dict[str, Any]]] = [("dark", "dark", DESK)]
+    if name not in ONCE:
+        looks += [("light", "light", DESK), ("phone", "dark", PHONE)]
     for look, theme, size in looks:
         context = site.context(complaints, theme=theme, **size)
         page = context.new_page()
@@ -94,21 +94,65 @@ def _take(site: Site, playing: Stage, complaints: Complaints, name: str, out: Pa
 # What is done in a view before its picture is taken
 
 
-def _nothing(page: Page, playing: Stage) -> None:
-    page.wait_for_timeout(300)
+def _shows(selector: str) -> Shown:
+    return lambda page, playing: page.locator(selector).first.wait_for()
+
+
+def _terminals(page: Page, playing: Stage) -> None:
+    if page.viewport_size and page.viewport_size["width"] > 760:  # a phone shows cards before terminals
+        page.locator(".xterm-rows").first.wait_for()
+
+
+def _review(page: Page, playing: Stage) -> None:
+    """Show work with a comment that waits to be sent."""
+    task = playing.tasks["Take the right sum off"]
+    page.goto(f"/#/review/{task}")
+    page.locator(".line, .pair").first.wait_for()
+    if not playing.ask("GET", f"/api/comments?task={task}"):
+        line = page.locator(".line.plus", has_text="max(0").first
+        line.get_by_role("button").last.click()
+        page.keyboard.type("Good. Please say in the docstring who pays the cent that is left.")
+        page.keyboard.press("Control+Enter")
+    page.locator(".remark").first.wait_for()
+
+
+def _open(what: str, selector: str) -> Shown:
+    def shown(page: Page, playing: Stage) -> None:
+        page.goto(f"/#/{what}")
+        page.locator(selector).first.wait_for()
+
+    return shown
+
+
+def _compact(page: Page, playing: Stage) -> None:
+    page.locator(".card").first.wait_for()
+    page.keyboard.press("c")
+
+
+def _palette(page: Page, playing: Stage) -> None:
+    page.locator(".card").first.wait_for()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("re")
 
 
 VIEWS: dict[str, Shown] = {
-    "board": _nothing,
-    "inbox": _nothing,
-    "sessions": _nothing,
-    "review": _nothing,
-    "queue": _nothing,
-    "timeline": _nothing,
-    "mail": _nothing,
-    "leases": _nothing,
-    "costs": _nothing,
+    "board": _shows(".card"),
+    "board-compact": _compact,
+    "board-palette": _palette,
+    "inbox": _shows(".ask"),
+    "sessions": _terminals,
+    "sessions-transcript": _open("sessions/hana", "[role=log] li"),
+    "sessions-terminal": _open("sessions/pia", ".xterm-rows"),
+    "review": _review,
+    "queue": _shows(".merges"),
+    "timeline": _shows("main button"),
+    "mail": _shows("main li, main article"),
+    "leases": _shows("main li, main tr"),
+    "costs": _shows("main svg"),
 }
+"""What there is to see, by the names of the pictures; the first word is the view."""
+ONCE = ("board-compact", "board-palette", "sessions-transcript")
+"""What looks alike elsewhere: one picture will do."""
 
 
 if __name__ == "__main__":
