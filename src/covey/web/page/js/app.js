@@ -28,7 +28,7 @@ export const PLACES = [
 function usePlace() {
   const [where, setWhere] = useState(whereabouts());
   useEffect(() => {
-    const move = () => setWhere(whereabouts());
+    const move = () => setWhere({ ...whereabouts(), from: document.activeElement });
     addEventListener("hashchange", move);
     return () => removeEventListener("hashchange", move);
   }, []);
@@ -77,9 +77,10 @@ function Stranger() {
   </main>`;
 }
 
-/** Take the focus along to where somebody has gone; what a view or a dialog has given it to keeps it. */
-function takeFocus() {
+/** Take the focus along to where somebody has gone, if it was anywhere; what a view or a dialog has given it to keeps it. */
+function takeFocus(before) {
   const focused = document.activeElement;
+  if (before === null || before === document.body) return;
   if (focused === document.body || focused?.closest(".rail, .tabs, .strip")) leaveInbox();
 }
 
@@ -90,7 +91,7 @@ function App() {
   useEffect(() => {
     document.title = `${PLACES.find(({ id }) => id === where.place).title} · covey`;
   }, [where.place]);
-  useEffect(() => takeFocus(), [where]);
+  useEffect(() => takeFocus(where.from ?? null), [where]);
   if (state.connection.state === "unknown") return html`<${Stranger} />`;
   return html`<div class=${`frame at-${where.place}`}>
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the view</a>
