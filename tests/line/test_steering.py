@@ -121,9 +121,11 @@ def test_one_session_pauses_resumes_restarts_and_stops(line: Line) -> None:
     assert not alive(first)
     assert line.task(task)["session"] == "ada"
     _moves(line, "a")
-    line.ok("session", "stop", "ada")
+    assert "what it had not committed is kept" in line.ok("session", "stop", "ada")
     assert line.agents() == {}
     assert line.task(task)["status"] == "todo"
+    line.ok("session", "new", "eve", "--agent", "scripted")
+    assert line.ok("session", "stop", "eve").strip() == "Stopped eve", "it has never run"
     assert line.task(task)["tries"] == []
     line.mark("go").touch()
     line.ok("session", "start", "ada")
