@@ -119,16 +119,11 @@ function extend(by) {
 
 // A column
 
-/** A card that is not drawn again unless its row, place or look is another. */
-function Kept(props) {
-  this.shouldComponentUpdate = (next) => Object.keys(next).some((name) => next[name] !== props[name]);
-  return html`<${Card} ...${props} />`;
-}
-
-// No drawn card is kept for the next time: each knows its parent, which knows its cards of then, and so on without end.
+// No drawn card is kept for the next time, nor is its drawing left out: what two drawings of a list share knows the later
+// one as its parent, so that the first drawing, which its view keeps, would keep all that ever came after it.
 function drawsCards(column, count) {
   const compact = isCompact();
-  return (task, index) => html`<${Kept} key=${task.id} task=${task} column=${column} index=${index} count=${count} compact=${compact} />`;
+  return (task, index) => html`<${Card} key=${task.id} task=${task} column=${column} index=${index} count=${count} compact=${compact} />`;
 }
 
 /** Let the list be reached by Tab while the focus is elsewhere; the cursor's card then takes it. */
