@@ -21,6 +21,9 @@ pytestmark = pytest.mark.xdist_group("page-flows")
 LOOKS = pytest.mark.parametrize("look", [pytest.param(DESK, id="desk"), pytest.param(PHONE, id="phone")])
 Look = dict[str, Any]
 
+FIELD = "input:focus, textarea:focus"
+"""Whoever types waits until something listens."""
+
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
@@ -99,6 +102,7 @@ def test_one_answer_serves_all_who_ask_the_same(played: Stage, visit: Visit) -> 
     expect(item).to_have_count(1)
     expect(item).to_contain_text("3 agents ask")
     item.get_by_role("button", name="Reply").click()
+    expect(page.locator(FIELD)).to_have_count(1)
     page.keyboard.type("yes")
     page.keyboard.press("Control+Enter")
     expect(item).to_have_count(0)
@@ -122,8 +126,10 @@ def test_a_number_key_chooses_an_answer(played: Stage, visit: Visit) -> None:
 
 def test_tasks_are_added_edited_ordered_and_taken_back_with_the_keyboard_alone(played: Stage, desk: Page) -> None:
     desk.goto("/#/board")
+    expect(desk.locator(".column").first).to_be_visible()
     desk.keyboard.press("n")
     for title in ("Sell cards p3 role:gifts", "Sell stamps p3 role:gifts", "Sell pens p3 role:gifts"):
+        expect(desk.locator(FIELD)).to_have_count(1)
         desk.keyboard.type(title)
         desk.keyboard.press("Enter")
     expect(desk.locator(".card", has_text="Sell pens")).to_be_visible()
@@ -162,7 +168,9 @@ def test_tasks_are_added_edited_ordered_and_taken_back_with_the_keyboard_alone(p
 def test_many_tasks_are_changed_at_once_and_taken_back_at_once(played: Stage, desk: Page) -> None:
     ids = [played.add(f"Dust shelf {number}", status="backlog", role="cleaning") for number in range(3)]
     desk.goto("/#/board")
+    expect(desk.locator(".column").first).to_be_visible()
     desk.keyboard.press("/")
+    expect(desk.locator(FIELD)).to_have_count(1)
     desk.keyboard.type("Dust shelf")
     desk.keyboard.press("Enter")
     desk.locator(f'.card[data-id="{ids[0]}"]').focus()
@@ -197,6 +205,7 @@ def test_a_card_is_dragged_to_another_place(played: Stage, desk: Page) -> None:
 def test_a_task_is_added_on_a_phone(played: Stage, phone: Page) -> None:
     phone.goto("/#/board")
     phone.get_by_role("button", name="New task").first.tap()
+    expect(phone.locator(FIELD)).to_have_count(1)
     phone.keyboard.type("Order ink")
     phone.keyboard.press("Enter")
     wait_until(lambda: "Order ink" in played.line.board(), "the task")
@@ -261,6 +270,7 @@ def test_a_comment_on_a_line_reaches_the_agent_that_wrote_it(played: Stage, desk
     line = desk.locator(".line.plus", has_text="for at in range").first
     expect(line).to_be_visible()
     line.get_by_role("button", name=re.compile("Comment on line")).last.click()
+    expect(desk.locator(FIELD)).to_have_count(1)
     desk.keyboard.type("Please name the step.")
     desk.keyboard.press("Control+Enter")
     remark = desk.locator(".review-main .remark", has_text="Please name the step.")

@@ -59,6 +59,7 @@ def test_only_what_can_be_seen_is_drawn_however_far_one_scrolls(measured: Page) 
 
 def test_a_search_finds_one_of_ten_thousand(measured: Page) -> None:
     measured.keyboard.press("/")
+    expect(measured.locator("input:focus")).to_have_count(1)
     measured.keyboard.type("Part 7777 of")
     expect(measured.locator(".card")).to_have_count(2)  # the other one is T-7777
     expect(measured.locator(".card", has_text="Part 7777 of the work")).to_be_visible()
