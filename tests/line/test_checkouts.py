@@ -109,6 +109,7 @@ def test_what_waits_is_built_and_tested_again_when_the_user_commits_on_main(line
     line.assert_nothing_left()
 
 
+@pytest.mark.soak
 def test_what_waits_is_tested_with_a_commit_that_came_in_its_way(line: Line) -> None:
     line.settings(SCRIPTED, '[merge]\ncheck = "cat other.txt >> $OUTSIDE/tested && test ! -e bad"\n')
     _waits(line)
@@ -124,6 +125,7 @@ def test_what_waits_is_tested_with_a_commit_that_came_in_its_way(line: Line) -> 
     ]
 
 
+@pytest.mark.soak
 def test_a_change_that_the_user_made_otherwise_needs_a_person_when_nobody_works_who_could_mend_it(line: Line) -> None:
     _waits(line)
     line.git("commit", "-q", "-am", "Otherwise")

@@ -55,6 +55,7 @@ def test_a_change_of_the_settings_waits_for_a_person_although_it_would_pass(made
     line.assert_nothing_left()
 
 
+@pytest.mark.soak
 def test_a_protected_path_that_is_rejected_can_be_taken_back_and_the_rest_lands(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, GOOD + 'protected = ["ci/**"]\n', files={"ci/plan": "as it was\n"})
     body = (
@@ -155,6 +156,7 @@ def test_what_was_dropped_after_it_had_passed_lands_nowhere(
     line.assert_nothing_left(branches=True)
 
 
+@pytest.mark.soak
 def test_work_that_was_built_on_what_was_dropped_does_not_carry_it_along(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, GOOD, files=SHARED)
     commit = _pass_and_wait(line)

@@ -58,6 +58,7 @@ def test_a_gate_ends_with_a_run_that_is_interrupted(made: Callable[..., Line], n
     line.assert_nothing_left(branches=True)
 
 
+@pytest.mark.soak
 def test_a_gate_that_a_killed_daemon_left_alone_is_ended_by_the_next(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, SLOW)
     daemon = line.up()
@@ -103,6 +104,7 @@ def _is_errand(line: Line) -> bool:
         return False
 
 
+@pytest.mark.soak
 def test_a_daemon_that_is_started_during_an_errand_stays(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, GOOD)
     line.up()
@@ -171,6 +173,7 @@ def test_nobody_begins_a_task_that_was_taken_from_another_before_that_ones_run_h
 # covey run
 
 
+@pytest.mark.soak
 def test_a_run_ends_where_work_from_outside_waits_for_a_person(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED)
     line.ok("task", "add", "One")

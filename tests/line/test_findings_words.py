@@ -42,6 +42,7 @@ def test_a_gate_that_does_not_exist_blames_nobody(made: Callable[..., Line]) -> 
     line.assert_nothing_left()
 
 
+@pytest.mark.soak
 def test_a_folder_in_the_place_of_the_gate_blames_nobody(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, GOOD)
     place = line.worktrees / ".gate-1"
@@ -57,6 +58,7 @@ def test_a_folder_in_the_place_of_the_gate_blames_nobody(made: Callable[..., Lin
     line.assert_nothing_left()
 
 
+@pytest.mark.soak
 def test_a_gate_that_was_mended_is_run_again_while_the_daemon_is_up(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, GOOD)
     place = line.worktrees / ".gate-1"
@@ -116,6 +118,7 @@ def test_a_result_is_the_result_whatever_is_printed_after_it(made: Callable[...,
     assert line.json("task", "show", "T-1")["result"] == "It is the cache."
 
 
+@pytest.mark.soak
 def test_a_pause_before_the_daemon_ended_is_no_time_at_work(made: Callable[..., Line]) -> None:
     minutes = 0.1
     line = made(f'[sessions]\nagent = "scripted"\nrun_minutes = {minutes}\n', GOOD)
@@ -208,6 +211,7 @@ def test_a_file_among_titles_is_refused_before_anything_is_added(
     assert line.board() == {}
 
 
+@pytest.mark.soak
 def test_a_blocked_task_that_is_tried_again_gets_as_many_tries_as_before(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, GOOD, "[board]\ntries = 2\n")
     body = f"run echo $COVEY_TRY >> {line.mark('tries')}\nrun test $COVEY_TRY = 4\nwrite a\n    a\ncommit a\n"

@@ -266,6 +266,7 @@ def test_a_limit_with_a_reset_is_waited_for_and_is_no_try(made: Callable[..., Li
     assert (outcomes(line), told(line)) == (["put-off", "handed-in"], ["agent_limit"])
 
 
+@pytest.mark.soak
 def test_a_trouble_without_a_reset_is_tried_again_after_a_while(made: Callable[..., Line]) -> None:
     line = made(SHELL, ONCE, GOOD, watching(backoff=0.2))
     mark = line.mark("runs")

@@ -21,6 +21,7 @@ def test_a_queue_that_halted_goes_on_when_the_checks_are_others(made: Callable[.
     assert _ends(line) == {"landed": ["values/a"]}
 
 
+@pytest.mark.soak
 def test_other_checks_count_for_a_new_daemon_as_well(made: Callable[..., Line]) -> None:
     line = made('[merge]\ncheck = "false"\n')
     line.up()
@@ -32,6 +33,7 @@ def test_other_checks_count_for_a_new_daemon_as_well(made: Callable[..., Line]) 
     assert _ends(line) == {"landed": ["values/a"]}
 
 
+@pytest.mark.soak
 def test_a_queue_that_halted_goes_on_when_the_gate_has_more_time(made: Callable[..., Line]) -> None:
     settings = '[merge]\ncheck = "sleep 1.5"\n'
     line = made(settings + "check_minutes = 0.01\n")

@@ -83,6 +83,7 @@ def test_an_agent_that_goes_without_a_word_is_started_again_and_lands(
     assert alerts(line) == []
 
 
+@pytest.mark.soak
 def test_an_agent_that_goes_before_it_wrote_anything_down_begins_anew(real: Real, world: World) -> None:
     line = real(WATCH)
     held = Step(do=(Shell("true"),), hold="go")
@@ -217,6 +218,7 @@ def test_a_prompt_that_is_too_long_later_is_made_shorter_and_goes_on(real: Real,
     assert alerts(line) == []
 
 
+@pytest.mark.soak
 def test_a_conversation_that_cannot_be_made_shorter_is_left_for_a_new_one(real: Real, world: World) -> None:
     line = real(WATCH)
     refused = at_once("one.txt", troubles=(TOO_LONG,))
@@ -233,6 +235,7 @@ def test_a_conversation_that_cannot_be_made_shorter_is_left_for_a_new_one(real: 
     assert alerts(line) == []
 
 
+@pytest.mark.soak
 def test_a_broken_thinking_block_is_left_with_its_conversation(real: Real, world: World) -> None:
     line = real(WATCH)
     said = "messages.1.content.0: Invalid `signature` in `thinking` block"
@@ -367,6 +370,7 @@ def test_answers_that_are_cut_off_are_asked_for_again(real: Real, world: World, 
 # It goes wrong by itself
 
 
+@pytest.mark.soak
 def test_an_agent_that_repeats_itself_is_told_so_and_then_ended(real: Real, world: World) -> None:
     line = real(f"{WATCH}repeats = 3\n", "[board]\ntries = 1\n")
     again = Step(do=(Shell("git status"),), delay=0.7)
@@ -432,6 +436,7 @@ def test_an_agent_that_ignores_its_end_is_ended_all_the_same(real: Real, world: 
 # It takes too long, or costs too much
 
 
+@pytest.mark.soak
 def test_a_run_over_its_time_is_a_try(real: Real, world: World) -> None:
     line = real(WATCH, "[board]\ntries = 1\n", sessions="run_minutes = 0.05\n")
     task = add(line, "One", world.model.add("one", [NOTHING_YET, Step(text="Late.", hold="never")]))
