@@ -47,7 +47,7 @@ OVER = (Moment.USER_PROMPT, Moment.STOP, Moment.SUBAGENT_STOP, Moment.SESSION_EN
 """What an agent, or a sub-agent, does only when it asks for nothing any more."""
 BRINGS = (Moment.USER_PROMPT, Moment.AFTER_TOOL, Moment.STOP)
 """When it is told its mail."""
-ROUNDS = 4
+ROUNDS = 12
 """How often the loop goes round after a request until it knows of an agent that hung up while we stood still."""
 
 log = logging.getLogger("covey.hooks")

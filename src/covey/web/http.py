@@ -65,6 +65,11 @@ class Http(HttpToolsProtocol):
         else:
             self._head = 0
 
+    def on_response_complete(self) -> None:
+        """Send an answer that is whole at once: a round later its client may have hung up, and we could not tell."""
+        cast("Together", self.transport).flush()
+        super().on_response_complete()
+
     def send_400_response(self, msg: str) -> None:
         """Say that this is no HTTP, and hang up."""
         self._refuse(b"400 Bad Request", "This is not a request that HTTP knows.")
