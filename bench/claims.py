@@ -13,9 +13,9 @@ from typing import Any
 from bench.figures import Report, median
 from bench.project import OWNER, covey, daemon, load, opened, sample
 from covey import config
-from covey.app import shapes
 from covey.app.app import VERBS, App
 from covey.app.clock import SystemClock
+from covey.app.shapes.claims import Claim
 from covey.git import project as projects
 from covey.git.project import Project
 from covey.store.lock import WriterLock
@@ -136,7 +136,7 @@ def _claim(project: Project, session: str) -> str | None:
     with WriterLock(project.lock):
         store = SqliteStore(project.database, project=project.name)
         app = App(store, config.load(project.root), SystemClock(), project.name, daemon=False)
-        answer = app.ask(VERBS["task.next"], OWNER, shapes.Claim(session=session), {})
+        answer = app.ask(VERBS["task.next"], OWNER, Claim(session=session), {})
         store.close()
     return None if answer.status == 204 else str(answer.value()["id"])
 

@@ -9,8 +9,8 @@ from functools import partial
 
 from bench.figures import Report, percentile
 from bench.project import OWNER, Job, add_job, claim_job, fill, opened, run, sample
-from covey.app import shapes
 from covey.app.app import VERBS, App
+from covey.app.shapes.sessions import NewSession
 from covey.core.sessions import Changed, State
 from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
@@ -70,7 +70,7 @@ def _tail(store: SqliteStore) -> float:
 
 def _lengthen(store: SqliteStore, app: App, events: int) -> None:
     """Append events of sessions that go to work and back, until the log has this many."""
-    named = (shapes.NewSession(name=f"long{number}") for number in range(SESSIONS))
+    named = (NewSession(name=f"long{number}") for number in range(SESSIONS))
     verb = VERBS["session.new"]
     run(store, (app.job(verb, OWNER, asked, {}, key=None, request=b"") for asked in named), SESSIONS)
     run(store, _turns((events - store.head.seq) // 100), 50)

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from covey import config
-from covey.app import shapes
 from covey.app.app import VERBS, App, Principal
 from covey.app.clock import SystemClock
+from covey.app.shapes.claims import Claim
+from covey.app.shapes.leases import TakeLease
+from covey.app.shapes.tasks import AddTask
 from covey.git import project as projects
 from covey.git.project import Project
 from covey.store.sqlite import SqliteStore
@@ -70,20 +72,20 @@ def fill(store: SqliteStore, app: App, tasks: int, batch: int = BATCH) -> None:
 
 def add_job(app: App, number: int) -> Job:
     """Return the work of adding one task."""
-    asked = shapes.AddTask(title=f"Make part {number} of the sample work", priority=number % 5)
+    asked = AddTask(title=f"Make part {number} of the sample work", priority=number % 5)
     return app.job(VERBS["task.add"], OWNER, asked, {}, key=None, request=b"")
 
 
 def claim_job(app: App, session: str) -> Job:
     """Return the work of claiming the next task."""
-    asked = shapes.Claim(session=session)
+    asked = Claim(session=session)
     return app.job(VERBS["task.next"], OWNER, asked, {}, key=secrets.token_hex(8), request=b"claim")
 
 
 def take_leases(store: SqliteStore, app: App, leases: int) -> None:
     """Take leases on folders of their own, held by a few sessions."""
     verb = VERBS["lease.take"]
-    wishes = (shapes.TakeLease(resources=[f"old/part{i}/**"], session=f"holder{i % 20}") for i in range(leases))
+    wishes = (TakeLease(resources=[f"old/part{i}/**"], session=f"holder{i % 20}") for i in range(leases))
     run(store, (app.job(verb, OWNER, wish, {}, key=None, request=b"") for wish in wishes), BATCH)
 
 

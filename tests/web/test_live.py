@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from covey.app.live import Basis
-from covey.app.shapes import SpentToday
+from covey.app.shapes.costs import SpentToday
 from covey.errors import CoveyError, Unavailable
 from covey.loops.live import Live
 from tests.line.lines import SHELL, Line, make_line

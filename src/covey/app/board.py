@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from covey.app import hot_files, shapes
+from covey.app import hot_files
 from covey.app.changes import change, count_child, count_unmet, queue, settle
 from covey.app.costs import spent
 from covey.app.mail import tell
 from covey.app.pulses import of_session
 from covey.app.queued import reverted_by
-from covey.app.shapes import TaskFull, TaskRow
+from covey.app.shapes.claims import Block, Claim, HandIn, Held, Release
+from covey.app.shapes.costs import spent as spent_fields
+from covey.app.shapes.forms import Because, Nothing
+from covey.app.shapes.tasks import AddTask, Deps, Edge, EditTask, ListTasks, TaskFull, TaskRow
 from covey.app.tasks import find
 from covey.app.tries import put_back
 from covey.app.verbs import Call, Lands, Page, verb
@@ -39,32 +42,32 @@ from covey.errors import CoveyError, Invalid, Refused
 from covey.store.tx import Tx
 
 
-@verb("task.list", "GET /api/board", shapes.ListTasks, list[TaskRow])
-def list_tasks(call: Call, asked: shapes.ListTasks) -> Page:
+@verb("task.list", "GET /api/board", ListTasks, list[TaskRow])
+def list_tasks(call: Call, asked: ListTasks) -> Page:
     """List the board: larger priority first, then as people have put it, then older."""
     after = None if asked.after is None else find(call.tx, asked.after)
     found = call.tx.board(status=asked.status, session=asked.session, limit=asked.limit, after=after)
     return Page([row(task) for task in found], call.tx.board_size(status=asked.status, session=asked.session))
 
 
-@verb("task.add", "POST /api/board", shapes.AddTask, TaskFull, status=201)
-def add(call: Call, asked: shapes.AddTask) -> TaskFull:
+@verb("task.add", "POST /api/board", AddTask, TaskFull, status=201)
+def add(call: Call, asked: AddTask) -> TaskFull:
     """Add a task to the board."""
     return full(call, add_task(call, asked, as_needs(asked.needs, asked.needs_any)))
 
 
-@verb("task.show", "GET /api/board/{id}", shapes.Nothing, TaskFull)
-def show(call: Call, asked: shapes.Nothing, id: str) -> TaskFull:
+@verb("task.show", "GET /api/board/{id}", Nothing, TaskFull)
+def show(call: Call, asked: Nothing, id: str) -> TaskFull:
     """Show one task whole."""
     return full(call, find(call.tx, id))
 
 
-@verb("task.deps", "GET /api/board/{id}/deps", shapes.Nothing, shapes.Deps)
-def deps(call: Call, asked: shapes.Nothing, id: str) -> shapes.Deps:
+@verb("task.deps", "GET /api/board/{id}/deps", Nothing, Deps)
+def deps(call: Call, asked: Nothing, id: str) -> Deps:
     """Show what a task waits for, and what waits for it."""
     task = find(call.tx, id)
     needed_by = {edge.task: edge.policy for edge in call.tx.edges("need", [id])}
-    return shapes.Deps(
+    return Deps(
         id=id,
         needs=[_edge(call.tx, need.task, need.policy) for need in task.needs],
         needed_by=[_edge(call.tx, other, policy) for other, policy in needed_by.items()],
@@ -73,13 +76,13 @@ def deps(call: Call, asked: shapes.Nothing, id: str) -> shapes.Deps:
     )
 
 
-@verb("task.edit", "PATCH /api/board/{id}", shapes.EditTask, TaskFull)
-def edit(call: Call, asked: shapes.EditTask, id: str) -> TaskFull:
+@verb("task.edit", "PATCH /api/board/{id}", EditTask, TaskFull)
+def edit(call: Call, asked: EditTask, id: str) -> TaskFull:
     """Change a task: what is left out stays, null clears."""
     return full(call, edit_task(call, find(call.tx, id), asked))
 
 
-def edit_task(call: Call, task: Task, asked: shapes.EditTask) -> Task:
+def edit_task(call: Call, task: Task, asked: EditTask) -> Task:
     """Change a task, and tell whoever is at work on it."""
     wish = tasks.edit(task, as_edited(call, task, asked), owner=call.who.is_owner)
     if not tasks.is_nothing(wish):
@@ -93,7 +96,7 @@ def edit_task(call: Call, task: Task, asked: shapes.EditTask) -> Task:
 def _tell_holder(call: Call, task: Task, wish: tasks.Edited) -> None:
     """Let whoever is at work on a task know that it is another one now."""
     assert task.session is not None
-    named = [name for name in shapes.EditTask.__struct_fields__ if getattr(wish, name, None) is not None]
+    named = [name for name in EditTask.__struct_fields__ if getattr(wish, name, None) is not None]
     parts = [
         f"{task.id} was edited by {call.actor(None)} while you are at work on it: {', '.join([*named, *wish.cleared])}."
     ]
@@ -106,8 +109,8 @@ def _tell_holder(call: Call, task: Task, wish: tasks.Edited) -> None:
     tell(call, task.session, "\n".join(parts), task.id)
 
 
-@verb("task.claim", "POST /api/board/{id}/claim", shapes.Claim, TaskFull)
-def claim(call: Call, asked: shapes.Claim, id: str) -> TaskFull:
+@verb("task.claim", "POST /api/board/{id}/claim", Claim, TaskFull)
+def claim(call: Call, asked: Claim, id: str) -> TaskFull:
     """Claim a task that waits; the answer carries the fence for all that follows."""
     name = _claimant(call, asked)
     task = find(call.tx, id)
@@ -126,8 +129,8 @@ def claim(call: Call, asked: shapes.Claim, id: str) -> TaskFull:
     return full(call, change(call, task, claimed, name))
 
 
-@verb("task.next", "POST /api/claim", shapes.Claim, TaskFull)
-def next_task(call: Call, asked: shapes.Claim) -> TaskFull | None:
+@verb("task.next", "POST /api/claim", Claim, TaskFull)
+def next_task(call: Call, asked: Claim) -> TaskFull | None:
     """Claim the next task that suits a session; nothing (204) when none waits."""
     name = _claimant(call, asked)
     session = call.known(name)
@@ -140,15 +143,15 @@ def next_task(call: Call, asked: shapes.Claim) -> TaskFull | None:
     return full(call, change(call, task, tasks.claim(task, name), name))
 
 
-@verb("task.renew", "POST /api/board/{id}/renew", shapes.Held, TaskFull)
-def renew(call: Call, asked: shapes.Held, id: str) -> TaskFull:
+@verb("task.renew", "POST /api/board/{id}/renew", Held, TaskFull)
+def renew(call: Call, asked: Held, id: str) -> TaskFull:
     """Say that the holder is alive."""
     task, _ = _held(call, id, asked)
     call.tx.wrote = True
     return full(call, task)
 
 
-def _look_at_work(call: Call, asked: shapes.HandIn, id: str) -> Callable[[], Lands | None] | None:
+def _look_at_work(call: Call, asked: HandIn, id: str) -> Callable[[], Lands | None] | None:
     """Return the look at what would land, if leases may stand against it: git takes its time."""
     task, look = call.tx.task(id), call.house.written
     if task is None or task.session is None or task.kind is not tasks.Kind.CHANGE or look is None:
@@ -159,8 +162,8 @@ def _look_at_work(call: Call, asked: shapes.HandIn, id: str) -> Callable[[], Lan
     return lambda: look(holder, commit)
 
 
-@verb("task.handin", "POST /api/board/{id}/handin", shapes.HandIn, TaskFull, ahead=_look_at_work)
-def handin(call: Call, asked: shapes.HandIn, id: str) -> TaskFull:
+@verb("task.handin", "POST /api/board/{id}/handin", HandIn, TaskFull, ahead=_look_at_work)
+def handin(call: Call, asked: HandIn, id: str) -> TaskFull:
     """Hand in the work on a task: a change goes to review or the merge queue, a report is done."""
     task, holder = _held(call, id, asked)
     if asked.commit is None and task.kind is tasks.Kind.CHANGE and call.known(holder).kind is sessions.Kind.RUN:
@@ -179,7 +182,7 @@ def handin(call: Call, asked: shapes.HandIn, id: str) -> TaskFull:
     return full(call, task)
 
 
-def _branch(task: Task, asked: shapes.HandIn) -> str:
+def _branch(task: Task, asked: HandIn) -> str:
     return asked.branch or f"covey/{task.id}"
 
 
@@ -199,8 +202,8 @@ def needs_review(call: Call, holder: str) -> bool:
     return merge.review or (not merge.check and call.known(holder).kind is sessions.Kind.RUN)
 
 
-@verb("task.release", "POST /api/board/{id}/release", shapes.Release, TaskFull)
-def release(call: Call, asked: shapes.Release, id: str) -> TaskFull:
+@verb("task.release", "POST /api/board/{id}/release", Release, TaskFull)
+def release(call: Call, asked: Release, id: str) -> TaskFull:
     """Give a task back to the board."""
     task, holder = _held(call, id, asked, person=True)
     what = call.line(asked.reason, "The reason")
@@ -211,8 +214,8 @@ def release(call: Call, asked: shapes.Release, id: str) -> TaskFull:
     return full(call, put_back(call, after, what or "") if given_up else after)
 
 
-@verb("task.block", "POST /api/board/{id}/block", shapes.Block, TaskFull)
-def block(call: Call, asked: shapes.Block, id: str) -> TaskFull:
+@verb("task.block", "POST /api/board/{id}/block", Block, TaskFull)
+def block(call: Call, asked: Block, id: str) -> TaskFull:
     """Take a task out of play until a person decides."""
     actor = call.actor(asked.session)
     task = find(call.tx, id)
@@ -222,15 +225,15 @@ def block(call: Call, asked: shapes.Block, id: str) -> TaskFull:
     return full(call, change(call, task, event, actor))
 
 
-@verb("task.drop", "POST /api/board/{id}/drop", shapes.Because, TaskFull, owner=True, long=True)
-def drop(call: Call, asked: shapes.Because, id: str) -> TaskFull:
+@verb("task.drop", "POST /api/board/{id}/drop", Because, TaskFull, owner=True, long=True)
+def drop(call: Call, asked: Because, id: str) -> TaskFull:
     """End a task without doing it; what needs it is blocked, or goes on where the need says so."""
     task = find(call.tx, id)
     event = tasks.drop(task, line(asked.reason, "The reason", 2000))
     return full(call, change(call, task, event, call.actor(None)))
 
 
-def add_task(call: Call, asked: shapes.AddTask, needs: tuple[Need, ...], key: str | None = None) -> Task:
+def add_task(call: Call, asked: AddTask, needs: tuple[Need, ...], key: str | None = None) -> Task:
     """Put a new task on the board, with its id, its needs and its place in the family."""
     actor = call.actor(None)
     event = limit_to_own(call, as_added(call, asked, needs, key))
@@ -273,7 +276,7 @@ def full(call: Call, task: Task) -> TaskFull:
         open_children=task.open_children,
         until=_until(call, task),
         reverted=_reverted(call, task),
-        **shapes.spent(spent(call, task=task.id)),
+        **spent_fields(spent(call, task=task.id)),
     )
 
 
@@ -324,13 +327,13 @@ def _until(call: Call, task: Task) -> float | None:
     return None if ttl is None or pulse is None else pulse.seen + ttl
 
 
-def _claimant(call: Call, asked: shapes.Claim) -> str:
+def _claimant(call: Call, asked: Claim) -> str:
     if asked.overlap:
         call.only_owner("let tasks overlap")
     return call.actor(asked.session)
 
 
-def _held(call: Call, task_id: str, asked: shapes.Held, *, person: bool = False) -> tuple[Task, str]:
+def _held(call: Call, task_id: str, asked: Held, *, person: bool = False) -> tuple[Task, str]:
     """Return a task and its holder, if who asks may speak for the holder under this fence."""
     task = find(call.tx, task_id)
     actor = call.actor(asked.session)
@@ -384,6 +387,6 @@ def _lane(tx: Tx, lane: str) -> Iterator[Task]:
         offset, size = offset + size, min(size * 8, 512)
 
 
-def _edge(tx: Tx, task_id: str, policy: Policy) -> shapes.Edge:
+def _edge(tx: Tx, task_id: str, policy: Policy) -> Edge:
     task = find(tx, task_id)
-    return shapes.Edge(task.id, task.title, task.status, policy)
+    return Edge(task.id, task.title, task.status, policy)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from covey.app import mail as mail_verbs
 from covey.app.changes import change, step
 from covey.app.review import locate, main_of, sought
 from covey.app.sendback import send_back
-from covey.app.shapes import Nothing
-from covey.app.shapes_review import CommentRow, EditComment, ListComments, SendComments, SentComments, WriteComment
+from covey.app.shapes.comments import CommentRow, EditComment, ListComments, SendComments, SentComments, WriteComment
+from covey.app.shapes.forms import Nothing
 from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import comments, mail, merges, tasks
@@ -20,6 +19,7 @@ from covey.core.tasks import Status, Task
 from covey.core.texts import redact
 from covey.errors import Refused
 from covey.store import rows
+from covey.values import dataclass
 
 MOST = 1000
 """Comments that are listed."""

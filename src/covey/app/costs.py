@@ -6,8 +6,7 @@ import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from covey.app import shapes
-from covey.app.shapes import CostRow, Costs, SpentToday
+from covey.app.shapes.costs import CostRow, Costs, ListCosts, SpentToday
 from covey.app.verbs import Call, verb
 from covey.core import fold, spending
 from covey.core.runs import Run
@@ -126,8 +125,8 @@ def today(call: Call) -> SpentToday:
     )
 
 
-@verb("cost.list", "GET /api/costs", shapes.ListCosts, Costs)
-def list_costs(call: Call, asked: shapes.ListCosts) -> Costs:
+@verb("cost.list", "GET /api/costs", ListCosts, Costs)
+def list_costs(call: Call, asked: ListCosts) -> Costs:
     """Sum what runs cost by task, session, agent, model, day or run, the most expensive first."""
     wanted = (
         ("day >= ?", asked.since),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
-from covey.app import shapes
 from covey.app.board import add_task
 from covey.app.mail import letters, note, reads
+from covey.app.shapes.tasks import AddTask
 from covey.app.verbs import Call, Principal
 from covey.core import mail
 from covey.core.mail import Message
@@ -15,6 +14,7 @@ from covey.core.sessions import COVEY, Session
 from covey.core.sessions import Kind as SessionKind
 from covey.core.tasks import ENDED, Kind, Task
 from covey.store import rows
+from covey.values import dataclass
 
 MANY = 100
 """Unread messages that are looked at when one is told some of them."""
@@ -127,7 +127,7 @@ def _sender_task(call: Call, message: Message) -> Task | None:
 
 def _report(call: Call, name: str, message: Message, key: str) -> Task:
     about = f" about {message.task}" if message.task else ""
-    asked = shapes.AddTask(
+    asked = AddTask(
         title=f"Read {message.id} from {message.sender}{about}",
         body=f"{message.sender} wrote to you and asked that you read it now. The message stands below;"
         f" `covey mail read {message.id}` shows it too, and `covey mail inbox` what else there is.\n"

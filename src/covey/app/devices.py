@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from covey.app import shapes
 from covey.app.pulses import of_device
-from covey.app.shapes import Asked
+from covey.app.shapes.forms import Asked, Nothing
 from covey.app.verbs import Call, missing, verb
 from covey.core import devices
 from covey.core.devices import Device, Kind
@@ -20,6 +18,7 @@ from covey.core.texts import line
 from covey.errors import Refused
 from covey.store import rows
 from covey.store.tx import Tx
+from covey.values import dataclass
 
 Label = Annotated[str, Meta(max_length=80)]
 Secret = Annotated[str, Meta(min_length=16, max_length=200)]
@@ -109,8 +108,8 @@ def invite(call: Call, asked: InviteDevice) -> Invitation:
     )
 
 
-@verb("device.revoke", "POST /api/devices/{id}/revoke", shapes.Nothing, DeviceRow, owner=True)
-def revoke(call: Call, asked: shapes.Nothing, id: str) -> DeviceRow:
+@verb("device.revoke", "POST /api/devices/{id}/revoke", Nothing, DeviceRow, owner=True)
+def revoke(call: Call, asked: Nothing, id: str) -> DeviceRow:
     """Send a browser away: whatever it has open ends at once."""
     device = call.tx.get(rows.DEVICES, id)
     if device is None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from covey.app import journals, shapes, transcripts
+from covey.app import journals, transcripts
 from covey.app.changes import change
 from covey.app.costs import spent_by
 from covey.app.lines import end_all
 from covey.app.sessions import check_agent, full, register
-from covey.app.shapes import BatchRow, FleetRow, Logs, RunRow, SessionFull
+from covey.app.shapes.fleet import BatchRow, FleetRow, StartBatch
+from covey.app.shapes.forms import Nothing
+from covey.app.shapes.runs import ListRuns, Logs, ReadLogs, RunRow
+from covey.app.shapes.sessions import RemoveSession, SessionFull
 from covey.app.verbs import Call, missing, verb
 from covey.core import batches, fleet, leases, merges, runs, sessions, tasks
 from covey.core.merges import State as MergeState
@@ -30,8 +33,8 @@ def find(call: Call, name: str) -> sessions.Session:
     return session
 
 
-@verb("session.start", "POST /api/sessions/{name}/start", shapes.Nothing, SessionFull, owner=True)
-def start(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+@verb("session.start", "POST /api/sessions/{name}/start", Nothing, SessionFull, owner=True)
+def start(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Let a session work the board until it is stopped."""
     call.house.refresh()
     call.house.broken_gate = False
@@ -50,28 +53,28 @@ def _forgive(call: Call, name: str) -> None:
         call.put_session(session, name, event)
 
 
-@verb("session.stop", "POST /api/sessions/{name}/stop", shapes.Nothing, SessionFull, owner=True)
-def stop(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+@verb("session.stop", "POST /api/sessions/{name}/stop", Nothing, SessionFull, owner=True)
+def stop(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Stop a session: its program ends, its work is kept, its task goes back to the board."""
     stopped = aim(call, name, sessions.stop)
     _leave_line(call, name)
     return stopped
 
 
-@verb("session.pause", "POST /api/sessions/{name}/pause", shapes.Nothing, SessionFull, owner=True)
-def pause(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+@verb("session.pause", "POST /api/sessions/{name}/pause", Nothing, SessionFull, owner=True)
+def pause(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Let a session stand still with its task, until it is resumed."""
     return aim(call, name, sessions.pause)
 
 
-@verb("session.resume", "POST /api/sessions/{name}/resume", shapes.Nothing, SessionFull, owner=True)
-def resume(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+@verb("session.resume", "POST /api/sessions/{name}/resume", Nothing, SessionFull, owner=True)
+def resume(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Let a session that stands still go on."""
     return aim(call, name, sessions.resume)
 
 
-@verb("session.restart", "POST /api/sessions/{name}/restart", shapes.Nothing, SessionFull, owner=True)
-def restart(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+@verb("session.restart", "POST /api/sessions/{name}/restart", Nothing, SessionFull, owner=True)
+def restart(call: Call, asked: Nothing, name: str) -> SessionFull:
     """End a session's run and begin another on the same task; what was not committed is kept aside."""
     session = find(call, name)
     sessions.start(session)
@@ -82,8 +85,8 @@ def restart(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
     return aim(call, name, sessions.start)
 
 
-@verb("session.remove", "POST /api/sessions/{name}/remove", shapes.RemoveSession, SessionFull, owner=True)
-def remove(call: Call, asked: shapes.RemoveSession, name: str) -> SessionFull:
+@verb("session.remove", "POST /api/sessions/{name}/remove", RemoveSession, SessionFull, owner=True)
+def remove(call: Call, asked: RemoveSession, name: str) -> SessionFull:
     """Remove a session once its work is safe; one at work only by force."""
     session = find(call, name)
     at_work = bool(call.tx.holding(name) or call.tx.open_runs(name))
@@ -121,8 +124,8 @@ def let_go(call: Call, name: str) -> None:
         change(call, task, tasks.Released(name), sessions.COVEY)
 
 
-@verb("session.logs", "GET /api/sessions/{name}/logs", shapes.ReadLogs, Logs)
-def logs(call: Call, asked: shapes.ReadLogs, name: str) -> Logs:
+@verb("session.logs", "GET /api/sessions/{name}/logs", ReadLogs, Logs)
+def logs(call: Call, asked: ReadLogs, name: str) -> Logs:
     """Read what a run of a session printed, from a byte on, as a transcript where its agent's stream is one."""
     if call.tx.session(name) is None:
         raise missing("session", name)
@@ -188,8 +191,8 @@ def run_of(call: Call, name: str, run_id: str | None) -> runs.Run:
     return run
 
 
-@verb("run.list", "GET /api/runs", shapes.ListRuns, list[RunRow])
-def list_runs(call: Call, asked: shapes.ListRuns) -> list[RunRow]:
+@verb("run.list", "GET /api/runs", ListRuns, list[RunRow])
+def list_runs(call: Call, asked: ListRuns) -> list[RunRow]:
     """List runs of a session, for a task, or of all, the newest first."""
     terms = [(column, value) for column, value in (("session", asked.session), ("task", asked.task)) if value]
     where = f"WHERE {' AND '.join(f'{column} = ?' for column, _ in terms)} " if terms else ""
@@ -199,14 +202,14 @@ def list_runs(call: Call, asked: shapes.ListRuns) -> list[RunRow]:
     return [RunRow.of(run, used.get(run.id, Used())) for run in found]
 
 
-@verb("fleet.pause", "POST /api/pause", shapes.Nothing, FleetRow, owner=True)
-def pause_fleet(call: Call, asked: shapes.Nothing) -> FleetRow:
+@verb("fleet.pause", "POST /api/pause", Nothing, FleetRow, owner=True)
+def pause_fleet(call: Call, asked: Nothing) -> FleetRow:
     """Let every session stand still at once, and start and land nothing new."""
     return _turn(call, fleet.Paused(), paused=True)
 
 
-@verb("fleet.resume", "POST /api/resume", shapes.Nothing, FleetRow, owner=True)
-def resume_fleet(call: Call, asked: shapes.Nothing) -> FleetRow:
+@verb("fleet.resume", "POST /api/resume", Nothing, FleetRow, owner=True)
+def resume_fleet(call: Call, asked: Nothing) -> FleetRow:
     """Let the fleet go on."""
     return _turn(call, fleet.Resumed(), paused=False)
 
@@ -225,8 +228,8 @@ def _turn(call: Call, event: fleet.Event, *, paused: bool) -> FleetRow:
     return FleetRow(now.paused, now.by, now.since)
 
 
-@verb("batch.start", "POST /api/batches", shapes.StartBatch, BatchRow, status=201, owner=True, long=True)
-def start_batch(call: Call, asked: shapes.StartBatch) -> BatchRow:
+@verb("batch.start", "POST /api/batches", StartBatch, BatchRow, status=201, owner=True, long=True)
+def start_batch(call: Call, asked: StartBatch) -> BatchRow:
     """Start sessions for the tasks of a batch; they go when nothing more can come of these."""
     call.house.refresh()
     call.house.broken_gate = False
@@ -265,14 +268,14 @@ def _fresh_names(call: Call, count: int, taken: Container[str]) -> list[str]:
     return [next(free) for _ in range(count)]
 
 
-@verb("batch.show", "GET /api/batches/{name}", shapes.Nothing, BatchRow)
-def show_batch(call: Call, asked: shapes.Nothing, name: str) -> BatchRow:
+@verb("batch.show", "GET /api/batches/{name}", Nothing, BatchRow)
+def show_batch(call: Call, asked: Nothing, name: str) -> BatchRow:
     """Show the sessions of a batch, and its tasks that have not ended."""
     return _batch(call, name)
 
 
-@verb("batch.stop", "POST /api/batches/{name}/stop", shapes.Nothing, BatchRow, owner=True)
-def stop_batch(call: Call, asked: shapes.Nothing, name: str) -> BatchRow:
+@verb("batch.stop", "POST /api/batches/{name}/stop", Nothing, BatchRow, owner=True)
+def stop_batch(call: Call, asked: Nothing, name: str) -> BatchRow:
     """End the sessions of a batch: their work is kept, and their tasks go back to the board."""
     for session in _sessions_of(call, name):
         event = sessions.leave(session, at_work=True, force=True, why=f"{name} was stopped")

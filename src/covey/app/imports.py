@@ -6,9 +6,10 @@ from typing import Any
 
 from msgspec import UNSET
 
-from covey.app import shapes
 from covey.app.board import add_task
 from covey.app.changes import change
+from covey.app.shapes.imports import ImportAnswer, ImportedTask, ImportTasks
+from covey.app.shapes.tasks import AddTask, EditTask
 from covey.app.verbs import Call, verb
 from covey.app.wishes import as_edited, as_needs, check_edit
 from covey.core import ids, tasks
@@ -17,16 +18,16 @@ from covey.errors import Invalid
 from covey.store.tx import Tx
 
 
-@verb("task.import", "POST /api/board/import", shapes.ImportTasks, shapes.ImportAnswer, long=True)
-def import_tasks(call: Call, asked: shapes.ImportTasks) -> shapes.ImportAnswer:
+@verb("task.import", "POST /api/board/import", ImportTasks, ImportAnswer, long=True)
+def import_tasks(call: Call, asked: ImportTasks) -> ImportAnswer:
     """Add or update tasks by key, as a part of an import."""
-    answer = shapes.ImportAnswer({}, {}, {})
+    answer = ImportAnswer({}, {}, {})
     for wish in asked.tasks:
         _import_one(call, wish, answer)
     return answer
 
 
-def _import_one(call: Call, wish: shapes.ImportedTask, answer: shapes.ImportAnswer) -> None:
+def _import_one(call: Call, wish: ImportedTask, answer: ImportAnswer) -> None:
     given = {name: value for name in wish.__struct_fields__ if (value := getattr(wish, name)) is not UNSET}
     key = given.pop("key")
     for name in ("needs", "needs_any"):
@@ -37,20 +38,20 @@ def _import_one(call: Call, wish: shapes.ImportedTask, answer: shapes.ImportAnsw
     task = call.tx.task_of_key(key)
     if task is None:
         needs = as_needs(given.pop("needs", ()), given.pop("needs_any", ()))
-        answer.added[key] = add_task(call, shapes.AddTask(**given), needs, key).id
+        answer.added[key] = add_task(call, AddTask(**given), needs, key).id
     elif task.status in ENDED:
         answer.unchanged[key] = task.id
     else:
         _update(call, task, given, answer, key)
 
 
-def _update(call: Call, task: tasks.Task, given: dict[str, Any], answer: shapes.ImportAnswer, key: str) -> None:
+def _update(call: Call, task: tasks.Task, given: dict[str, Any], answer: ImportAnswer, key: str) -> None:
     """Change of a task what its line says; what a person set beside that stays."""
     given.pop("note", None)
     if task.status not in WAITING:
         for name in ("status", "needs", "needs_any"):
             given.pop(name, None)
-    event = tasks.edit(task, as_edited(call, task, shapes.EditTask(**given)), owner=call.who.is_owner)
+    event = tasks.edit(task, as_edited(call, task, EditTask(**given)), owner=call.who.is_owner)
     if tasks.is_nothing(event):
         answer.unchanged[key] = task.id
         return

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from covey.app import shapes
 from covey.app.reasons import Sight, last_alert, line_of, look
+from covey.app.shapes.forms import Nothing
 from covey.app.verbs import Call, verb
 from covey.core import inbox
 from covey.core.inbox import Item, Kind
@@ -46,8 +46,8 @@ class InboxRow(Struct, frozen=True, kw_only=True):
     decisions: tuple[str, ...]
 
 
-@verb("inbox.list", "GET /api/inbox", shapes.Nothing, list[InboxRow])
-def list_inbox(call: Call, asked: shapes.Nothing) -> list[InboxRow]:
+@verb("inbox.list", "GET /api/inbox", Nothing, list[InboxRow])
+def list_inbox(call: Call, asked: Nothing) -> list[InboxRow]:
     """List what waits for a person, the oldest first: questions, blocked tasks, merges, stuck sessions and more."""
     return [InboxRow(**item.__dict__) for item in inbox.together(_items(call))]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from covey.app import shapes
 from covey.app.lines import end, enter, in_the_way, left, room, untie, until
 from covey.app.pulses import of_lease
-from covey.app.shapes import LeaseFull
+from covey.app.shapes.claims import Held
+from covey.app.shapes.forms import Nothing
+from covey.app.shapes.leases import LeaseFull, ListLeases, TakeLease
 from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import leases
@@ -15,21 +16,21 @@ from covey.errors import Invalid, Refused
 from covey.store.rows import decode_payload
 
 
-@verb("lease.list", "GET /api/leases", shapes.ListLeases, list[LeaseFull])
-def list_leases(call: Call, asked: shapes.ListLeases) -> list[LeaseFull]:
+@verb("lease.list", "GET /api/leases", ListLeases, list[LeaseFull])
+def list_leases(call: Call, asked: ListLeases) -> list[LeaseFull]:
     """List the leases in force, the oldest first; with `waiting`, those too that are waited for."""
     found = call.tx.open_leases(asked.session) if asked.waiting else call.tx.live_leases(asked.session)
     return [full(call, lease) for lease in found]
 
 
-@verb("lease.show", "GET /api/leases/{id}", shapes.Nothing, LeaseFull)
-def show(call: Call, asked: shapes.Nothing, id: str) -> LeaseFull:
+@verb("lease.show", "GET /api/leases/{id}", Nothing, LeaseFull)
+def show(call: Call, asked: Nothing, id: str) -> LeaseFull:
     """Show one lease, and what it waits for."""
     return full(call, _find(call, id))
 
 
-@verb("lease.take", "POST /api/leases", shapes.TakeLease, LeaseFull, status=201)
-def take(call: Call, asked: shapes.TakeLease) -> LeaseFull:
+@verb("lease.take", "POST /api/leases", TakeLease, LeaseFull, status=201)
+def take(call: Call, asked: TakeLease) -> LeaseFull:
     """Take a lease; it is refused while another holds what it meets, or stands in line with `wait`."""
     wish = _wish(call, asked)
     near = call.tx.leases_near(wish.resources)
@@ -47,7 +48,7 @@ def take(call: Call, asked: shapes.TakeLease) -> LeaseFull:
     return full(call, lease)
 
 
-def _wish(call: Call, asked: shapes.TakeLease) -> leases.Taken:
+def _wish(call: Call, asked: TakeLease) -> leases.Taken:
     holder = call.actor(asked.session)
     if asked.task is not None:
         find(call.tx, asked.task)
@@ -90,8 +91,8 @@ def _wait(call: Call, wish: leases.Waiting) -> Lease:
     return call.tx.lease(entered.id) or entered
 
 
-@verb("lease.renew", "POST /api/leases/{id}/renew", shapes.Held, LeaseFull)
-def renew(call: Call, asked: shapes.Held, id: str) -> LeaseFull:
+@verb("lease.renew", "POST /api/leases/{id}/renew", Held, LeaseFull)
+def renew(call: Call, asked: Held, id: str) -> LeaseFull:
     """Renew a lease, or a place in line, for another time to live."""
     lease = _held(call, id, asked)
     _hear(call, lease)
@@ -99,8 +100,8 @@ def renew(call: Call, asked: shapes.Held, id: str) -> LeaseFull:
     return full(call, lease)
 
 
-@verb("lease.give", "POST /api/leases/{id}/give", shapes.Held, LeaseFull)
-def give(call: Call, asked: shapes.Held, id: str) -> LeaseFull:
+@verb("lease.give", "POST /api/leases/{id}/give", Held, LeaseFull)
+def give(call: Call, asked: Held, id: str) -> LeaseFull:
     """Give a lease, or a place in line, back; the owner may end anyone's."""
     lease = _held(call, id, asked)
     actor = call.actor(asked.session)
@@ -120,7 +121,7 @@ def _find(call: Call, lease_id: str) -> Lease:
     return lease
 
 
-def _held(call: Call, lease_id: str, asked: shapes.Held) -> Lease:
+def _held(call: Call, lease_id: str, asked: Held) -> Lease:
     lease = _find(call, lease_id)
     actor = call.actor(asked.session)
     if not call.who.is_owner and asked.fence is None:

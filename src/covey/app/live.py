@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from msgspec import Struct, structs
 
-from covey.app import shapes
 from covey.app.costs import spent_by, today
-from covey.app.shapes import SpentToday
+from covey.app.shapes.costs import SpentToday
+from covey.app.shapes.forms import Nothing
 from covey.app.verbs import Call, verb
 from covey.core import gates, runs, sessions
 from covey.core.live import Glimpse, Limit, Machine, Sight
@@ -17,6 +16,7 @@ from covey.core.merges import OPEN, Merge, State
 from covey.core.queue.train import Reason
 from covey.core.spending import Used
 from covey.store import rows
+from covey.values import dataclass
 
 
 class GateNow(Struct, frozen=True):
@@ -78,8 +78,8 @@ class Basis:
     """What each of these runs has used as far as it is written down, and so counted."""
 
 
-@verb("live.show", "GET /api/live", shapes.Nothing, LiveFull)
-def show(call: Call, asked: shapes.Nothing) -> LiveFull:
+@verb("live.show", "GET /api/live", Nothing, LiveFull)
+def show(call: Call, asked: Nothing) -> LiveFull:
     """Show this moment: the machine, what providers refuse, today's cost, and what each session does."""
     sight, found = call.house.sight(), basis(call)
     return LiveFull(

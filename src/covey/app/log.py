@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from msgspec import Raw
 
-from covey.app import shapes
-from covey.app.shapes import AlertRow, EventRow
+from covey.app.shapes.log import AlertRow, EventRow, ListAlerts, ListEvents
 from covey.app.verbs import Call, missing, verb
 from covey.core.comments import Edited, Written
 from covey.core.events import KINDS, Event, noun
@@ -17,8 +16,8 @@ from covey.store import rows
 from covey.store.rows import decode_payload, encode_payload
 
 
-@verb("log.list", "GET /api/log", shapes.ListEvents, list[EventRow])
-def list_events(call: Call, asked: shapes.ListEvents) -> list[EventRow]:
+@verb("log.list", "GET /api/log", ListEvents, list[EventRow])
+def list_events(call: Call, asked: ListEvents) -> list[EventRow]:
     """List events in the order of the log, filtered; a session sees the text of its own mail only, and of no draft."""
     check_kind(asked.kind)
     check_origin(call, asked.origin)
@@ -72,8 +71,8 @@ def _without_draft(call: Call, event: Event) -> Event:
     return replace(event, data=encode_payload(hidden))
 
 
-@verb("alert.list", "GET /api/alerts", shapes.ListAlerts, list[AlertRow])
-def list_alerts(call: Call, asked: shapes.ListAlerts) -> list[AlertRow]:
+@verb("alert.list", "GET /api/alerts", ListAlerts, list[AlertRow])
+def list_alerts(call: Call, asked: ListAlerts) -> list[AlertRow]:
     """List the alerts, the newest first."""
     return [AlertRow.of(alert) for alert in call.tx.find(rows.ALERTS, "ORDER BY ordinal DESC LIMIT ?", (asked.limit,))]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from covey.app import shapes
-from covey.app.shapes import MessageFull, ReadingRow
+from covey.app.shapes.forms import As
+from covey.app.shapes.mail import Inbox, MessageFull, ReadingRow, SendMail
 from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import mail
@@ -15,8 +15,8 @@ from covey.errors import CoveyError, NotFound
 from covey.store import rows
 
 
-@verb("mail.send", "POST /api/mail", shapes.SendMail, MessageFull, status=201)
-def send(call: Call, asked: shapes.SendMail) -> MessageFull:
+@verb("mail.send", "POST /api/mail", SendMail, MessageFull, status=201)
+def send(call: Call, asked: SendMail) -> MessageFull:
     """Send a message to a session, role:NAME, everyone or owner."""
     sender = call.actor(asked.session)
     to = mail.address(asked.to)
@@ -81,8 +81,8 @@ def post(call: Call, sender: str, event: mail.Sent) -> Message:
     return message
 
 
-@verb("mail.inbox", "GET /api/mail", shapes.Inbox, list[MessageFull])
-def inbox(call: Call, asked: shapes.Inbox) -> list[MessageFull]:
+@verb("mail.inbox", "GET /api/mail", Inbox, list[MessageFull])
+def inbox(call: Call, asked: Inbox) -> list[MessageFull]:
     """List the mail of a session, the oldest first; without `all`, what it has not read."""
     reader = call.actor(asked.session)
     call.hear(reader)
@@ -92,8 +92,8 @@ def inbox(call: Call, asked: shapes.Inbox) -> list[MessageFull]:
     ]
 
 
-@verb("mail.show", "GET /api/mail/{id}", shapes.As, MessageFull)
-def show(call: Call, asked: shapes.As, id: str) -> MessageFull:
+@verb("mail.show", "GET /api/mail/{id}", As, MessageFull)
+def show(call: Call, asked: As, id: str) -> MessageFull:
     """Show a message, and to its sender whom it has reached; it counts as read by nobody for that."""
     reader = call.actor(asked.session)
     message = _message(call, id)
@@ -108,8 +108,8 @@ def show(call: Call, asked: shapes.As, id: str) -> MessageFull:
     return structs.replace(shown, readers=readers)
 
 
-@verb("mail.read", "POST /api/mail/{id}/read", shapes.As, MessageFull)
-def read(call: Call, asked: shapes.As, id: str) -> MessageFull:
+@verb("mail.read", "POST /api/mail/{id}/read", As, MessageFull)
+def read(call: Call, asked: As, id: str) -> MessageFull:
     """Read a message, and note that it was read."""
     message, reader, reading = _reading(call, id, asked)
     if reading is None:
@@ -117,8 +117,8 @@ def read(call: Call, asked: shapes.As, id: str) -> MessageFull:
     return full(call, message, reading)
 
 
-@verb("mail.ack", "POST /api/mail/{id}/ack", shapes.As, MessageFull)
-def ack(call: Call, asked: shapes.As, id: str) -> MessageFull:
+@verb("mail.ack", "POST /api/mail/{id}/ack", As, MessageFull)
+def ack(call: Call, asked: As, id: str) -> MessageFull:
     """Acknowledge a message: its sender sees that it was taken in."""
     message, reader, reading = _reading(call, id, asked)
     if reading is None or reading.acked is None:
@@ -169,7 +169,7 @@ def _message(call: Call, message_id: str) -> Message:
     return message
 
 
-def _reading(call: Call, message_id: str, asked: shapes.As) -> tuple[Message, str, Reading | None]:
+def _reading(call: Call, message_id: str, asked: As) -> tuple[Message, str, Reading | None]:
     reader = call.actor(asked.session)
     message = _message(call, message_id)
     mail.may_read(message, reader, call.tx.session(reader))

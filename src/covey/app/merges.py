@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from covey.app import reasons, shapes
+from covey.app import reasons
 from covey.app.board import add_task, needs_review
 from covey.app.changes import change, queue, step
 from covey.app.costs import spent
@@ -10,8 +10,13 @@ from covey.app.queued import approver, find_merge, reverted_by, was_run
 from covey.app.reasons import line_of, look
 from covey.app.reverts import settle
 from covey.app.sendback import send_back as send_back
-from covey.app.shapes import MergeRow
-from covey.app.shapes_merges import GateRow, LandingRow, MergeFull, MergeLine, MergeWhy, Perhaps, QueueBranch
+from covey.app.shapes.costs import spent as spent_fields
+from covey.app.shapes.forms import Because, Nothing
+from covey.app.shapes.gates import GateRow
+from covey.app.shapes.landings import LandingRow
+from covey.app.shapes.merges import Land, ListMerges, MergeFull, MergeLine, MergeRow, MergeWhy, QueueBranch
+from covey.app.shapes.queue import Perhaps
+from covey.app.shapes.tasks import AddTask
 from covey.app.tasks import find
 from covey.app.tries import put_back
 from covey.app.verbs import Call, verb
@@ -31,8 +36,8 @@ GATES = 50
 """Gates that are shown with a merge."""
 
 
-@verb("merge.list", "GET /api/merges", shapes.ListMerges, list[MergeLine])
-def list_merges(call: Call, asked: shapes.ListMerges) -> list[MergeLine]:
+@verb("merge.list", "GET /api/merges", ListMerges, list[MergeLine])
+def list_merges(call: Call, asked: ListMerges) -> list[MergeLine]:
     """List what wants to land, the oldest first, with its place in the train; with `all`, also what has ended."""
     if asked.all:
         found = call.tx.find(rows.MERGES, "ORDER BY ordinal DESC LIMIT ?", (asked.limit,))[::-1]
@@ -42,8 +47,8 @@ def list_merges(call: Call, asked: shapes.ListMerges) -> list[MergeLine]:
     return [line_of(sight, merge) for merge in found]
 
 
-@verb("merge.show", "GET /api/merges/{id}", shapes.Nothing, MergeFull)
-def show(call: Call, asked: shapes.Nothing, id: str) -> MergeFull:
+@verb("merge.show", "GET /api/merges/{id}", Nothing, MergeFull)
+def show(call: Call, asked: Nothing, id: str) -> MergeFull:
     """Show one merge whole: its task and author, the gates that it was in, its landing, and what it cost."""
     merge = find_merge(call, id)
     task = find(call.tx, merge.task)
@@ -59,12 +64,12 @@ def show(call: Call, asked: shapes.Nothing, id: str) -> MergeFull:
         landed_by=None if landing is None else LandingRow.of(landing),
         group=[] if landing is None else [name for name in landing.merges if name != merge.id],
         reverted_by=None if out is None else out.id,
-        **shapes.spent(spent(call, task=merge.task)),
+        **spent_fields(spent(call, task=merge.task)),
     )
 
 
-@verb("merge.why", "GET /api/merges/{id}/why", shapes.Nothing, MergeWhy)
-def why(call: Call, asked: shapes.Nothing, id: str) -> MergeWhy:
+@verb("merge.why", "GET /api/merges/{id}/why", Nothing, MergeWhy)
+def why(call: Call, asked: Nothing, id: str) -> MergeWhy:
     """Say in sentences why a merge is where it is, with the gates and merges that are the evidence."""
     merge = find_merge(call, id)
     sight, task = look(call, [merge]), call.tx.task(merge.task)
@@ -83,7 +88,7 @@ def queue_branch(call: Call, asked: QueueBranch) -> MergeRow:
         return MergeRow.of(_again(call, before, asked.commit))
     came = f"It came from outside, on branch {asked.branch} at {asked.commit}; git merge {asked.commit[:12]} brings"
     body = "\n\n".join(part for part in (asked.body.strip(), f"{came} that work into yours.") if part)
-    wish = shapes.AddTask(title=asked.title, body=body, priority=asked.priority)
+    wish = AddTask(title=asked.title, body=body, priority=asked.priority)
     call.worker(OWNER)
     new = add_task(call, wish, ())
     task = change(call, new, tasks.claim(new, OWNER), OWNER)
@@ -123,8 +128,8 @@ def _queued_already(asked: QueueBranch, merge: Merge) -> Refused:
     )
 
 
-@verb("merge.approve", "POST /api/merges/{id}/approve", shapes.Nothing, MergeRow)
-def approve(call: Call, asked: shapes.Nothing, id: str) -> MergeRow:
+@verb("merge.approve", "POST /api/merges/{id}/approve", Nothing, MergeRow)
+def approve(call: Call, asked: Nothing, id: str) -> MergeRow:
     """Let work into the queue after its review; a person's word also lets it land untested where there is no gate."""
     merge = _reviewed(call, id, "approve")
     task = find(call.tx, merge.task)
@@ -150,8 +155,8 @@ def _reviewed(call: Call, merge_id: str, verb: str) -> Merge:
     return merge
 
 
-@verb("merge.land", "POST /api/merges/{id}/land", shapes.Land, MergeRow, owner=True)
-def land(call: Call, asked: shapes.Land, id: str) -> MergeRow:
+@verb("merge.land", "POST /api/merges/{id}/land", Land, MergeRow, owner=True)
+def land(call: Call, asked: Land, id: str) -> MergeRow:
     """Say that work is on main, in a commit that main has; its task is done."""
     merge = find_merge(call, id)
     task = find(call.tx, merge.task)
@@ -161,8 +166,8 @@ def land(call: Call, asked: shapes.Land, id: str) -> MergeRow:
     return MergeRow.of(after)
 
 
-@verb("merge.reject", "POST /api/merges/{id}/reject", shapes.Because, MergeRow)
-def reject(call: Call, asked: shapes.Because, id: str) -> MergeRow:
+@verb("merge.reject", "POST /api/merges/{id}/reject", Because, MergeRow)
+def reject(call: Call, asked: Because, id: str) -> MergeRow:
     """Send work back to its author, who is first in line to mend it; a reviewing role cannot do so without end."""
     merge = _reviewed(call, id, "reject")
     task = find(call.tx, merge.task)
@@ -207,8 +212,8 @@ def drop(call: Call, asked: Perhaps, id: str) -> MergeRow:
     return MergeRow.of(after)
 
 
-@verb("merge.retry", "POST /api/merges/{id}/retry", shapes.Nothing, MergeRow, owner=True)
-def retry(call: Call, asked: shapes.Nothing, id: str) -> MergeRow:
+@verb("merge.retry", "POST /api/merges/{id}/retry", Nothing, MergeRow, owner=True)
+def retry(call: Call, asked: Nothing, id: str) -> MergeRow:
     """Bring work into the queue again as it is: what was rejected or dropped as a new merge, what waits at once."""
     merge = find_merge(call, id)
     if merge.state is State.QUEUED and merge.reason is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from covey.app import shapes
 from covey.app.board import edit_task, full, row
 from covey.app.changes import change
-from covey.app.shapes import TaskFull, TaskRow
+from covey.app.shapes.forms import Nothing
+from covey.app.shapes.tasks import BulkTasks, MoveTask, TaskFull, TaskRow
 from covey.app.tasks import find
 from covey.app.verbs import Call, verb
 from covey.app.wishes import check_edit
@@ -21,8 +21,8 @@ MANY = 20
 _WHERE = "Say where: above a task, below one, first or last."
 
 
-@verb("task.move", "POST /api/board/{id}/move", shapes.MoveTask, TaskFull, owner=True)
-def move(call: Call, asked: shapes.MoveTask, id: str) -> TaskFull:
+@verb("task.move", "POST /api/board/{id}/move", MoveTask, TaskFull, owner=True)
+def move(call: Call, asked: MoveTask, id: str) -> TaskFull:
     """Put a task right above or below another, or first or last in its column; who claims next takes what is first."""
     task = find(call.tx, id)
     before, after = _neighbours(call, task, asked)
@@ -42,7 +42,7 @@ def _put(call: Call, task: Task, priority: int, placed: order.Placed) -> Task:
     return change(call, task, event, call.actor(None))
 
 
-def _neighbours(call: Call, task: Task, asked: shapes.MoveTask) -> tuple[Task | None, Task | None]:
+def _neighbours(call: Call, task: Task, asked: MoveTask) -> tuple[Task | None, Task | None]:
     """Return between which two tasks one shall stand, None at an end of the board."""
     if (asked.to is None) is (asked.above is None and asked.below is None):
         raise Invalid("It is not clear where the task shall stand.", hint=_WHERE)
@@ -82,8 +82,8 @@ def _same(call: Call, task: Task, before: Task) -> Iterator[Task]:
         yield each
 
 
-@verb("task.reopen", "POST /api/board/{id}/reopen", shapes.Nothing, TaskFull, owner=True)
-def reopen(call: Call, asked: shapes.Nothing, id: str) -> TaskFull:
+@verb("task.reopen", "POST /api/board/{id}/reopen", Nothing, TaskFull, owner=True)
+def reopen(call: Call, asked: Nothing, id: str) -> TaskFull:
     """Let a task that is blocked or was dropped be tried anew: it waits on the board again."""
     return full(call, _reopen(call, find(call.tx, id)))
 
@@ -100,8 +100,8 @@ def _drop(call: Call, task: Task, reason: str) -> Task:
     return change(call, task, tasks.drop(task, line(reason, "The reason", 2000)), call.actor(None))
 
 
-@verb("task.bulk", "POST /api/board/bulk", shapes.BulkTasks, list[TaskRow], owner=True, long=True)
-def bulk(call: Call, asked: shapes.BulkTasks) -> list[TaskRow]:
+@verb("task.bulk", "POST /api/board/bulk", BulkTasks, list[TaskRow], owner=True, long=True)
+def bulk(call: Call, asked: BulkTasks) -> list[TaskRow]:
     """Edit, drop or reopen some tasks, all of them or none; answers how they are then."""
     changes, reason = asked.changes, asked.drop
     if (changes is not None) + (reason is not None) + asked.reopen != 1:

@@ -7,8 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from covey.app import shapes
-from covey.app.shapes import Asked
+from covey.app.shapes.forms import Asked, Nothing
 from covey.app.verbs import Call, verb
 from covey.core.events import FIRST, Event, Forgotten, Imported
 from covey.core.origins import Line, follow
@@ -142,8 +141,8 @@ def forget_origin(call: Call, asked: ForgetOrigin) -> ForgetAnswer:
     return ForgetAnswer(asked.log, events)
 
 
-@verb("log.prune", "POST /api/log/prune", shapes.Nothing, PruneAnswer, owner=True, long=True)
-def prune(call: Call, asked: shapes.Nothing) -> PruneAnswer:
+@verb("log.prune", "POST /api/log/prune", Nothing, PruneAnswer, owner=True, long=True)
+def prune(call: Call, asked: Nothing) -> PruneAnswer:
     """Remove long texts of ended tasks and old mail whose time is over; ask until none is left."""
     keep = call.house.config.log
     from covey.store.audit import prune as prune_texts  # all commands start with this module, and one prunes

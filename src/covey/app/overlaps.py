@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
-from covey.app import shapes, writes
+from covey.app import writes
 from covey.app.mail import tell
 from covey.app.sessions import alert
-from covey.app.shapes import HotFileRow, OverlapRow, Overlaps
+from covey.app.shapes.overlaps import HotFileRow, ListOverlaps, OverlapRow, Overlaps
 from covey.app.tasks import find
 from covey.app.verbs import Call, verb
 from covey.core import overlaps
@@ -20,12 +19,13 @@ from covey.core.tasks import Status, Task
 from covey.core.texts import harmless
 from covey.store import rows
 from covey.store.rows import decode_payload
+from covey.values import dataclass
 
 _TOLD = (Status.DOING, Status.REVIEW, Status.MERGING)
 
 
-@verb("overlap.list", "GET /api/overlaps", shapes.ListOverlaps, Overlaps)
-def list_overlaps(call: Call, asked: shapes.ListOverlaps) -> Overlaps:
+@verb("overlap.list", "GET /api/overlaps", ListOverlaps, Overlaps)
+def list_overlaps(call: Call, asked: ListOverlaps) -> Overlaps:
     """List the open branches that overlap, the closest first, and the files that are hot."""
     if asked.task is not None:
         find(call.tx, asked.task)

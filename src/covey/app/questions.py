@@ -6,9 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 
-from covey.app import shapes
 from covey.app.sessions import alert
-from covey.app.shapes import PermitRow, QuestionRow
+from covey.app.shapes.forms import As, Nothing
+from covey.app.shapes.questions import (
+    AnswerQuestion,
+    AskQuestion,
+    GrantPermit,
+    ListPermits,
+    ListQuestions,
+    PermitRow,
+    QuestionRow,
+)
 from covey.app.verbs import Call, missing, verb
 from covey.core import permits, questions
 from covey.core.permits import Permit
@@ -221,21 +229,21 @@ def put(call: Call, question: Question, event: questions.Event, actor: str) -> Q
 # Questions
 
 
-@verb("question.list", "GET /api/questions", shapes.ListQuestions, list[QuestionRow])
-def list_questions(call: Call, asked: shapes.ListQuestions) -> list[QuestionRow]:
+@verb("question.list", "GET /api/questions", ListQuestions, list[QuestionRow])
+def list_questions(call: Call, asked: ListQuestions) -> list[QuestionRow]:
     """List questions, the oldest first; of very many, the newest."""
     found = call.tx.find_questions(state=asked.state, session=asked.session, limit=asked.limit)
     return [QuestionRow.of(question) for question in found]
 
 
-@verb("question.show", "GET /api/questions/{id}", shapes.Nothing, QuestionRow)
-def show(call: Call, asked: shapes.Nothing, id: str) -> QuestionRow:
+@verb("question.show", "GET /api/questions/{id}", Nothing, QuestionRow)
+def show(call: Call, asked: Nothing, id: str) -> QuestionRow:
     """Show a question, and what was decided."""
     return QuestionRow.of(_find(call, id))
 
 
-@verb("question.ask", "POST /api/questions", shapes.AskQuestion, QuestionRow, status=201)
-def ask_person(call: Call, asked: shapes.AskQuestion) -> QuestionRow:
+@verb("question.ask", "POST /api/questions", AskQuestion, QuestionRow, status=201)
+def ask_person(call: Call, asked: AskQuestion) -> QuestionRow:
     """Ask the person in charge; the same text asked again before its answer was taken is the same question."""
     name = call.actor(asked.session)
     if name == OWNER:
@@ -257,8 +265,8 @@ def ask_person(call: Call, asked: shapes.AskQuestion) -> QuestionRow:
     return QuestionRow.of(ask(call, name, asks, task=task, run=None if run is None else run.id, minutes=minutes))
 
 
-@verb("question.take", "POST /api/questions/{id}/take", shapes.As, QuestionRow)
-def take(call: Call, asked: shapes.As, id: str) -> QuestionRow:
+@verb("question.take", "POST /api/questions/{id}/take", As, QuestionRow)
+def take(call: Call, asked: As, id: str) -> QuestionRow:
     """Take the answer to one's own question: nobody else needs to pass it on any more."""
     question, who = _find(call, id), call.actor(asked.session)
     if who not in (question.session, OWNER):
@@ -268,8 +276,8 @@ def take(call: Call, asked: shapes.As, id: str) -> QuestionRow:
     return QuestionRow.of(told(call, question, who))
 
 
-@verb("question.answer", "POST /api/questions/{id}/answer", shapes.AnswerQuestion, QuestionRow, owner=True)
-def answer(call: Call, asked: shapes.AnswerQuestion, id: str) -> QuestionRow:
+@verb("question.answer", "POST /api/questions/{id}/answer", AnswerQuestion, QuestionRow, owner=True)
+def answer(call: Call, asked: AnswerQuestion, id: str) -> QuestionRow:
     """Answer a question: allow once, or always in this repository (`about`: by its first words), deny, or reply."""
     question, by = _find(call, id), call.actor(None)
     event = questions.answer(question, asked.decision, prose(asked.text, "The answer"))
@@ -311,15 +319,15 @@ def _find(call: Call, question_id: str) -> Question:
 # Permits
 
 
-@verb("permit.list", "GET /api/permits", shapes.ListPermits, list[PermitRow])
-def list_permits(call: Call, asked: shapes.ListPermits) -> list[PermitRow]:
+@verb("permit.list", "GET /api/permits", ListPermits, list[PermitRow])
+def list_permits(call: Call, asked: ListPermits) -> list[PermitRow]:
     """List what every agent may do here without asking; with `all`, also what was revoked."""
     found = call.tx.find(rows.PERMITS, "ORDER BY ordinal") if asked.all else granted(call)
     return [PermitRow.of(permit) for permit in found]
 
 
-@verb("permit.grant", "POST /api/permits", shapes.GrantPermit, PermitRow, status=201, owner=True)
-def grant(call: Call, asked: shapes.GrantPermit) -> PermitRow:
+@verb("permit.grant", "POST /api/permits", GrantPermit, PermitRow, status=201, owner=True)
+def grant(call: Call, asked: GrantPermit) -> PermitRow:
     """Allow something for this repository: a command with all that begins with its words, or a tool."""
     about = prose(asked.about, "What is allowed").strip()
     if asked.tool == permits.SHELL and not about:
@@ -329,8 +337,8 @@ def grant(call: Call, asked: shapes.GrantPermit) -> PermitRow:
     return PermitRow.of(_grant(call, asked.tool, about, call.actor(None)))
 
 
-@verb("permit.revoke", "POST /api/permits/{id}/revoke", shapes.Nothing, PermitRow, owner=True)
-def revoke(call: Call, asked: shapes.Nothing, id: str) -> PermitRow:
+@verb("permit.revoke", "POST /api/permits/{id}/revoke", Nothing, PermitRow, owner=True)
+def revoke(call: Call, asked: Nothing, id: str) -> PermitRow:
     """Take back what was allowed: from now on it is asked for again."""
     permit = call.tx.get(rows.PERMITS, id)
     if permit is None:

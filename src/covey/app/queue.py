@@ -10,21 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from covey.app import gate_logs, shapes, train, transcripts
+from covey.app import gate_logs, train, transcripts
 from covey.app.queued import failed_in
 from covey.app.reasons import Sight, last_alert, line_of, look
-from covey.app.shapes import Logs
-from covey.app.shapes_merges import (
-    FlakeRow,
-    GateRow,
-    LandingRow,
-    ListFlakes,
-    ListLandings,
-    Perhaps,
-    QueueFull,
-    QueueRow,
-    ReadGate,
-)
+from covey.app.shapes.forms import Nothing
+from covey.app.shapes.gates import FlakeRow, GateRow, ListFlakes, ReadGate
+from covey.app.shapes.landings import LandingRow, ListLandings
+from covey.app.shapes.queue import Perhaps, QueueFull, QueueRow
+from covey.app.shapes.runs import Logs
 from covey.app.verbs import Call, missing, verb
 from covey.core import gates
 from covey.core.launches import Observation
@@ -45,8 +38,8 @@ PART = 4 * 1024 * 1024
 """Bytes of a gate's output that are answered at once."""
 
 
-@verb("queue.show", "GET /api/queue", shapes.Nothing, QueueFull)
-def show(call: Call, asked: shapes.Nothing) -> QueueFull:
+@verb("queue.show", "GET /api/queue", Nothing, QueueFull)
+def show(call: Call, asked: Nothing) -> QueueFull:
     """Show the train at a glance: how it stands, what is tested now, what waits and why, and how fast it lands."""
     sight = look(call)
     ended = call.tx.last_ended_merges(LAST)
@@ -88,8 +81,8 @@ def pause(call: Call, asked: Perhaps) -> QueueRow:
     return _put(call, standing.Paused(_why(asked) or call.tx.standing().paused_why or ""))
 
 
-@verb("queue.resume", "POST /api/queue/resume", shapes.Nothing, QueueRow, owner=True)
-def resume(call: Call, asked: shapes.Nothing) -> QueueRow:
+@verb("queue.resume", "POST /api/queue/resume", Nothing, QueueRow, owner=True)
+def resume(call: Call, asked: Nothing) -> QueueRow:
     """Let the queue go on, also if it had halted because main is red: main is then tested anew."""
     now = call.tx.standing()
     if not now.paused and not now.halted:
@@ -104,8 +97,8 @@ def freeze(call: Call, asked: Perhaps) -> QueueRow:
     return _put(call, standing.Frozen(_why(asked) or call.tx.standing().frozen_why or ""))
 
 
-@verb("queue.thaw", "POST /api/queue/thaw", shapes.Nothing, QueueRow, owner=True)
-def thaw(call: Call, asked: shapes.Nothing) -> QueueRow:
+@verb("queue.thaw", "POST /api/queue/thaw", Nothing, QueueRow, owner=True)
+def thaw(call: Call, asked: Nothing) -> QueueRow:
     """Let main move again, to all that has passed meanwhile."""
     now = call.tx.standing()
     if not now.frozen:
@@ -131,8 +124,8 @@ def _put(call: Call, event: standing.Event) -> QueueRow:
     return QueueRow(**_standing(call, train.put(call, event, call.actor(None))))
 
 
-@verb("gate.show", "GET /api/gates/{id}", shapes.Nothing, GateRow)
-def show_gate(call: Call, asked: shapes.Nothing, id: str) -> GateRow:
+@verb("gate.show", "GET /api/gates/{id}", Nothing, GateRow)
+def show_gate(call: Call, asked: Nothing, id: str) -> GateRow:
     """Show one gate: what it tests or tested, and how that ended."""
     return GateRow.of(_gate(call, id))
 

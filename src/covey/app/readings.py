@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from covey.app import fleet, shapes, transcripts
+from covey.app import fleet, transcripts
+from covey.app.shapes.forms import Asked
 from covey.app.transcripts import KEPT, Output, Reader
 from covey.app.verbs import Call, missing, verb
 from covey.core import runs
@@ -35,6 +36,7 @@ from covey.core.signals import (
 from covey.core.texts import redact
 from covey.core.transcripts import ASKS, COMPACTS, ENDS, SAYS, TROUBLE, USES, Transcript
 from covey.errors import CoveyError, Unavailable
+from covey.values import dataclass
 
 Kind = Literal["told", "said", "tool", "result", "asks", "note", "cost", "done", "printed"]
 
@@ -79,7 +81,7 @@ class Reading(Struct, frozen=True):
     alive: bool
 
 
-class ReadEntries(shapes.Asked, frozen=True, kw_only=True):
+class ReadEntries(Asked, frozen=True, kw_only=True):
     """Which run (default: the last), from which byte on; a negative `since` counts from the end."""
 
     run: Annotated[str, Meta(pattern=r"^run-[0-9]+$", max_length=30)] | None = None

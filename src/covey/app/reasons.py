@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from covey.app.queued import failed_in, reverted_by
-from covey.app.shapes_merges import MergeLine
+from covey.app.shapes.merges import MergeLine
 from covey.app.verbs import Call
 from covey.core import gates, landings, merges
 from covey.core.alerts import Alert
@@ -17,6 +17,7 @@ from covey.core.queue.standing import Standing
 from covey.core.tasks import Status, Task
 from covey.store import rows
 from covey.store.rows import decode_payload
+from covey.values import dataclass
 
 SEEN = 50
 """Gates of a merge that are looked at."""

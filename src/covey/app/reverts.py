@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from covey.app import shapes
 from covey.app.board import add_task, needs_review
 from covey.app.changes import change, queue, step
 from covey.app.queued import find_merge, is_live
-from covey.app.shapes import MergeRow
-from covey.app.shapes_merges import Revert
+from covey.app.shapes.merges import MergeRow, Revert
+from covey.app.shapes.tasks import AddTask
 from covey.app.tasks import find
 from covey.app.verbs import Call, verb
 from covey.core import merges, tasks
@@ -43,7 +42,7 @@ def revert(call: Call, asked: Revert, id: str) -> MergeRow:
         + "\ncovey does this itself if git can. If it was sent back, something that landed since is built on that work:"
         " revert it by hand, and keep what came later working."
     )
-    wish = shapes.AddTask(title=f"Revert {task.id}: {task.title}"[:TITLE], body=body, priority=task.priority)
+    wish = AddTask(title=f"Revert {task.id}: {task.title}"[:TITLE], body=body, priority=task.priority)
     call.worker(OWNER)
     added = add_task(call, wish, ())
     new = change(call, added, tasks.claim(added, OWNER), OWNER)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from covey.app.shapes import Nothing
-from covey.app.shapes_review import (
+from covey.app.shapes.forms import Nothing
+from covey.app.shapes.review import (
     Conflicts,
     DiffFile,
     DiffPart,
@@ -22,6 +21,7 @@ from covey.app.verbs import Call, verb
 from covey.core.merges import OPEN, Merge
 from covey.core.tasks import Kind, Status, Task
 from covey.errors import Invalid, NotFound, Refused, Unavailable
+from covey.values import dataclass
 
 if TYPE_CHECKING:
     from covey.git.overlap import Contact

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 
-from covey.app import shapes
 from covey.app.changes import change
 from covey.app.costs import day_of, spent, spent_by_sessions
 from covey.app.lines import end_all, is_silent, strays
 from covey.app.log import event_row
 from covey.app.pulses import of_session
-from covey.app.shapes import SessionFull, SessionRow
+from covey.app.shapes.costs import spent as spent_fields
+from covey.app.shapes.forms import Nothing
+from covey.app.shapes.sessions import NewSession, SessionFull, SessionRow, Token
 from covey.app.verbs import Call, missing, verb
 from covey.core import alerts, leases, sessions, tasks
 from covey.core.events import Minted
@@ -23,16 +24,16 @@ from covey.errors import Invalid
 from covey.store import rows
 
 
-@verb("session.list", "GET /api/sessions", shapes.Nothing, list[SessionFull])
-def list_sessions(call: Call, asked: shapes.Nothing) -> list[SessionFull]:
+@verb("session.list", "GET /api/sessions", Nothing, list[SessionFull])
+def list_sessions(call: Call, asked: Nothing) -> list[SessionFull]:
     """List the sessions with what each holds and did last."""
     used = spent_by_sessions(call, day_of(call.tx.now))
     found = call.tx.find(rows.SESSIONS, "WHERE removed = 0 ORDER BY name")
     return [full(call, session, used.get(session.name, Used())) for session in found]
 
 
-@verb("session.new", "POST /api/sessions", shapes.NewSession, SessionFull, status=201, owner=True)
-def new(call: Call, asked: shapes.NewSession) -> SessionFull:
+@verb("session.new", "POST /api/sessions", NewSession, SessionFull, status=201, owner=True)
+def new(call: Call, asked: NewSession) -> SessionFull:
     """Make a session known: one from outside, or with an agent one that covey runs once it is started."""
     if asked.agent is not None:
         call.house.refresh()
@@ -70,8 +71,8 @@ def check_agent(call: Call, name: str) -> None:
         check(name, declared[name])
 
 
-@verb("session.token", "POST /api/sessions/{name}/token", shapes.Nothing, shapes.Token, owner=True, secret=True)
-def token(call: Call, asked: shapes.Nothing, name: str) -> shapes.Token:
+@verb("session.token", "POST /api/sessions/{name}/token", Nothing, Token, owner=True, secret=True)
+def token(call: Call, asked: Nothing, name: str) -> Token:
     """Mint a token with which a session speaks for itself; its older ones are worthless from then on."""
     session = call.tx.session(name)
     if session is None or session.removed:
@@ -81,7 +82,7 @@ def token(call: Call, asked: shapes.Nothing, name: str) -> shapes.Token:
         call.tx.drop_tokens(name)
         call.tx.put_token(digest(secret), name)
         call.tx.append(call.actor(None), name, Minted(), session)
-    return shapes.Token(name, secret)
+    return Token(name, secret)
 
 
 def _secret(call: Call, name: str) -> str:
@@ -118,7 +119,7 @@ def full(call: Call, session: sessions.Session, used: Used | None = None) -> Ses
         seen=pulse.seen if pulse else None,
         last_action=None if last is None else event_row(last),
         memory=call.house.weight(session.name),
-        **shapes.spent(used),
+        **spent_fields(used),
     )
 
 

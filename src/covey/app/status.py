@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from covey import __version__
-from covey.app import shapes
 from covey.app.costs import today
 from covey.app.mail import letters
 from covey.app.sessions import list_sessions
+from covey.app.shapes.forms import Nothing
+from covey.app.shapes.status import ProjectStatus
 from covey.app.verbs import Call, verb
 from covey.core.sessions import OWNER
 
 
-@verb("status", "GET /api/status", shapes.Nothing, shapes.ProjectStatus)
-def status(call: Call, asked: shapes.Nothing) -> shapes.ProjectStatus:
+@verb("status", "GET /api/status", Nothing, ProjectStatus)
+def status(call: Call, asked: Nothing) -> ProjectStatus:
     """Show the project at a glance: counts, sessions, leases, mail, today's cost and the end of the log."""
     tx = call.tx
     everyone = list_sessions(call, asked)
-    return shapes.ProjectStatus(
+    return ProjectStatus(
         version=__version__,
         project=call.house.project,
         log=tx.head.log,

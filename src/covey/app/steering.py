@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from covey.app import mail, questions, shapes
+from covey.app import mail, questions
 from covey.app.costs import spent_by
 from covey.app.fleet import aim, find
 from covey.app.sessions import full
-from covey.app.shapes import RunRow, SessionFull
+from covey.app.shapes.forms import Nothing
+from covey.app.shapes.runs import RunRow
+from covey.app.shapes.sessions import ClueRow, Moment, SendText, SessionFull, TerminalRow, Why
 from covey.app.verbs import Call, verb
 from covey.core import questions as rules
 from covey.core import runs, sessions
@@ -33,22 +35,20 @@ def _agent(call: Call, name: str) -> Agent:
     return registry.find(name, call.house.config.declared())
 
 
-@verb("session.why", "GET /api/sessions/{name}/why", shapes.Nothing, shapes.Why)
-def why(call: Call, asked: shapes.Nothing, name: str) -> shapes.Why:
+@verb("session.why", "GET /api/sessions/{name}/why", Nothing, Why)
+def why(call: Call, asked: Nothing, name: str) -> Why:
     """Say what the watchdog thinks of a session, with its evidence and how old that is."""
     session = find(call, name)
     verdict, wait = call.house.why(name)
     run = next(iter(call.tx.open_runs(name)), None)
-    clues = (
-        [] if verdict is None else [shapes.ClueRow(each.source, redact(each.text), each.age) for each in verdict.clues]
-    )
+    clues = [] if verdict is None else [ClueRow(each.source, redact(each.text), each.age) for each in verdict.clues]
     if wait is not None and run is None:
-        clues.append(shapes.ClueRow("scheduler", redact(wait.why), 0.0))
+        clues.append(ClueRow("scheduler", redact(wait.why), 0.0))
     past = call.tx.db.rows(
         "SELECT time, data FROM events WHERE subject = ? AND kind = 'session.changed' ORDER BY seq DESC LIMIT ?",
         (name, HISTORY),
     )
-    return shapes.Why(
+    return Why(
         session=name,
         state=session.state,
         evidence=session.evidence,
@@ -63,13 +63,13 @@ def why(call: Call, asked: shapes.Nothing, name: str) -> shapes.Why:
     )
 
 
-def _moment(at: float, data: str) -> shapes.Moment:
+def _moment(at: float, data: str) -> Moment:
     told = json.loads(data)
-    return shapes.Moment(at, told.get("state", ""), told.get("evidence", ""))
+    return Moment(at, told.get("state", ""), told.get("evidence", ""))
 
 
-@verb("session.send", "POST /api/sessions/{name}/send", shapes.SendText, RunRow, owner=True)
-def send(call: Call, asked: shapes.SendText, name: str) -> RunRow:
+@verb("session.send", "POST /api/sessions/{name}/send", SendText, RunRow, owner=True)
+def send(call: Call, asked: SendText, name: str) -> RunRow:
     """Tell a session's program something: typed if it listens, the answer if it asks, else mail that wakes it."""
     session = find(call, name)
     run = next(iter(call.tx.open_runs(name)), None)
@@ -99,8 +99,8 @@ def _say(call: Call, run: runs.Run, text: str) -> None:
         call.house.runner.type(run.id, typed)
 
 
-@verb("session.attach", "POST /api/sessions/{name}/attach", shapes.Nothing, SessionFull, owner=True)
-def attach(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+@verb("session.attach", "POST /api/sessions/{name}/attach", Nothing, SessionFull, owner=True)
+def attach(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Let a person take a session's conversation over in a terminal; one that has a terminal is left as it is."""
     session = find(call, name)
     run = next(iter(call.tx.open_runs(name)), None)
@@ -119,18 +119,18 @@ def attach(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
     return aim(call, name, sessions.attach)
 
 
-@verb("session.giveback", "POST /api/sessions/{name}/giveback", shapes.Nothing, SessionFull, owner=True)
-def give_back(call: Call, asked: shapes.Nothing, name: str) -> SessionFull:
+@verb("session.giveback", "POST /api/sessions/{name}/giveback", Nothing, SessionFull, owner=True)
+def give_back(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Give a conversation back that a person took over: its session goes on with it by itself."""
     return aim(call, name, sessions.give_back)
 
 
-@verb("session.terminal", "GET /api/sessions/{name}/terminal", shapes.Nothing, shapes.TerminalRow, owner=True)
-def terminal(call: Call, asked: shapes.Nothing, name: str) -> shapes.TerminalRow:
+@verb("session.terminal", "GET /api/sessions/{name}/terminal", Nothing, TerminalRow, owner=True)
+def terminal(call: Call, asked: Nothing, name: str) -> TerminalRow:
     """Say whether a session has a terminal now, and how a person's own shows it."""
     find(call, name)
     run = next(iter(call.tx.open_runs(name)), None)
     runner = call.house.runner
     if run is None or run.runner != runs.TMUX or runner is None or not runner.look(run.id).alive:
-        return shapes.TerminalRow(None, False, [])
-    return shapes.TerminalRow(run.id, run.person, call.house.attach_command(run.id), call.house.is_used(run.id))
+        return TerminalRow(None, False, [])
+    return TerminalRow(run.id, run.person, call.house.attach_command(run.id), call.house.is_used(run.id))

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from covey.app.shapes import Asked, Name
+from covey.app.shapes.forms import Asked, Name
 from covey.app.trail import first_since
 from covey.app.verbs import Call, verb
 from covey.core.runs import Outcome

@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Meta, Struct, structs
 
 from covey.app.log import check_kind, check_origin, for_eyes_of
-from covey.app.shapes import ListEvents, Name, TaskId
+from covey.app.shapes.forms import Name, TaskId
+from covey.app.shapes.log import ListEvents
 from covey.app.verbs import Call, verb
 from covey.core.events import Event
 from covey.core.trail import sentence

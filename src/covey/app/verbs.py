@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from covey.app.pulses import Pulses, of_session
-from covey.app.shapes import FORMS, Asked
+from covey.app.shapes.forms import FORMS, Asked
 from covey.config import Config
 from covey.core import sessions
 from covey.core.devices import Addresses
@@ -27,6 +27,7 @@ from covey.git.project import Project
 from covey.runners.runner import Runner
 from covey.store import rows
 from covey.store.tx import Tx
+from covey.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,14 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from covey.app import journals, shapes_merges, transcripts
+from covey.app import journals, transcripts
 from covey.app.costs import spent_by
 from covey.app.queued import approver
-from covey.app.shapes import MergeRow, RunRow
-from covey.app.shapes_merges import AskWhy, GateRow, LandingRow, LineWhy, Passage, WhyTask
+from covey.app.shapes.gates import GateRow
+from covey.app.shapes.landings import LandingRow
+from covey.app.shapes.merges import MergeRow
+from covey.app.shapes.runs import RunRow
+from covey.app.shapes.whence import AskWhy, LineWhy, Passage, WhyTask
 from covey.app.verbs import Call, verb
 from covey.core import runs
 from covey.core.merges import Merge
@@ -175,7 +178,7 @@ class _Said:
         if place is None:
             return None
         shown = self.lines[max(place - AROUND, 0) : place + AROUND + 1]
-        return shapes_merges.Passage(
+        return Passage(
             run=run.id,
             session=run.session,
             line=place + 1,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from msgspec import UNSET
 
-from covey.app import shapes
+from covey.app.shapes.tasks import AddTask, EditTask
 from covey.app.tasks import find
 from covey.app.verbs import Call
 from covey.core import globs, scheduling, tasks
@@ -31,7 +31,7 @@ def _globs(scope: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(spelled))
 
 
-def as_added(call: Call, asked: shapes.AddTask, needs: tuple[Need, ...], key: str | None) -> tasks.Added:
+def as_added(call: Call, asked: AddTask, needs: tuple[Need, ...], key: str | None) -> tasks.Added:
     return tasks.Added(
         title=line(asked.title, "The title", TITLE),
         body=call.prose(asked.body, "The body"),
@@ -87,7 +87,7 @@ def _checks(checks: list[str]) -> tuple[str, ...]:
     return tuple(line(check, "A done-when check", 2000) for check in checks)
 
 
-def as_edited(call: Call, task: Task, asked: shapes.EditTask) -> tasks.Edited:
+def as_edited(call: Call, task: Task, asked: EditTask) -> tasks.Edited:
     given = {name: value for name in asked.__struct_fields__ if (value := getattr(asked, name)) is not UNSET}
     cleared = tuple(name for name in tasks.CLEARABLE if name in given and given[name] is None)
     if "title" in given:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from covey.app.shapes import ImportedTask
+from covey.app.shapes.imports import ImportedTask
 from covey.app.verbs import explain
 from covey.core import checklists, globs, texts
 from covey.core.tasks import Status

@@ -9,7 +9,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from covey import __version__
-from covey.app.shapes import Problem
+from covey.app.shapes.forms import Problem
 
 HEAD = 256 * 1024
 """Bytes that the head of a request may have: the longest query that a verb takes, each of its characters escaped."""

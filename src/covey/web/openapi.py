@@ -9,7 +9,7 @@ import msgspec
 from covey import __version__
 from covey.app.app import VERBS, Verb
 from covey.app.devices import DeviceRow, JoinDevice
-from covey.app.shapes import Problem
+from covey.app.shapes.forms import Problem
 
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {

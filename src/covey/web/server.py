@@ -16,7 +16,7 @@ import msgspec
 
 from covey import PROTOCOL, __version__
 from covey.app.app import Answer, App
-from covey.app.shapes import Asked, Problem
+from covey.app.shapes.forms import Asked, Problem
 from covey.app.verbs import VERBS, Principal, Verb, fingerprint, read_body, read_query
 from covey.core.runs import Run
 from covey.errors import (

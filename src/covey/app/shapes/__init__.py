@@ -1,0 +1,1 @@
+"""What is asked and what is answered: the types that validate requests, and from which OpenAPI is made."""

@@ -1,0 +1,61 @@
+"""What is asked and answered about leases."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from covey.app.shapes.forms import Asked, Glob, Line, Name, TaskId
+from covey.core.leases import Lease
+
+
+class TakeLease(Asked, frozen=True, kw_only=True):
+    """A lease on path globs or names such as port:3000; `ttl` in seconds.
+
+    With `wait` it stands in line where others hold it. With `beats` it lives by its own renewals alone. `within` are
+    the leases under which the command runs that asks.
+    """
+
+    resources: Annotated[list[Glob], Meta(min_length=1, max_length=64)]
+    session: Name | None = None
+    shared: bool = False
+    ttl: Annotated[float, Meta(ge=1, le=604_800)] | None = None
+    task: TaskId | None = None
+    reason: Line | None = None
+    wait: bool = False
+    beats: bool = False
+    within: Annotated[list[Annotated[str, Meta(max_length=40)]], Meta(max_length=20)] = field(default_factory=list)
+
+
+class ListLeases(Asked, frozen=True, kw_only=True):
+    """Which leases; with `waiting`, those too that are waited for."""
+
+    session: Name | None = None
+    waiting: bool = False
+
+
+class LeaseFull(Struct, frozen=True, kw_only=True):
+    """A lease, with the time at which it ends if its holder stays silent."""
+
+    id: str
+    holder: str
+    resources: tuple[str, ...]
+    shared: bool
+    ttl: float
+    task: str | None
+    reason: str | None
+    origin: str
+    beats: bool
+    within: tuple[str, ...]
+    fence: int
+    state: str
+    taken: float
+    ended: float | None
+    until: float | None
+    behind: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(lease: Lease, until: float | None, behind: tuple[str, ...] = ()) -> LeaseFull:
+        """Return a lease as it is answered; `behind`: the leases that it waits for."""
+        return LeaseFull(**lease.__dict__, until=until, behind=behind)

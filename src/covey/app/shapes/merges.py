@@ -1,0 +1,130 @@
+"""What is asked and answered about merges."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from covey.app.shapes.forms import Asked, Body, Branch, Commit, Limit, Line, Priority, Title, form
+from covey.app.shapes.gates import GateRow
+from covey.app.shapes.landings import LandingRow
+from covey.core import merges, tasks
+
+
+class ListMerges(Asked, frozen=True, kw_only=True):
+    """Which merges; without `all`, those that have not ended."""
+
+    all: bool = False
+    limit: Limit = 200
+
+
+class Land(Asked, frozen=True, kw_only=True):
+    """The commit on main that holds the work."""
+
+    commit: Annotated[str, form(r"[0-9a-f]{40}([0-9a-f]{24})?", "must be the whole hash of a commit")]
+
+
+class QueueBranch(Asked, frozen=True, kw_only=True):
+    """A branch from outside that shall land: its last commit by its whole hash, and the task that is made of it."""
+
+    branch: Branch
+    commit: Commit
+    title: Title
+    body: Body = ""
+    priority: Priority = 0
+
+
+class Revert(Asked, frozen=True, kw_only=True):
+    """Why work shall leave main again; with `reopen`, its task is open again once it has left."""
+
+    reason: Line | None = None
+    reopen: bool = False
+
+
+class MergeRow(Struct, frozen=True, kw_only=True):
+    """One entry of the merge queue."""
+
+    id: str
+    task: str
+    session: str
+    branch: str
+    commit: str | None
+    state: merges.State
+    approved: bool
+    candidate: str | None
+    onto: str | None
+    untested: bool
+    run: str | None
+    landed: str | None
+    landing: str | None
+    reverts: str | None
+    priority: int
+    needs: tuple[str, ...]
+    paths: tuple[str, ...]
+    against: tuple[str, ...]
+    reason: str | None
+    cause: str
+    fingerprint: str
+    queued: float
+    ended: float | None
+
+    @staticmethod
+    def of(merge: merges.Merge) -> MergeRow:
+        """Return a merge as it is answered."""
+        return MergeRow(**{name: value for name, value in merge.__dict__.items() if name != "ordinal"})
+
+
+class MergeLine(MergeRow, frozen=True, kw_only=True):
+    """One entry of the merge queue as it stands in the train: its place, what tests it now, and for what it waits.
+
+    `person`: it goes on only when a person has done something.
+    """
+
+    title: str
+    place: int | None
+    gate: str | None
+    waits: str | None
+    person: bool
+
+    @staticmethod
+    def of(
+        merge: merges.Merge,
+        *,
+        title: str = "",
+        place: int | None = None,
+        gate: str | None = None,
+        waits: str | None = None,
+        person: bool = False,
+    ) -> MergeLine:
+        """Return a merge as it is answered, with its place in the train."""
+        own = {name: value for name, value in merge.__dict__.items() if name != "ordinal"}
+        return MergeLine(**own, title=title, place=place, gate=gate, waits=waits, person=person)
+
+
+class MergeFull(MergeLine, frozen=True, kw_only=True):
+    """A merge with all that is known of it; `gates` are those that it was in, the newest first.
+
+    `group` came with the same landing. `cost` is that of its task, without that of `unpriced` tokens.
+    """
+
+    task_status: tasks.Status
+    agent: str | None
+    approved_by: str | None
+    gates: list[GateRow]
+    landed_by: LandingRow | None
+    group: list[str]
+    reverted_by: str | None
+    cost: float
+    tokens: int
+    unpriced: int
+
+
+class MergeWhy(Struct, frozen=True, kw_only=True):
+    """Why a merge is where it is, in sentences, and what can be done about it."""
+
+    merge: str
+    task: str
+    state: str
+    because: list[str]
+    next: list[str]

@@ -1,0 +1,116 @@
+"""What is asked and answered about sessions, their terminals, and what the watchdog thinks of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from covey.app.shapes.forms import Asked, Name
+from covey.app.shapes.log import EventRow
+from covey.core import sessions
+
+
+class NewSession(Asked, frozen=True, kw_only=True):
+    """A session from outside, which without `wip` holds any number of tasks, or with an `agent` one that covey runs."""
+
+    name: Name
+    role: Name | None = None
+    wip: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    agent: Name | None = None
+
+
+class RemoveSession(Asked, frozen=True, kw_only=True):
+    """Whether a session at work is removed too; its work is kept either way."""
+
+    force: bool = False
+
+
+class SendText(Asked, frozen=True, kw_only=True):
+    """What is typed to the program of a session."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=65_536)]
+
+
+class SessionRow(Struct, frozen=True, kw_only=True):
+    """A session with what it holds and when it was last heard of."""
+
+    name: str
+    kind: sessions.Kind
+    state: sessions.State
+    role: str | None
+    wip: int | None
+    agent: str | None
+    batch: str | None
+    goal: sessions.Goal
+    evidence: str | None
+    created: float
+    updated: float
+    removed: bool
+
+
+class SessionFull(SessionRow, frozen=True, kw_only=True):
+    """A session with the tasks that it holds, its run, when it was last heard of, and what it did last.
+
+    `memory`: bytes that its run took when last weighed, 0 if it never was; `cost`, `tokens`, `unpriced`: today's.
+    """
+
+    tasks: list[str]
+    run: str | None
+    seen: float | None
+    last_action: EventRow | None
+    memory: int
+    cost: float
+    tokens: int
+    unpriced: int
+
+
+class Token(Struct, frozen=True):
+    """A session's token; it is shown once, and a new one makes the old ones worthless."""
+
+    session: str
+    token: str
+
+
+class ClueRow(Struct, frozen=True):
+    """One piece of evidence: where it comes from, what it says, and how many seconds old it is."""
+
+    source: str
+    text: str
+    age: float
+
+
+class Moment(Struct, frozen=True):
+    """A state in which a session was, since when, and for what evidence."""
+
+    at: float
+    state: str
+    evidence: str
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    """What the watchdog thinks of a session: its state, the rule that decided, the evidence, and what came before."""
+
+    session: str
+    state: sessions.State
+    evidence: str | None
+    since: float
+    until: float | None
+    rule: str | None
+    action: str | None
+    clues: list[ClueRow]
+    run: str | None
+    task: str | None
+    history: list[Moment]
+
+
+class TerminalRow(Struct, frozen=True):
+    """The run that has a terminal, whether a person has taken it over, and the command that shows it.
+
+    `used`: it is open before somebody now.
+    """
+
+    run: str | None
+    person: bool
+    command: list[str]
+    used: bool = False

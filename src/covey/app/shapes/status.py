@@ -1,0 +1,27 @@
+"""What is answered about the project at a glance."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from covey.app.shapes.costs import SpentToday
+from covey.app.shapes.sessions import SessionFull
+
+
+class ProjectStatus(Struct, frozen=True, kw_only=True):
+    """The project at a glance."""
+
+    version: str
+    project: str
+    log: str
+    seq: int
+    counts: dict[str, int]
+    sessions: list[SessionFull]
+    leases: int
+    unread: int
+    merges: int
+    questions: int
+    paused: bool
+    memory: int
+    """Bytes that all runs took when they were last weighed."""
+    today: SpentToday

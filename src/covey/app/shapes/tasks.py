@@ -1,0 +1,173 @@
+"""What is asked and answered about the tasks of the board."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from covey.app.shapes.forms import (
+    Asked,
+    Body,
+    Checks,
+    Globs,
+    Limit,
+    Line,
+    Money,
+    Name,
+    Priority,
+    TaskId,
+    TaskIds,
+    Title,
+)
+from covey.core import tasks
+from covey.core.needs import Policy
+
+
+class AddTask(Asked, frozen=True, kw_only=True):
+    """A new task; ids in `needs_any` are needs that it goes on without when they are dropped."""
+
+    title: Title
+    body: Body = ""
+    kind: tasks.Kind = tasks.Kind.CHANGE
+    status: Literal["backlog", "todo"] = "todo"
+    assignee: Name | None = None
+    role: Name | None = None
+    priority: Priority = 0
+    needs: TaskIds = field(default_factory=list)
+    needs_any: TaskIds = field(default_factory=list)
+    parent: TaskId | None = None
+    scope: Globs = field(default_factory=list)
+    do_not_touch: Globs = field(default_factory=list)
+    overlap: bool = False
+    done_when: Checks = field(default_factory=list)
+    budget: Money | None = None
+    batch: Name | None = None
+    note: Line | None = None
+
+
+class EditTask(Asked, frozen=True, kw_only=True):
+    """Changes to a task: what is left out stays, null clears."""
+
+    title: Title | UnsetType = UNSET
+    body: Body | UnsetType = UNSET
+    kind: tasks.Kind | UnsetType = UNSET
+    status: Literal["backlog", "todo"] | UnsetType = UNSET
+    assignee: Name | UnsetType | None = UNSET
+    role: Name | UnsetType | None = UNSET
+    priority: Priority | UnsetType = UNSET
+    needs: TaskIds | UnsetType = UNSET
+    needs_any: TaskIds | UnsetType = UNSET
+    parent: TaskId | UnsetType | None = UNSET
+    scope: Globs | UnsetType = UNSET
+    do_not_touch: Globs | UnsetType = UNSET
+    overlap: bool | UnsetType = UNSET
+    done_when: Checks | UnsetType = UNSET
+    budget: Money | UnsetType | None = UNSET
+    batch: Name | UnsetType | None = UNSET
+    note: Line | UnsetType = UNSET
+
+
+class MoveTask(Asked, frozen=True, kw_only=True):
+    """Where a task shall stand: right above a task, right below one, between the two, or `to` an end of its column.
+
+    It gets the priority that it needs to stand there, which `priority` can name.
+    """
+
+    above: TaskId | None = None
+    below: TaskId | None = None
+    to: Literal["first", "last"] | None = None
+    priority: Priority | None = None
+
+
+class BulkTasks(Asked, frozen=True, kw_only=True):
+    """What shall happen to some tasks, to all of them or to none: `changes`, or `drop` with a reason, or `reopen`."""
+
+    ids: Annotated[list[TaskId], Meta(min_length=1, max_length=1000)]
+    changes: EditTask | None = None
+    drop: Line | None = None
+    reopen: bool = False
+
+
+class ListTasks(Asked, frozen=True, kw_only=True):
+    """A page of the board."""
+
+    status: tasks.Status | None = None
+    session: Name | None = None
+    limit: Limit = 200
+    after: TaskId | None = None
+
+
+class TaskRow(Struct, frozen=True, kw_only=True):
+    """A task as the board shows it; `ready` says that nothing else has to end before it.
+
+    The board is ordered by `priority`, the largest first, then by `rank`, the smallest first.
+    """
+
+    id: str
+    title: str
+    status: tasks.Status
+    session: str | None
+    kind: tasks.Kind
+    assignee: str | None
+    role: str | None
+    priority: int
+    rank: float
+    needs: list[str]
+    needs_any: list[str]
+    parent: str | None
+    scope: tuple[str, ...]
+    do_not_touch: tuple[str, ...]
+    overlap: bool
+    fence: int
+    ready: bool
+    reason: str | None
+    commit: str | None
+    failed_tries: int
+    created: float
+    updated: float
+    claimed: float | None
+    ended: float | None
+    batch: str | None
+
+
+class TaskFull(TaskRow, frozen=True, kw_only=True):
+    """A task with all that is known of it; `until` is when an outside session's claim ends if it stays silent.
+
+    `cost` is in dollars, without those of `unpriced` tokens; `reverted` is what took its work out of main again.
+    """
+
+    body: str
+    done_when: tuple[str, ...]
+    budget: float | None
+    key: str | None
+    tries: tuple[tasks.Try, ...]
+    notes: tuple[tasks.Note, ...]
+    result: str | None
+    front: str | None
+    unmet: int
+    open_children: int
+    until: float | None
+    reverted: str | None
+    cost: float
+    tokens: int
+    unpriced: int
+
+
+class Edge(Struct, frozen=True):
+    """One need of a task, or one task that needs it."""
+
+    id: str
+    title: str
+    status: tasks.Status
+    policy: Policy
+
+
+class Deps(Struct, frozen=True):
+    """What a task waits for, what waits for it, and its family."""
+
+    id: str
+    needs: list[Edge]
+    needed_by: list[Edge]
+    parent: str | None
+    children: list[str]
