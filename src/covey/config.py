@@ -7,7 +7,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from covey.core.permits import Level
 from covey.core.runs import PROCESS, TMUX
 from covey.core.spending import Price
 from covey.errors import Invalid
+from covey.values import dataclass
 
 FILE = "covey.toml"
 POLICIES = ("squash", "merge", "rebase", "ff")

@@ -17,7 +17,7 @@ import ssl
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -50,6 +50,7 @@ from covey.runners.tmux import TmuxRunner
 from covey.store.lock import WriterLock
 from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
+from covey.values import dataclass
 from covey.web.doors import Doors
 from covey.web.http import Http
 from covey.web.server import Web

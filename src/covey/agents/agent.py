@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from covey.core.permits import Level
 from covey.core.questions import Reply
 from covey.core.runs import TMUX, Run
 from covey.core.signals import Asks, Compacts, Limited, Signal
+from covey.values import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os.path
 import re
-from dataclasses import dataclass
 
 from covey.agents import providers, streams
 from covey.agents.agent import Assignment, Terminal, Traits
@@ -23,6 +22,7 @@ from covey.core.launches import Launch
 from covey.core.permits import Level
 from covey.core.questions import Reply
 from covey.core.signals import Asks, Failed, Limited, Signal, Spent, Trouble, Usage, Waits
+from covey.values import dataclass
 
 TRAITS = Traits(
     priced=True, env=("AIDER_*", *providers.KEYS, *providers.AUTHORITIES), gap=1.0, memory=300 * 1024 * 1024

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from covey.agents import claude_messages, claude_questions, providers, streams
@@ -27,6 +26,7 @@ from covey.core.signals import (
     Waits,
     Works,
 )
+from covey.values import dataclass
 
 TERMINAL = ClaudeTerminal()
 USED_UP = "usage_limit_reached"

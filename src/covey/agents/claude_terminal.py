@@ -7,7 +7,6 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,6 +18,7 @@ from covey.agents.claude_messages import SYNTHETIC, blocks, totals, trouble_of
 from covey.agents.streams import inner, record, text
 from covey.core.launches import Launch, Screen
 from covey.core.signals import Compacts, Conversation, Failed, Limited, Result, Signal, Trouble, Waits, Works
+from covey.values import dataclass
 
 _NAMES = uuid.UUID("6f1d3f6e-0d0c-5a0e-9b0a-5f4f1f0c6a11")
 _RULE = re.compile(r"─{20,}(?: .{1,80} ─+)?\s*$")

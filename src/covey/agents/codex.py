@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
@@ -40,6 +40,7 @@ from covey.core.signals import (
     Trouble,
     Waits,
 )
+from covey.values import dataclass
 
 TERMINAL = CodexTerminal()
 TRAITS = Traits(

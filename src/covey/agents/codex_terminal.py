@@ -8,7 +8,6 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from covey.agents import streams
@@ -34,6 +33,7 @@ from covey.core.signals import (
     Waits,
     Works,
 )
+from covey.values import dataclass
 
 _BUSY_TITLE = re.compile(r"[\u2801-\u28ff]")
 _ASKS_TITLE = "Action Required"

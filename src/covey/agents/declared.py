@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from covey.agents.agent import Assignment, Terminal, Traits
@@ -29,6 +28,7 @@ from covey.core.signals import (
     Works,
 )
 from covey.errors import Invalid
+from covey.values import dataclass
 
 PLACEHOLDERS = ("prompt", "prompt_file", "body_file", "worktree", "task", "title", "session", "run")
 """What may stand in braces in a command."""

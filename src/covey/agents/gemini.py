@@ -17,7 +17,6 @@ import json
 import os.path
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from covey.agents import providers, streams
@@ -41,6 +40,7 @@ from covey.core.signals import (
     Usage,
     Waits,
 )
+from covey.values import dataclass
 
 TRAITS = Traits(
     speaks=True, resumes=True, env=("GEMINI_*", "GOOGLE_*", *providers.AUTHORITIES), gap=0.5, memory=400 * 1024 * 1024

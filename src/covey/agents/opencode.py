@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from covey.agents import providers, streams
@@ -38,6 +37,7 @@ from covey.core.signals import (
     Usage,
     Waits,
 )
+from covey.values import dataclass
 
 TRAITS = Traits(
     speaks=True,

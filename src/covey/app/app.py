@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -46,6 +45,7 @@ from covey.errors import CoveyError, Denied, Invalid, Reused, Unknown
 from covey.runners.runner import Runner
 from covey.store.sqlite import Job, Outcome
 from covey.store.tx import Tx
+from covey.values import dataclass
 
 __all__ = [
     "VERBS",

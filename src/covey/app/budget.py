@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from covey.app import costs
 from covey.app.verbs import Call
 from covey.core import budgets
 from covey.core.budgets import Books, Limits, Scope, Spent
 from covey.core.sessions import Session
 from covey.core.tasks import Task
+from covey.values import dataclass
 
 LAST = 20
 """The last runs of which the dearest says what a run usually spends."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import glob
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from covey.values import dataclass
 
 NOTE = "journal"
 """The file of a run that says how much of its conversation is older, and where its program writes it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hmac
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
 from covey.app import budget, delivery, questions
@@ -29,6 +29,7 @@ from covey.core.signals import Trouble
 from covey.core.tasks import Status, Task
 from covey.core.texts import redact
 from covey.store import rows
+from covey.values import dataclass
 
 STATES = {
     Trouble.KEY: State.STALLED,

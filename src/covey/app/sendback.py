@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from covey.app.changes import change, step
 from covey.app.tries import need_person, put_back
@@ -16,6 +16,7 @@ from covey.core.sent_back import Back, Clash, Commit, Other, Since
 from covey.core.sessions import COVEY, Goal, Kind
 from covey.core.tasks import Status, Task
 from covey.store import rows
+from covey.values import dataclass
 
 REBASES = ("rebase", "ff")
 GATES, LANDINGS, MERGES = 50, 200, 300

@@ -6,13 +6,13 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from covey.core.signals import Signal
 from covey.core.texts import redact
 from covey.core.transcripts import Transcript
 from covey.errors import Unavailable
+from covey.values import dataclass
 
 KEPT = "transcript.gz"
 """The redacted transcript of a run that has ended, beside what is left of its output."""

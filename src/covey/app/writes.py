@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from covey.app.lines import gives_way, holds, left, speaks_as, take_free
@@ -15,6 +14,7 @@ from covey.core.sessions import COVEY, Kind
 from covey.core.tasks import Task
 from covey.errors import Invalid
 from covey.store import rows
+from covey.values import dataclass
 
 _ONCE_MORE = "See that the commit is there (git log -1), and hand it in once more."
 MOST = 1024

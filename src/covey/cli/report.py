@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from covey.cli import cost
@@ -12,6 +11,7 @@ from covey.cli.client import Client
 from covey.cli.needs import unmet
 from covey.cli.show import one, paint, plain, span, spent, table, title
 from covey.config import Config
+from covey.values import dataclass
 
 LINES = 12
 """Lines of the story of a try."""

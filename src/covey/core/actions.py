@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 
 from covey.core.heard import Heard
 from covey.core.signals import Asks, Wants
 from covey.core.texts import redact
+from covey.values import dataclass
 
 LONGEST = 120
 """Characters of an action."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from covey.values import dataclass
 
 LEAST = 0.05
 """The part of a limit that must be left: with less, a run would only be cut off."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from textwrap import dedent
+
+from covey.values import dataclass
 
 _ITEM = re.compile(
     r"(?P<indent>[ \t]*)(?P<mark>[-*+]|\d{1,9}[.)])(?P<gap>[ \t]+)\[(?P<box>[ xX])\](?:[ \t]+(?P<title>.*))?\Z"

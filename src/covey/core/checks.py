@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Protocol
 
 from covey.core import globs
+from covey.values import dataclass
 
 QUICK = "quick"
 CHECK = "check"

@@ -6,12 +6,13 @@ draft > sent        removed
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from covey.core.mail import LETTER
 from covey.core.texts import Text, harmless, redact
 from covey.errors import Refused
+from covey.values import dataclass
 
 QUOTE = 400
 """Characters of the line that a comment stands at."""

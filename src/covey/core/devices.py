@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from covey.errors import Refused, Unknown
+from covey.values import dataclass
 
 LIFE = 90 * 86400.0
 """Seconds for which a browser that joined is known."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
 from covey.core import (
     alerts,
@@ -24,6 +23,7 @@ from covey.core import (
     tasks,
 )
 from covey.core.queue import standing
+from covey.values import dataclass
 
 FIRST = bytes(32)
 """What the first event carries as the hash of the one before."""

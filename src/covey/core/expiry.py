@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from covey.core.sessions import Kind
+from covey.values import dataclass
 
 JUMP = 5.0
 """Seconds by which the clocks may drift apart between two looks before we call it a jump or a suspend."""

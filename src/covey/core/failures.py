@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from covey.values import dataclass
 
 TAIL = 4000
 """Characters of the end of the output."""

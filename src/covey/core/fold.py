@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from covey.core import (
     alerts,
@@ -29,6 +29,7 @@ from covey.core import (
 from covey.core.events import Payload, noun
 from covey.core.queue import standing
 from covey.core.tasks import Task
+from covey.values import dataclass
 
 
 @dataclass(frozen=True)

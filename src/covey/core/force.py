@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from covey.core import globs, leases
@@ -12,6 +11,7 @@ from covey.core.leases import Lease, Origin, State
 from covey.core.tasks import Task
 from covey.core.texts import harmless
 from covey.errors import Invalid
+from covey.values import dataclass
 
 NAMED = 5
 """Paths that a text names one by one."""

@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import cache, lru_cache, partial
 from itertools import islice
 from typing import NoReturn
 
 from covey.errors import Invalid
+from covey.values import dataclass
 
 LONGEST = 1_000
 DEEPEST = 64

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from covey.core import signals
 from covey.core.signals import Asks, Calls, Limited, Signal, Trouble
 from covey.core.spending import Bill
+from covey.values import dataclass
 
 SAID = 64_000
 """Characters of what was said that are kept."""

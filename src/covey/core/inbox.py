@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from covey.core.permits import SHELL
@@ -12,6 +12,7 @@ from covey.core.questions import Decision, Question
 from covey.core.sessions import Goal, Session, State
 from covey.core.sessions import Kind as SessionKind
 from covey.core.signals import Wants
+from covey.values import dataclass
 
 STUCK = (State.STALLED, State.LIMITED, State.DEAD, State.NEEDS_YOU)
 """States of a session that covey runs in which it does not get on."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from covey.core.force import Write
 from covey.core.signals import Trouble
 from covey.core.tasks import Kind
+from covey.values import dataclass
 
 TAIL = 4000
 """Characters of output that a story carries."""

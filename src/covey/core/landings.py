@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from covey.values import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from covey.core import globs
 from covey.core.texts import harmless
 from covey.errors import Invalid, Refused
+from covey.values import dataclass
 
 REPO = "repo:"
 _NAMED = re.compile(r"[a-z][a-z0-9_-]*:[\w./@+-]{0,200}\Z")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from covey.core.actions import Action
 from covey.core.spending import Used
+from covey.values import dataclass
 
 
 @dataclass(frozen=True)

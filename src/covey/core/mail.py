@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from covey.core.sessions import COVEY, EVERYONE, OWNER, Session
 from covey.core.texts import Text, harmless, name
 from covey.errors import Denied, Refused
+from covey.values import dataclass
 
 ROLE = "role:"
 LETTER = 4 * 1024

@@ -5,10 +5,11 @@ review > queued > testing > passed > landed (> reverted)        rejected   withd
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from covey.errors import Refused
+from covey.values import dataclass
 
 
 class State(StrEnum):

@@ -6,10 +6,10 @@ A rank is a number between those of its neighbours; a new task has its ordinal a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from covey.core.tasks import Task
 from covey.errors import Invalid
+from covey.values import dataclass
 
 ROOM = 2.0**-10
 """The distance that is left between two ranks where tasks have to make room; a double tells far smaller ones apart."""

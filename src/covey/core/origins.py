@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from covey.core.events import Event, digest
 from covey.errors import Refused
+from covey.values import dataclass
 
 MAIL = "mail"
 PROMPTS = "prompts"

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from covey.core.tasks import Status, Task
 from covey.core.texts import cited, harmless
+from covey.values import dataclass
 
 MAIN = "main"
 """The other side of an overlap that is no task, however the branch is called."""

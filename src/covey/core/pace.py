@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from covey.core.signals import Trouble
+from covey.values import dataclass
 
 BURST = 15.0
 """Seconds in which several refusals are one."""

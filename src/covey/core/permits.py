@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from covey.values import dataclass
 
 SHELL = "shell"
 """The tool that runs commands, whatever an agent calls it."""

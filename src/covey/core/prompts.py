@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from covey.core import sent_back
 from covey.core.mail import joined
 from covey.core.tasks import Kind, Note, Try
+from covey.values import dataclass
 
 MOST = 8000
 """Characters of one result or one note that a prompt carries; the story of the last try is told whole."""

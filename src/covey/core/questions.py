@@ -5,11 +5,12 @@ open > answered | expired | withdrawn        An expired one is denied, and the a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from covey.core.signals import Wants
 from covey.errors import Invalid, Refused
+from covey.values import dataclass
 
 NOBODY = "Nobody answered in time, so the answer is no."
 FROM_SHELL = "covey ask "

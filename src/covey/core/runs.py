@@ -5,11 +5,12 @@ begun > ended        The event that begins it is the intent: it is written befor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from covey.core.spending import Counted
 from covey.errors import Refused
+from covey.values import dataclass
 
 PROCESS, TMUX = "process", "tmux"
 """Where a run's process can live."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from covey.core.checks import CHECK
 from covey.core.gates import Gate
 from covey.core.texts import cited, harmless, redact
+from covey.values import dataclass
 
 MOST = 12_000
 """Bytes of a story; what it leaves out is found by the commands that it names."""

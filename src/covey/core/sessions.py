@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from covey.errors import Invalid, Refused
+from covey.values import dataclass
 
 OWNER = "owner"
 """The person in charge: who holds the owner's token and names no session."""

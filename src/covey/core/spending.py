@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from covey.core.signals import Spent, Total, Usage
+from covey.values import dataclass
 
 UNKNOWN = ""
 """The model of an agent that does not name one."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from covey.core.sessions import State
+from covey.values import dataclass
 
 MOST = 500
 """Spans beyond which a strip shows nothing more, since each is then thinner than a line."""

@@ -5,7 +5,7 @@ backlog > todo > doing > review > merging > done        blocked (needs a person)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from covey.core.needs import Need
 from covey.core.sessions import OWNER
 from covey.core.texts import Text
 from covey.errors import Denied, Invalid, Refused
+from covey.values import dataclass
 
 
 class Status(StrEnum):

@@ -6,10 +6,10 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 from covey.errors import Invalid
+from covey.values import dataclass
 
 INLINE = 16 * 1024
 """Bytes up to which a text stands in its row and event; a longer one is kept as a blob by its hash."""

@@ -6,13 +6,13 @@ runs and nothing of it uses the processor, all of that for minutes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from covey.core.heard import Call
 from covey.core.pace import believed
 from covey.core.sessions import State
 from covey.core.signals import Limited, Trouble
+from covey.values import dataclass
 
 TEXT = 500
 """Characters of one piece of evidence."""

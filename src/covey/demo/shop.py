@@ -6,11 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from covey.agents.scripted import PLAYER
 from covey.demo.branches import Branch
+from covey.values import dataclass
 
 SAMPLE = Path(__file__).with_name("sample")
 GATE = ("python3", "-B", "-m", "unittest")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from subprocess import CompletedProcess
 
 from covey.errors import Invalid, NotFound, Refused, ToolFailed
@@ -11,6 +10,7 @@ from covey.git.candidates import readable
 from covey.git.messages import Trailer
 from covey.git.project import Project
 from covey.git.run import complaint, git, try_git
+from covey.values import dataclass
 
 PATIENCE = 60.0
 

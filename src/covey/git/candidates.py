@@ -6,13 +6,13 @@ import contextlib
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from covey.errors import NotFound, ToolFailed
 from covey.git.project import Project
 from covey.git.run import complaint, git, try_git
+from covey.values import dataclass
 
 PATIENCE = 120.0
 COVEY = {"GIT_COMMITTER_NAME": "covey", "GIT_COMMITTER_EMAIL": "covey@localhost"}

@@ -15,7 +15,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -23,6 +23,7 @@ from covey.errors import ToolFailed, Unavailable
 from covey.git.candidates import COVEY, readable, settings
 from covey.git.checkouts import Checkout
 from covey.git.run import complaint
+from covey.values import dataclass
 
 MARK = "covey-landing"
 """The file that says which move is under way; while it lasts, index.lock is another name of it."""

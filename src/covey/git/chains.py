@@ -11,7 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from covey.errors import ToolFailed
@@ -35,6 +35,7 @@ from covey.git.chains_read import Commit, Touched, Work
 from covey.git.messages import Person, Trailer
 from covey.git.project import Project
 from covey.git.run import git
+from covey.values import dataclass
 
 Policy = Literal["merge", "squash", "rebase", "ff"]
 

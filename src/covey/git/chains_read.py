@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from covey.errors import NotFound, ToolFailed
 from covey.git.candidates import PATIENCE, Author
 from covey.git.carry import Change, Entry
 from covey.git.project import Project
 from covey.git.run import git, try_git
+from covey.values import dataclass
 
 Trees = tuple[str, str]
 _DATE = re.compile(r"[0-9]{1,18} [+-][0-9]{4}")

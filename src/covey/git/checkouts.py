@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from covey.errors import ToolFailed
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
+from covey.values import dataclass
 
 TRIES = 20
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,6 +29,7 @@ from covey.core.origins import AGAIN, MAIL, PRIVATE, PROMPTS, Line, follow
 from covey.errors import CoveyError, Refused, ToolFailed
 from covey.git.project import Project
 from covey.git.run import complaint, git, try_git
+from covey.values import dataclass
 
 REFS = "refs/covey/log/"
 INCOMING = "refs/covey/incoming/"

@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from covey.errors import Invalid, Refused, Unavailable
 from covey.git import carry, checkouts
@@ -15,6 +15,7 @@ from covey.git.carry import Blocked, Hold, Intent, Move
 from covey.git.checkouts import Checkout
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
+from covey.values import dataclass
 
 LANDED = "refs/covey/landed"
 """The newest commit that passed the gate while main could not follow."""

@@ -9,7 +9,6 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from covey.core import overlaps
@@ -23,6 +22,7 @@ from covey.git.overlap_read import PATIENCE, File, Look
 from covey.git.project import Project
 from covey.git.run import git, try_git
 from covey.git.written import witnessed
+from covey.values import dataclass
 
 BRANCHES = "refs/heads/covey/"
 MOST_PATHS = 1000

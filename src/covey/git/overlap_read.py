@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from covey.core import overlaps
 from covey.core.overlaps import Hunk
@@ -15,6 +15,7 @@ from covey.errors import ToolFailed
 from covey.git.candidates import readable
 from covey.git.project import Project
 from covey.git.run import complaint, git, try_git
+from covey.values import dataclass
 
 PATIENCE = 120.0
 BIG = "8m"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from covey.errors import Invalid, Refused, Unavailable
 from covey.git.run import git, try_git
+from covey.values import dataclass
 
 
 @dataclass(frozen=True)

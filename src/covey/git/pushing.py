@@ -7,7 +7,6 @@ would be broken. A hook that says no, or does not end, is a push that failed.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from subprocess import CompletedProcess
 
 from covey.errors import ToolFailed
@@ -15,6 +14,7 @@ from covey.git.candidates import is_ancestor, resolve
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
 from covey.git.upstream import silent_env
+from covey.values import dataclass
 
 PATIENCE = 120.0
 SHORTEST = 1.0

@@ -19,7 +19,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,7 @@ from covey.git.rescue_parts import (
     write_rescue,
 )
 from covey.git.run import complaint
+from covey.values import dataclass
 
 REFS = "refs/covey/rescue/"
 IGNORED_LIMIT = 100 * 1024 * 1024

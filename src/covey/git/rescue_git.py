@@ -11,13 +11,13 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from covey.errors import ToolFailed
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
+from covey.values import dataclass
 
 PATIENCE = 1800.0
 """Seconds for one git process: a rescue of gigabytes is slow, and giving up would lose them."""

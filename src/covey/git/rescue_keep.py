@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from covey.errors import ToolFailed
@@ -28,6 +28,7 @@ from covey.git.rescue_look import (
 )
 from covey.git.rescue_tar import size_below, write_tar
 from covey.git.run import complaint
+from covey.values import dataclass
 
 LARGE = 32 * 1024 * 1024
 """Bytes from which on git reads a file itself; smaller ones are handed to it many at a time."""

@@ -6,11 +6,12 @@ import os
 import re
 import shutil
 import stat
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from covey.git.project import Project
 from covey.git.rescue_git import PrivateGit, refs_git
+from covey.values import dataclass
 
 GITLINK = 0o160000
 SYMLINK = 0o120000

@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 import stat
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from covey.git.rescue_git import PrivateGit
 from covey.git.rescue_keep import Kept, write_tars, write_work_tree
 from covey.git.rescue_look import GITLINK, Disk, Head, Place, Staged, Tracked
+from covey.values import dataclass
 
 VERSION = 1
 LISTED = 200

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from covey.git.rescue import Rescued, find_rescue, read_objects
 from covey.git.rescue_git import PATIENCE, private_git, refs_git
 from covey.git.rescue_tar import read_tar
 from covey.git.run import complaint, git, try_git
+from covey.values import dataclass
 
 NOT_RESTORED = ("HEAD", "FETCH_HEAD", "config.worktree")
 """What the new worktree has of its own, and settings, which might run something."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from covey.errors import Refused
 from covey.git import messages
 from covey.git.candidates import Author, Candidate, Conflict, commit_tree, find_sides, is_ancestor, merge
 from covey.git.messages import Trailer
 from covey.git.project import Project
 from covey.git.run import git
+from covey.values import dataclass
 
 
 @dataclass(frozen=True)

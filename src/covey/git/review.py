@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from covey.core.judge import is_cache
@@ -20,6 +20,7 @@ from covey.git.overlap import Branches, Contact
 from covey.git.project import Project
 from covey.git.rescue_git import private_git, quiet
 from covey.git.run import first_of, git, try_git
+from covey.values import dataclass
 
 PATIENCE = 120.0
 PATCH = 128 * 1024

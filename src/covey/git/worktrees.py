@@ -14,7 +14,6 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -25,6 +24,7 @@ from covey.git.locks import clear_left_behind, held
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
 from covey.git.upstream import Upstream
+from covey.values import dataclass
 
 BRANCHES = "covey/"
 """What the branches of sessions begin with."""

@@ -17,7 +17,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from covey.git.candidates import readable
 from covey.git.project import Project
 from covey.git.run import git, try_git
 from covey.git.upstream import FETCHED, LANDED
+from covey.values import dataclass
 
 AT_ONCE = 500
 """Paths that are asked of git in one command."""

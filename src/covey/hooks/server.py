@@ -7,7 +7,7 @@ import logging
 import secrets
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from covey.loops.fleet import Fleet
 from covey.loops.outfit import SEEN
 from covey.loops.places import Places, unsaved, write_of
 from covey.store.rows import Change
+from covey.values import dataclass
 
 GUARD = "guard"
 HELD = "hook"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from covey.app.costs import spent_by
@@ -17,6 +17,7 @@ from covey.git.messages import Trailer
 from covey.git.project import Project
 from covey.git.run import try_git
 from covey.store import rows
+from covey.values import dataclass
 
 LANDED = 200
 """Merges that landed last, on whose branches a branch may go on although main has their work under other names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from covey.app.changes import step
 from covey.app.verbs import Call
@@ -16,6 +16,7 @@ from covey.git.project import Project
 from covey.git.run import try_git
 from covey.loops.entering import Wish, Wishes
 from covey.store import rows
+from covey.values import dataclass
 
 
 @dataclass(frozen=True)

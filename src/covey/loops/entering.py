@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from covey.app import sendback, train
@@ -27,6 +27,7 @@ from covey.git.run import git
 from covey.loops import tree
 from covey.loops.desk import Desk
 from covey.store import rows
+from covey.values import dataclass
 
 PATHS = 200
 """Paths of a merge that the train is told of."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Coroutine, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from covey.agents.agent import Agent, terminal_of
@@ -34,6 +34,7 @@ from covey.loops.starts import Starts, gap_of
 from covey.loops.tidying import Tidier
 from covey.loops.watches import Watches
 from covey.store.rows import Change
+from covey.values import dataclass
 
 LOOK_EVERY = 0.1
 """Seconds between two looks while something runs."""

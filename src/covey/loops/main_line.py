@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ from covey.git.run import git
 from covey.loops import tree
 from covey.loops.desk import Desk
 from covey.store import rows
+from covey.values import dataclass
 
 T = TypeVar("T")
 TRY_EVERY = 60.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from covey.core.force import Write
@@ -11,6 +10,7 @@ from covey.git import written
 from covey.git.project import Project
 from covey.git.run import try_git
 from covey.git.worktrees import Worktrees
+from covey.values import dataclass
 
 PATIENCE = 5.0
 """Seconds that a look at a worktree may take."""

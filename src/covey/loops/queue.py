@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from covey.app import sendback, train
 from covey.app.changes import step
@@ -41,6 +41,7 @@ from covey.loops.pushing import Pusher
 from covey.loops.testing import Testing, digest
 from covey.store import rows
 from covey.store.rows import Change
+from covey.values import dataclass
 
 REST_EVERY = 2.0
 LAST_PUSH = 10.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 
 from covey.app import overlaps as life
@@ -21,6 +21,7 @@ from covey.git import overlap
 from covey.git.overlap import Branches, Tips
 from covey.loops.desk import Desk
 from covey.store.rows import Change
+from covey.values import dataclass
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at whether a branch has moved."""

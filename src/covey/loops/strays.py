@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from covey.git.project import Project
 from covey.git.run import try_git
+from covey.values import dataclass
 
 _OURS = ("refs/heads/covey/", "refs/covey/", "refs/remotes/", "refs/stash")
 _QUIET = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks")

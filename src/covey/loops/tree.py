@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from covey.core.judge import is_cache
@@ -12,6 +11,7 @@ from covey.git import candidates, checkouts, entries
 from covey.git.project import Project
 from covey.git.run import git, try_git
 from covey.git.worktrees import Worktrees
+from covey.values import dataclass
 
 UNWANTED = 50
 """The last merges that did not land among which we look for one that had passed."""

@@ -6,9 +6,10 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from covey.core.launches import Activity
+from covey.values import dataclass
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGESIZE")

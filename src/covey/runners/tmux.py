@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from covey.core.launches import Activity, Launch, Observation, Screen
@@ -25,6 +25,7 @@ from covey.runners.activity import process
 from covey.runners.control import Answer, Connection, Control
 from covey.runners.process import START_PATIENCE, TYPED_BYTES, ProcessRunner, wrapper_command, wrapper_environment
 from covey.runners.watching import FEATURES, Size, Watch
+from covey.values import dataclass
 
 COLUMNS, ROWS = 200, 50
 TERM = "screen-256color"

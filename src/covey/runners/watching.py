@@ -11,9 +11,9 @@ import struct
 import subprocess
 import termios
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from covey.errors import Unavailable
+from covey.values import dataclass
 
 TERM = "xterm-256color"
 """What a viewer's terminal understands; tmux translates whatever a program draws, so nothing else reaches a viewer."""

@@ -6,7 +6,7 @@ import enum
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -33,6 +33,7 @@ from covey.core import (
 )
 from covey.core.events import KINDS, Payload
 from covey.core.queue import standing
+from covey.values import dataclass
 
 R = TypeVar("R")
 Value = str | int | float | bytes | None

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -24,6 +23,7 @@ from covey.errors import CoveyError, Invalid, NotFound, Refused, Unavailable
 from covey.store import rows
 from covey.store.rows import Change
 from covey.store.tx import Head, Tx, read_head
+from covey.values import dataclass
 
 T = TypeVar("T")
 Job = Callable[[Tx], T]

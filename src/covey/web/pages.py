@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from covey import __version__
+from covey.values import dataclass
 
 FOLDER = Path(__file__).parent / "page"
 SMALL = 1024

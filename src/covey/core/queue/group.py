@@ -7,11 +7,12 @@ tree that main has left behind, is put under the next tests, so that one of them
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 
 from covey.core.queue.group_belief import Belief, Joint, believe, elements, entropy, first, union
 from covey.core.queue.train import FAILURES, Choice, Plan, Purpose, State, failed_alone, failed_sets
+from covey.values import dataclass
 
 CONFIRM = 0.7
 """What a failure alone of a change that is surely bad is worth, in bits: it is needed, but can wait."""

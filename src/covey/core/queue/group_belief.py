@@ -9,11 +9,12 @@ are clean.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import exp, log, log2
 
 from covey.core.queue.train import Rate, Result, State, eligible
+from covey.values import dataclass
 
 RATES = ((0.002, 0.35), (0.01, 0.05), (0.03, 0.1), (0.06, 0.2), (0.12, 0.1), (0.25, 0.1), (0.5, 0.1))
 """How many of all changes may be bad, and how likely that is before anything is known.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from covey.core import gates
 from covey.core.fleet import Fleet
@@ -24,6 +24,7 @@ from covey.core.queue.train import (
     State,
     Together,
 )
+from covey.values import dataclass
 
 LEFT = ("merge.landed", "merge.rejected", "merge.withdrawn", "merge.held", "merge.requeued")
 """After these a merge is in the train no more; one that is queued again enters again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heapify, heappop, heappush
 
 from covey.core.queue.steps import step
@@ -26,6 +26,7 @@ from covey.core.queue.train import (
     Together,
 )
 from covey.core.queue.world import Coming, World, chance
+from covey.values import dataclass
 
 LENGTH, FLAKE = 0, 1
 SAME_MOMENT = 1e-9

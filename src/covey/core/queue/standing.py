@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from covey.core.queue.train import Rate
+from covey.values import dataclass
 
 QUEUE = "queue"
 UNLEARNED = Rate()

@@ -8,8 +8,10 @@ twice as the only difference from a tree that passed; a red main is nobody's fau
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from covey.values import dataclass
 
 FAILURES = 2
 """Failures alone over a green tree that reject a change: the second is the retry for flakes."""

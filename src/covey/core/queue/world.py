@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from covey.errors import Invalid
+from covey.values import dataclass
 
 MIXED = 0x9E3779B97F4A7C15
 WORD = 2**64 - 1

@@ -1,0 +1,100 @@
+"""Frozen values behave as the standard library's do, but for what only mypy forbids."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import field, replace
+from typing import Any
+
+import pytest
+
+from covey.values import dataclass
+
+
+@dataclass(frozen=True)
+class Ours:
+    """A value."""
+
+    name: str
+    size: int = 0
+    note: str = field(default="", compare=False, repr=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Theirs:
+    """The same, made by the standard library."""
+
+    name: str
+    size: int = 0
+    note: str = field(default="", compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Larger(Ours):
+    """A value with more to it."""
+
+    more: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class One:
+    """A value of one thing."""
+
+    only: int
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A value of nothing."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A value that says itself how it is shown and compared."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Shown)
+
+    def __hash__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("values", [("a",), ("a", 1), ("b", 1, "x"), ("b", 1, "y")])
+def test_a_value_is_shown_and_taken_apart_as_by_the_standard_library(values: tuple[Any, ...]) -> None:
+    ours, theirs = Ours(*values), Theirs(*values)
+    assert repr(ours) == repr(theirs).replace("Theirs", "Ours")
+    assert dataclasses.asdict(ours) == dataclasses.asdict(theirs)
+    assert Ours.__match_args__ == Theirs.__match_args__
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        (Ours("a", 1), Ours("a", 1), True),
+        (Ours("a", 1), Ours("a", 2), False),
+        (Ours("a", 1, "x"), Ours("a", 1, "y"), True),
+        (Ours("a", 1), Larger("a", 1), False),
+        (Larger("a", more=(1,)), Larger("a", more=(1,)), True),
+        (One(1), One(1), True),
+        (One(1), One(2), False),
+        (Nothing(), Nothing(), True),
+        (Nothing(), One(1), False),
+        (Ours("a"), "a", False),
+        (Shown("a"), Shown("b"), True),
+    ],
+)
+def test_values_are_equal_by_what_they_hold(one: object, other: object, equal: bool) -> None:
+    assert (one == other) is equal
+    assert (len({one, other}) == 1) is equal
+
+
+def test_a_changed_copy_leaves_the_value_as_it_was() -> None:
+    value = Larger("a", 1, more=(1, 2))
+    assert replace(value, size=2) == Larger("a", 2, more=(1, 2))
+    assert value.size == 1
+    assert repr(Shown("a")) == "<a>"
