@@ -34,7 +34,9 @@ def faults(page: Page) -> list[str]:
     """Return what axe finds grave on the page as it is now, each with where it is."""
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(installed(AXE).read_text())  # not by a script tag, which the page's policy forbids
-    found: list[dict[str, Any]] = page.evaluate("async () => (await axe.run(document)).violations")
+    found: list[dict[str, Any]] = page.evaluate(
+        "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
+    )
     return [
         f"{fault['impact']} {fault['id']}: {node['target']} {node['html'][:200]} {node['failureSummary'][:300]}"
         for fault in found
