@@ -289,6 +289,23 @@ def test_a_gate_that_fails_only_sometimes_has_one_fingerprint_for_its_failure(ya
 # Writing outside
 
 
+@pytest.mark.skipif(not sandbox.hides_processes(), reason="a room cannot have processes of its own here")
+def test_a_held_gate_sees_and_ends_no_process_but_its_own(made: Callable[[str], Yard]) -> None:
+    yard = made("on")
+    with subprocess.Popen(["sleep", "98771"]) as other:
+        try:
+            tried = f"kill -9 {other.pid}; pkill -9 -f 'sleep 9877[1]'; grep -l 9877[1] /proc/[0-9]*/cmdline; true"
+            outcome = yard.try_on(f"{tried}; sleep 98772 & kill $! && wait; ls -d /proc/[0-9]* | wc -l")
+            assert outcome.passed is True, outcome.summary
+            assert other.poll() is None
+        finally:
+            other.kill()
+    said = gate_logs.read(yard.project, "gate-1").decode()
+    assert "/cmdline" not in said.partition("\n")[2]
+    assert int(said.split()[-1]) < 10
+    yard.assert_nothing_left()
+
+
 @held_only
 @pytest.mark.parametrize("isolate", ["auto", "on"])
 def test_a_held_gate_cannot_write_outside_and_is_told_so(made: Callable[[str], Yard], home: Path, isolate: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,7 +55,7 @@ def test_what_stands_in_for_something_is_written_instead_of_it(tmp_path: Path) -
 
 
 def test_where_the_program_is_missing_that_is_said_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "_works", False)
+    monkeypatch.setattr(sandbox, "_apart", None)
     monkeypatch.setattr(sandbox, "PROGRAM", "no-such-bwrap")
     assert sandbox.trouble() == sandbox.trouble() == "no-such-bwrap is not installed"
     monkeypatch.setattr(sandbox, "PROGRAM", "false")
@@ -77,3 +79,22 @@ def test_why_a_room_cannot_be_made_is_said(tmp_path: Path) -> None:
     assert sandbox.refusal(room, "/") is None
     gone = str(tmp_path / "gone")
     assert gone in (sandbox.refusal(Room(folder=gone, temporary=str(tmp_path), guarded=(str(tmp_path),)), "/") or "")
+
+
+@pytest.mark.skipif(sandbox.trouble() is not None, reason="bubblewrap does not work here")
+def test_where_no_room_can_have_processes_of_its_own_one_is_made_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict = tmp_path / "bwrap"
+    strict.write_text(
+        '#!/bin/sh\ncase "$*" in *--unshare-pid*) echo "bwrap: Can\'t mount proc" >&2; exit 1;; esac\n'
+        f'exec {shutil.which(sandbox.PROGRAM)} "$@"\n'
+    )
+    strict.chmod(0o755)
+    monkeypatch.setattr(sandbox, "_apart", None)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert sandbox.trouble() is None
+    assert not sandbox.hides_processes()
+    room = Room(folder=str(tmp_path), temporary=str(tmp_path), guarded=(str(tmp_path),))
+    assert sandbox.refusal(room, "/") is None
+    assert "mount proc" in (sandbox.refusal(replace(room, alone=True), "/") or "")

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ from covey.loops.desk import Desk
 from covey.loops.outfit import gate_env
 from covey.runners import sandbox
 from covey.runners.sandbox import Room
+from covey.values import dataclass
 
 T = TypeVar("T")
 WORKTREE = ".gate-"
@@ -240,6 +241,9 @@ class Gates:
             return False
         trouble = sandbox.trouble()
         if trouble is None:
+            if not sandbox.hides_processes() and not self._told:
+                log.warning("gates see the processes of others: a room with its own cannot be made here")
+                self._told = True
             return True
         if config.merge.isolate == "on":
             raise Unavailable(
@@ -273,6 +277,7 @@ class Gates:
             guarded=tuple(dict.fromkeys(each for each in guarded if os.path.isdir(each))),
             shown=((f"{common}/objects", str(folder / "store")),),
             instead=((str(folder / "objects"), f"{common}/objects"), (str(folder / "entry"), os.path.realpath(entry))),
+            alone=sandbox.hides_processes(),
         )
 
     def _start(self, test: _Test, check: Check) -> None:

@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from covey.values import dataclass
 
 PROGRAM = "bwrap"
 PATIENCE = 20.0
@@ -28,8 +29,10 @@ CACHE_VARIABLES = (
 """Variables that name such a place."""
 DROPPED = ("CAP_SYS_ADMIN", "CAP_SYS_PTRACE")
 """What root could leave a room with: by mounting anew, or through another process's view of the files."""
-_works = False
-"""A room was made here before."""
+APART = (("--unshare-pid", "--proc", "/proc"), ("--bind", "/proc", "/proc"))
+"""With processes of its own or with everybody's: in a container a room may be allowed, but no /proc of its own."""
+_apart: int | None = None
+"""Which of these a room was made with here before."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class Room:
     """What can be read at another place besides, and that place."""
     instead: tuple[tuple[str, str], ...] = ()
     """What the program finds and may write instead of something, and that."""
+    alone: bool = False
+    """It sees and can end only its own processes."""
 
     def has_own_temporary(self) -> bool:
         """Say whether /tmp is the program's own; not where it would hide what the program needs."""
@@ -54,8 +59,7 @@ class Room:
 
 def inside(argv: Iterable[str], room: Room, cwd: str) -> tuple[str, ...]:
     """Return the words that start a program in a room."""
-    words = [PROGRAM, "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc",
-             "/proc", *(word for each in DROPPED for word in ("--cap-drop", each))]  # fmt: skip
+    words = _shell(APART[0] if room.alone else APART[1])
     for top in {os.path.realpath(each) for each in TEMPORARY if os.path.isdir(each)}:
         words += ["--bind", room.temporary if room.has_own_temporary() else top, top]
     for place in sorted(room.guarded, key=len):
@@ -94,18 +98,36 @@ def refusal(room: Room, cwd: str) -> str | None:
 
 def trouble() -> str | None:
     """Return why no room can be made on this machine, None if one can; that is found out once."""
-    global _works
-    found = None if _works else _try()
-    _works = found is None
+    global _apart
+    if _apart is not None:
+        return None
+    if shutil.which(PROGRAM) is None:
+        return f"{PROGRAM} is not installed"
+    found: str | None = None
+    for number, apart in enumerate(APART):
+        found = _try(apart)
+        if found is None:
+            _apart = number
+            break
     return found
 
 
-def _try() -> str | None:
-    if shutil.which(PROGRAM) is None:
-        return f"{PROGRAM} is not installed"
-    words = [PROGRAM, "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc",
-             "/proc", "--bind", "/tmp", "/tmp", *(word for each in DROPPED for word in ("--cap-drop", each)), "--",
-             "/bin/sh", "-c", f"! touch /{PROGRAM}-can-write 2>/dev/null"]  # fmt: skip
+def hides_processes() -> bool:
+    """Say whether a room here can keep its program from the processes of others."""
+    return trouble() is None and _apart == 0
+
+
+def _try(apart: Iterable[str]) -> str | None:
+    words = (
+        *_shell(apart),
+        "--bind",
+        "/tmp",
+        "/tmp",
+        "--",
+        "/bin/sh",
+        "-c",
+        f"! touch /{PROGRAM}-can-write 2>/dev/null",
+    )
     try:
         done = _run(words)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -113,6 +135,12 @@ def _try() -> str | None:
     if done.returncode == 0:
         return None
     return f"{PROGRAM} does not work here: {done.stderr.strip()[:200] or f'it ended with code {done.returncode}'}"
+
+
+def _shell(apart: Iterable[str]) -> list[str]:
+    """Return the words for what all rooms are: everything can be read, nothing written."""
+    words = [PROGRAM, "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", *apart]
+    return [*words, *(word for each in DROPPED for word in ("--cap-drop", each))]
 
 
 def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
