@@ -18,6 +18,7 @@ import pytest
 from covey.app.clock import SystemClock
 from covey.config import Config
 from covey.git.project import Project
+from covey.web import stream
 from tests.serving import (
     PATIENCE,
     Client,
@@ -194,6 +195,25 @@ def test_a_quiet_stream_has_a_heartbeat(tmp_path: Path) -> None:
         follower.wait_for(lambda frames: any(each.event == "heartbeat" for each in frames), "a heartbeat")
         beat = follower.of("heartbeat")[0]
         assert beat.data == {} and beat.id is None
+
+
+def test_a_stream_on_which_much_is_told_has_its_heartbeats_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def follow() -> list[bytes]:
+        subscriber = stream.Subscriber()
+        told: list[bytes] = []
+        subscriber.offer(news)
+        async for data in stream.live(subscriber, 0):
+            told.append(data)
+            if told.count(beat) == 3 or len(told) > 10_000:
+                break
+            await asyncio.sleep(0.001)
+            subscriber.offer(news)
+        return told
+
+    monkeypatch.setattr(stream, "HEARTBEAT", 0.02)
+    news, beat = stream.Frame(1, stream.frame("live", {})), stream.frame("heartbeat", {})
+    told = asyncio.run(follow())
+    assert told.count(beat) == 3 and told.count(news.data) > 3
 
 
 # Coming back

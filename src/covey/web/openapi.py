@@ -118,9 +118,10 @@ def _events() -> dict[str, Any]:
         "summary": "Follow what changes, as server-sent events.",
         "description": (
             "`counts`, `sessions` and the first page of `board` at connect, then only what changed: `board` and "
-            "`sessions` (arrays of whole rows), `counts`, `alerts`, `invalidate` ({type}) and `heartbeat`. `id` is the "
-            "number in the log; a client that comes back with Last-Event-ID, or `after`, gets what it missed, each "
-            "change once. `key` is a page's own."
+            "`sessions` (arrays of whole rows), `counts`, `alerts`, `invalidate` ({type}), `live` (to the owner only, "
+            "and in no log: GET /api/live whole at first, then what changed of it) and `heartbeat`. `id` is the number "
+            "in the log; a client that comes back with Last-Event-ID, or `after`, gets what it missed, each change "
+            "once. `key` is a page's own."
         ),
         "parameters": [
             {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 
 import msgspec
@@ -18,6 +18,7 @@ from covey.core.tasks import Task
 from covey.store import rows
 from covey.store.rows import Change
 from covey.store.tx import Tx
+from covey.values import dataclass
 
 QUEUE = 1024 * 1024
 """Bytes that may wait for one subscriber before it is cut; it then catches up from the log."""
@@ -26,6 +27,7 @@ CHUNK = 64 * 1024
 FAR_BEHIND = 20_000
 """Events beyond which a client that comes back gets a fresh first page instead of each change."""
 HEARTBEAT = 15.0
+"""Seconds between two heartbeats, which come also while other things are told."""
 
 _encode = msgspec.json.Encoder().encode
 TOPICS = {"task": "board", "session": "sessions", "alert": "alerts"}
@@ -204,14 +206,18 @@ class Hub:
 
 
 async def live(subscriber: Subscriber, after: int) -> AsyncIterator[bytes]:
-    """Yield what is published from now on, and a heartbeat when nothing is."""
+    """Yield what is published from now on, and a heartbeat every so often, however much there is to tell."""
+    clock = asyncio.get_running_loop().time
+    beat = clock() + HEARTBEAT
     while not subscriber.cut:
         try:
-            async with asyncio.timeout(HEARTBEAT):
+            async with asyncio.timeout_at(beat):
                 await subscriber.news.wait()
         except TimeoutError:
+            pass
+        if clock() >= beat:
+            beat = clock() + HEARTBEAT
             yield frame("heartbeat", {})
-            continue
         if waiting := subscriber.take(after):
             yield waiting
 
