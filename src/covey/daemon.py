@@ -52,7 +52,7 @@ from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
 from covey.values import dataclass
 from covey.web.doors import Doors
-from covey.web.http import Http
+from covey.web.http import KEEP_ALIVE, Http
 from covey.web.server import Web
 from covey.web.sockets import Terminals
 
@@ -195,7 +195,7 @@ class Daemon:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            timeout_keep_alive=75,
+            timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=GRACE,
             ssl_certfile=tls.certificate if tls else None,
             ssl_keyfile=tls.key if tls else None,

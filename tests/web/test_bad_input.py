@@ -9,7 +9,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -189,6 +188,8 @@ PATHS = [
     Bad("an unknown verb", 404, "POST", "/api/board/T-1/steal", {}),
     Bad("a path too deep", 404, "POST", "/api/board/T-1/claim/again", {}),
     Bad("a path without its id", 404, "POST", "/api/board//claim", {}),
+    Bad("a slash in a name", 404, "POST", "/api/board/T-1%2fclaim", {}),
+    Bad("a slash for another", 404, "GET", "/api%2Fboard/T-1"),
     Bad("a slash too many", 404, "GET", "/api/board/"),
     Bad("a path of 8,000 characters", 404, "GET", "/api/" + "x" * 8000),
 ]
@@ -375,6 +376,11 @@ RAW: list[tuple[str, int | tuple[int, ...], list[str], bytes]] = [
     ("two lengths", 400, ["Content-Length: 2", "Content-Length: 3"], b"{}"),
     ("a length and chunks", 400, ["Content-Length: 2", "Transfer-Encoding: chunked"], b"{}"),
     ("no length", 400, [], b'{"title": "x"}'),
+    ("no length of a body that is announced", (400, 411), ["Content-Type: application/json"], b'{"title": "x"}'),
+    ("two hosts", 400, ["Host: evil.example", "Content-Length: 14"], b'{"title": "x"}'),
+    ("two origins", 400, ["Origin: null", "Origin: http://localhost", "Content-Length: 14"], b'{"title": "x"}'),
+    ("two tokens", 400, ["Authorization: Bearer x", "Content-Length: 14"], b'{"title": "x"}'),
+    ("two keys", 400, ["Idempotency-Key: a", "Idempotency-Key: b", "Content-Length: 14"], b'{"title": "x"}'),
     ("a chunk that is none", 400, ["Transfer-Encoding: chunked"], b"zz\r\n{}\r\n0\r\n\r\n"),
     ("a negative chunk", 400, ["Transfer-Encoding: chunked"], b"-1\r\n{}\r\n0\r\n\r\n"),
     ("a chunk beyond all", 400, ["Transfer-Encoding: chunked"], b"f" * 40 + b"\r\n{}"),
@@ -460,26 +466,65 @@ def send_for_ever(raw: socket.socket, chunk: bytes) -> None:
         return
 
 
-def test_a_body_that_drips_is_too_slow(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """Serve a board to those who are quick."""
+    soon = {"covey.web.server.PATIENCE": 1.0, "covey.web.http.HEAD_PATIENCE": 0.5, "covey.web.http.KEEP_ALIVE": 1}
+    with serving(tmp_path_factory.mktemp("hurried") / "repo", constants=soon) as served:
+        yield served
+
+
+@pytest.mark.parametrize(
+    ("begun", "drop"),
+    [(["Transfer-Encoding: chunked"], b"1\r\n \r\n"), (None, b"X-More: yes\r\n")],
+    ids=["body", "head"],
+)
+def test_what_drips_is_too_slow(hurried: Daemon, begun: list[str] | None, drop: bytes) -> None:
     ended = threading.Event()
-    with serving(tmp_path / "repo", constants={"covey.web.server.PATIENCE": 1.0}) as daemon:
-        before = daemon.seq()
-        with socket.create_connection(("127.0.0.1", daemon.port), timeout=PATIENCE) as raw:
-            raw.sendall(head(daemon, "Transfer-Encoding: chunked"))
-            drip = threading.Thread(target=drip_until, args=(raw, ended))
-            drip.start()
-            reply = read_reply(raw)
-            ended.set()
-            drip.join()
-        check_problem(reply, 408)
-        assert daemon.seq() == before
+    before = hurried.seq()
+    with socket.create_connection(("127.0.0.1", hurried.port), timeout=PATIENCE) as raw:
+        raw.sendall(head(hurried).removesuffix(b"\r\n") if begun is None else head(hurried, *begun))
+        drip = threading.Thread(target=drip_until, args=(raw, ended, drop))
+        drip.start()
+        reply = read_reply(raw)
+        ended.set()
+        drip.join()
+    check_problem(reply, 408)
+    assert hurried.seq() == before
 
 
-def drip_until(raw: socket.socket, ended: threading.Event) -> None:
+def test_a_connection_on_which_nothing_is_asked_is_closed_in_its_time(hurried: Daemon) -> None:
+    with socket.create_connection(("127.0.0.1", hurried.port), timeout=PATIENCE) as raw:
+        assert raw.recv(1) == b""
+
+
+def test_a_body_that_came_without_its_length_is_not_taken_for_none(daemon: Daemon) -> None:
+    before = daemon.seq()
+    claim = head(daemon, first="POST /api/claim HTTP/1.1") + b'{"session": "bob"}'
+    check_problem(talk(daemon, claim), 400)
+    assert daemon.seq() == before
+
+
+def test_a_client_that_offers_another_protocol_is_answered_in_ours_with_its_body_read(daemon: Daemon) -> None:
+    offer = ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__"]
+    bad = b'{"title": "", "body": ""}'
+    first = head(daemon, *offer, f"Content-Length: {len(bad)}") + bad
+    second = head(daemon, *offer, "Connection: close", first="GET /api/board/T-1 HTTP/1.1")
+    with socket.create_connection(("127.0.0.1", daemon.port), timeout=PATIENCE) as raw:
+        raw.sendall(first)
+        reply = read_reply(raw)
+        check_problem(reply, 400)
+        assert reply.json["error"] == "title must not be empty."
+        raw.sendall(second[:150])
+        raw.sendall(second[150:])
+        assert read_reply(raw).good()["id"] == "T-1"
+
+
+def drip_until(raw: socket.socket, ended: threading.Event, drop: bytes) -> None:
     """Send one byte now and then."""
     while not ended.wait(0.2):
         try:
-            raw.sendall(b"1\r\n \r\n")
+            raw.sendall(drop)
         except Gone:
             return
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
+import httptools
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from covey import __version__
 from covey.app.shapes.forms import Problem
 
 HEAD = 256 * 1024
 """Bytes that the head of a request may have: the longest query that a verb takes, each of its characters escaped."""
+KEEP_ALIVE = 75
+"""Seconds for which a connection may be open on which nothing is asked."""
+HEAD_PATIENCE = 10.0
+"""Seconds within which the head of a request has to be here once it has begun."""
 
 
 class Together:
@@ -49,21 +55,74 @@ class Http(HttpToolsProtocol):
     """One connection."""
 
     _head = 0
+    _late: asyncio.TimerHandle | None = None
+    _answered: RequestResponseCycle | None = None
+    """The request that is being answered, or was answered last."""
+    _fresh: RequestResponseCycle | None = None
+    """The one whose answering was asked for in this moment, and so has not begun."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection; its answers go out in one piece each."""
+        """Take a connection; its answers go out in one piece each, and one that never asks is closed in its time."""
         super().connection_made(cast("asyncio.Transport", Together(transport, self.loop)))
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget a connection."""
+        self._head_is_here()
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes in; a head that does not end is refused before it fills the memory."""
-        super().data_received(data)
+        """Take bytes in; a head that does not end is refused before it fills the memory, or waits for ever."""
+        self._unset_keepalive_if_required()
+        self._head += len(data)
+        rest: bytes | None = data
+        while rest is not None:
+            rest = self._take(rest)
+        self._fresh = None
+        if self not in self.connections or self.transport.is_closing():
+            return
         scope = cast("dict[str, Any] | None", self.scope)  # None before the first request
-        if scope is None or "path" not in scope:
-            self._head += len(data)
-            if self._head > HEAD and not self.transport.is_closing():
-                self._refuse(b"431 Request Header Fields Too Large", "The head of the request is larger than 256 KiB.")
-        else:
-            self._head = 0
+        if scope is not None and "path" in scope:
+            self._head_is_here()
+        elif self._head > HEAD:
+            self._refuse(b"431 Request Header Fields Too Large", "The head of the request is larger than 256 KiB.")
+        elif self._late is None:
+            self._late = self.loop.call_later(HEAD_PATIENCE, self._head_is_late)
+
+    def _take(self, data: bytes) -> bytes | None:
+        """Let the parser have some bytes; return those with which it has to begin anew, if any."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.send_400_response("")
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._is_declined():
+                return self._without_upgrade() + data[upgrade.args[0] :]
+            if self._should_upgrade():
+                self._head_is_here()
+                self.handle_websocket_upgrade()
+            else:  # CONNECT, which is answered, and then nothing more can be said here
+                self.cycle.keep_alive = False
+        return None
+
+    def _without_upgrade(self) -> bytes:
+        """Return the head of a request that offers another protocol, as some clients always do, without its offer."""
+        lines = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+        return b"\r\n".join(lines) + b"\r\n\r\n"
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer, unless the request comes again without an offer that we cannot take."""
+        if not self._is_declined():
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Note that a request is whole."""
+        if not self._is_declined():
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Send an answer that is whole at once: a round later its client may have hung up, and we could not tell."""
@@ -74,7 +133,40 @@ class Http(HttpToolsProtocol):
         """Say that this is no HTTP, and hang up."""
         self._refuse(b"400 Bad Request", "This is not a request that HTTP knows.")
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Callable[..., Any]) -> None:
+        self._answered = self._fresh = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _is_declined(self) -> bool:
+        return bool(self.parser.should_upgrade()) and self._get_upgrade() is not None and not self._should_upgrade()
+
+    def _head_is_here(self) -> None:
+        self._head = 0
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _head_is_late(self) -> None:
+        self._late = None
+        self._refuse(b"408 Request Timeout", f"The head of the request was not here after {HEAD_PATIENCE:g} s.")
+
     def _refuse(self, status: bytes, error: str) -> None:
+        """Refuse what came in, and hang up when what was asked before it is answered.
+
+        What came at the same moment is not done: what seems to be another request is often a body without its length,
+        and whoever reads that it was refused must be able to rely on it.
+        """
+        self._head_is_here()
+        self.pipeline.clear()
+        before = self._answered
+        if before is not None and not before.response_complete:
+            if before.response_started or not (before is self._fresh or before.more_body):
+                before.keep_alive = False
+                return
+            before.disconnected = True
+            before.message_event.set()
+        if self.transport.is_closing():
+            return
         body = msgspec.json.encode(Problem(error, "GET /api/openapi.json describes every request."))
         lines = (
             b"HTTP/1.1 " + status,

@@ -65,6 +65,7 @@ SEND_PATIENCE = 30.0
 
 log = logging.getLogger("covey.web")
 _encode = msgspec.json.Encoder().encode
+_ONCE = (b"host", b"origin", b"authorization", b"idempotency-key", b"last-event-id", b"covey-key", b"covey-protocol")
 _ALWAYS = [
     (b"content-type", b"application/json"),
     (b"cache-control", b"no-store"),
@@ -134,9 +135,11 @@ class Web:
             await self._socket(scope, receive, send)
         if scope["type"] != "http":
             return
-        headers = dict(scope["headers"])
         try:
+            headers = _headers(scope)
             self._doors.check(headers, scope.get("server"), scope["scheme"])
+            if b"%2F" in scope.get("raw_path", b"").upper():  # in a name, where no name has one: it parts nothing
+                raise _nothing_at(scope["path"])
             if scope["path"] in self._pages and scope["method"] in ("GET", "HEAD"):
                 await self._send_page(scope, headers, send)
                 return
@@ -228,7 +231,7 @@ class Web:
                 name, parts[3] = parts[3], "*"
                 verbs = self._routes.get("/".join(parts)) if name else None
         if verbs is None:
-            raise NotFound(f"There is nothing at {path[:200]!r}.", hint="GET /api/openapi.json lists what there is.")
+            raise _nothing_at(path)
         verb = verbs.get(method)
         if verb is None:
             allowed = sorted(verbs) or ["POST" if path == JOIN else "GET"]
@@ -239,7 +242,7 @@ class Web:
 
     async def page_owner(self, scope: Scope) -> Principal:
         """Return the owner, asking through our own page or with their token; refuse anyone else, from anywhere else."""
-        headers = dict(scope["headers"])
+        headers = _headers(scope)
         self._doors.check(headers, scope.get("server"), scope["scheme"])
         who = await self._who(scope, headers)
         if not who.is_owner:
@@ -382,6 +385,14 @@ class _WrongMethod(CoveyError):
     exit_code = 2
 
 
+class _NoLength(Invalid):
+    status = 411
+
+
+def _nothing_at(path: str) -> NotFound:
+    return NotFound(f"There is nothing at {path[:200]!r}.", hint="GET /api/openapi.json lists what there is.")
+
+
 def _routes() -> dict[str, dict[str, Verb]]:
     routes: dict[str, dict[str, Verb]] = {"/api/openapi.json": {}, "/api/events": {}, JOIN: {}}
     for verb in VERBS.values():
@@ -409,6 +420,17 @@ def _page_key(scope: Scope, headers: dict[bytes, bytes]) -> str | None:
     return _query(scope).get("key")
 
 
+def _headers(scope: Scope) -> dict[bytes, bytes]:
+    """Return the headers by name; of what we go by there is one, or we might go by another than who let it through."""
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    if len(headers) != len(scope["headers"]):
+        names = [name for name, _ in scope["headers"]]
+        for name in _ONCE:
+            if names.count(name) > 1:
+                raise Invalid(f"The header {name.decode().title()} stands twice.", hint="Send it once.")
+    return headers
+
+
 def _query(scope: Scope) -> dict[str, str]:
     return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
 
@@ -416,6 +438,8 @@ def _query(scope: Scope) -> dict[str, str]:
 async def _body(headers: dict[bytes, bytes], receive: Receive, most: int = BODY) -> bytes:
     size = f"{most // 1024**2} MiB" if most >= 1024**2 else f"{most // 1024} KiB"
     large = TooLarge(f"The body is larger than {size}.", hint="Send less, or in parts.")
+    if b"content-type" in headers and not (b"content-length" in headers or b"transfer-encoding" in headers):
+        raise _NoLength("The length of the body is missing.", hint="Send Content-Length; it is 0 for no body.")
     length = headers.get(b"content-length", b"0")
     if not length.isdigit() or int(length) > most:
         raise large
@@ -468,7 +492,7 @@ async def _send_problem(send: Send, error: CoveyError) -> None:
     extra: list[tuple[bytes, bytes]] = []
     if isinstance(error, Unknown):
         extra.append((b"www-authenticate", b"Bearer"))
-    if isinstance(error, TooLarge | TooSlow | Misdirected):
+    if isinstance(error, TooLarge | TooSlow | Misdirected | _NoLength):
         extra.append((b"connection", b"close"))
     if isinstance(error, _WrongMethod):
         extra.append((b"allow", error.hint.removeprefix("Use ").removesuffix(".").replace(" or ", ", ").encode()))
