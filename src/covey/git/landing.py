@@ -19,6 +19,8 @@ from covey.values import dataclass
 
 LANDED = "refs/covey/landed"
 """The newest commit that passed the gate while main could not follow."""
+SINCE = "refs/covey/landed-since"
+"""Where main was when that was put down: a main that no longer holds this was moved back, and must not be led there."""
 
 PATIENCE = 1.0
 LOOKS = 10
@@ -51,7 +53,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Line:
-    """Main's commit, the commit on which the queue builds, and whether the user has committed beside that."""
+    """Main's commit, the commit on which the queue builds, and whether the user went another way than there."""
 
     main: str | None
     head: str | None
@@ -109,18 +111,21 @@ def landed_line(project: Project, main: str) -> Line:
     if is_ancestor(project, landed, at):
         drop_landed(project, landed)
         return Line(at, at, diverged=False)
-    return Line(at, landed, diverged=not is_ancestor(project, at, landed))
+    since = resolve(project, SINCE)
+    moved_back = since is not None and not is_ancestor(project, since, at)
+    return Line(at, landed, diverged=moved_back or not is_ancestor(project, at, landed))
 
 
-def put_landed(project: Project, commit: str, expected: str | None) -> None:
-    """Let the queue build on `commit`; refused when another than `expected` is there."""
+def put_landed(project: Project, commit: str, expected: str | None, main: str | None = None) -> None:
+    """Let the queue build on `commit`, with main where it is; refused when another than `expected` is there."""
     make_durable(project)
-    _swap(project, commit, expected or "")
+    since = [f"update {SINCE} {main}"] if main else []
+    _swap(project, f"update {LANDED} {commit} {expected}" if expected else f"create {LANDED} {commit}", *since)
 
 
 def drop_landed(project: Project, expected: str) -> None:
     """Forget the landed commit; refused when another than `expected` is there."""
-    _swap(project, None, expected)
+    _swap(project, f"delete {LANDED} {expected}", f"delete {SINCE}")
 
 
 def follow(project: Project, main: str) -> Outcome | None:
@@ -136,9 +141,9 @@ def follow(project: Project, main: str) -> Outcome | None:
     return outcome
 
 
-def _swap(project: Project, commit: str | None, expected: str) -> None:
-    words = ["-d", LANDED, expected] if commit is None else [LANDED, commit, expected]
-    done = try_git("update-ref", *words, at=project.common, env=_quiet())
+def _swap(project: Project, *orders: str) -> None:
+    asked = "".join(f"{order}\n" for order in orders).encode()
+    done = try_git("update-ref", "--stdin", at=project.common, env=_quiet(), stdin=asked)
     if done.returncode != 0:
         raise Refused(f"What has landed was changed by another: {complaint(done)}.")
 

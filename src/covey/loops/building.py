@@ -19,7 +19,7 @@ from covey.git.run import try_git
 from covey.store import rows
 from covey.values import dataclass
 
-LANDED = 200
+LANDED, VALUES = 200, 50
 """Merges that landed last, on whose branches a branch may go on although main has their work under other names."""
 MOST = 20_000
 """Links that are remembered; one that was forgotten is built again."""
@@ -53,7 +53,13 @@ class Clash:
 
 def look(call: Call, merge_ids: Sequence[str]) -> tuple[dict[str, Link], dict[str, str]]:
     """Return what a chain needs to know of merges that have entered, and of what landed last."""
-    return links(call, merge_ids), call.tx.landed_tips(LANDED)
+    return links(call, merge_ids), call.tx.landed_tips(LANDED) | {each: each for each in values(call)}
+
+
+def values(call: Call) -> list[str]:
+    """Return the last values of main that the queue made; one that main lacks was taken off it by a person."""
+    target = call.house.config.target
+    return [landing.commit for landing in call.tx.last_landings(VALUES) if landing.branch == target]
 
 
 def links(call: Call, merge_ids: Sequence[str]) -> dict[str, Link]:
@@ -94,8 +100,8 @@ class Builder:
     ) -> Tree | Clash:
         """Return the tree with these links on a base, or why there is none.
 
-        `landed` are commits that were handed in, with what main got for them: a branch that went on from one of them
-        brings only what is new.
+        `landed` are commits that were handed in, with what main got for them, and values of main, with themselves: a
+        branch that went on from one of them brings only what is new, and not what a person took off main again.
         """
         policy = POLICIES[config.merge.policy]
         placed = self._built(base, wanted, policy)
@@ -126,13 +132,21 @@ class Builder:
         return placed
 
     def _held(self, base: str, wanted: Sequence[Link], policy: Policy, landed: Mapping[str, str]) -> list[str]:
-        """Return the landed commits that a link stands on, and of which the base has the work under another name."""
+        """Return the landed commits that a link stands on, and of which the base has the work under another name.
+
+        Those that landed under their own name and are not in the base were taken off it: their work is not wanted.
+        """
         if policy == "merge" or not landed:
             return []  # merged commits keep their names
-        asked = "".join(f"{name}\n" for name in (*dict.fromkeys(each.tip for each in wanted), f"^{base}"))
+        tips = dict.fromkeys(each.tip for each in wanted)
+        asked = "".join(f"{name}\n" for name in (*tips, f"^{base}"))
         added = try_git("rev-list", "--stdin", at=self.project.common, stdin=asked.encode())  # extend says what is odd
         found = [name for name in added.stdout.decode().split() if name in landed]
-        return [name for name in found if is_ancestor(self.project, landed[name], base)]
+        return [
+            name
+            for name in found
+            if (landed[name] == name and name not in tips) or is_ancestor(self.project, landed[name], base)
+        ]
 
     def _extend(
         self, head: str, wanted: Sequence[Link], policy: Policy, group: str, held: Sequence[str]

@@ -24,7 +24,7 @@ from covey.git import candidates, chains_read, clashes, meanwhile, reverts, sign
 from covey.git.candidates import Conflict
 from covey.git.project import Project
 from covey.git.run import git
-from covey.loops import tree
+from covey.loops import building, tree
 from covey.loops.desk import Desk
 from covey.store import rows
 from covey.values import dataclass
@@ -163,7 +163,10 @@ def _wishes(
         reverted = None if merge.reverts is None else call.tx.get(rows.MERGES, merge.reverts)
         found.append(Wish(merge, task, needs, reverted))
     known = [merge for merge in present if merge.id in inside]
-    return Wishes(tuple(found), tuple(known), tuple(call.tx.unwanted(tree.UNWANTED)), tuple(stuck))
+    unwanted = call.tx.unwanted(tree.UNWANTED)
+    # Merged commits keep their names, and all below them: what a person took off main would come back with them.
+    taken_off = building.values(call) if config.merge.policy == "merge" and found else ()
+    return Wishes(tuple(found), tuple(known), (*unwanted, *taken_off), tuple(stuck))
 
 
 def _write(call: Call, looks: Sequence[Look]) -> None:
@@ -284,11 +287,12 @@ def _judge(
     unwanted: Collection[str],
 ) -> Look:
     own = works[fit.commit].names
-    taken_back = next((commit for commit in unwanted if commit in own), None)
+    taken_back = next((commit for commit in unwanted if commit in own and commit != fit.commit), None)
     if taken_back is not None:
         return Unfit(
             fit.wish,
-            words=f"It is built on {taken_back[:12]}, which was rejected or dropped after its author had begun.",
+            words=f"It is built on {taken_back[:12]}, which was rejected, dropped or taken off {config.target} after "
+            "its author had begun.",
             advice=(f"git rebase --onto {base[:12]} {taken_back[:12]}    (that leaves it out)",),
         )
     touched = tuple(path for path in paths if globs.covered(path, config.merge.protected, ()))

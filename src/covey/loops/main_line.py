@@ -6,16 +6,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
 from covey.app import runs as life
 from covey.app import train
-from covey.app.changes import step
+from covey.app.changes import change, step
 from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.config import Config
-from covey.core import landings, merges
+from covey.core import landings, merges, tasks
+from covey.core.landings import Landing
 from covey.core.merges import Merge, State
 from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Refused, Unavailable
@@ -31,6 +33,10 @@ from covey.values import dataclass
 T = TypeVar("T")
 TRY_EVERY = 60.0
 """Seconds after which main tries to follow again although nothing that is in its way seems to have changed."""
+OFF = 50
+"""Landings among which is looked for what was taken off main again."""
+NAMED = 10
+"""Merges of these that are named."""
 
 log = logging.getLogger("covey.queue")
 
@@ -119,14 +125,17 @@ class MainLine:
     async def _see_that_all_is_there(self, main: str) -> None:
         """Tell the person if main no longer holds what landed last: somebody moved it back, and may not know."""
         name = self._config().target
-        last = await self.desk.read(lambda call: train.last_landed(call, name))
-        if last is None or not await self.desk.beside(lambda: self._is_known(last)) or await self.is_in(last, main):
-            return
-        message = (
-            f"{name} no longer holds {last[:12]}, which landed there: it was moved back. "
-            f"git merge {last[:12]} brings it in again."
-        )
-        await self.desk.write(lambda call: alert(call, "main_moved_back", message, None, None))
+        made = await self.desk.read(lambda call: [each for each in call.tx.last_landings(OFF) if each.branch == name])
+        off = await self.desk.beside(lambda: self._taken_off(made, main))
+        if off:
+            await self.desk.write(lambda call: _note_taken_off(call, name, off))
+
+    def _taken_off(self, made: Sequence[Landing], main: str) -> list[Landing]:
+        """Return the landings, newest first, that main holds no more; nothing of a history that git has forgotten."""
+        return list(takewhile(lambda each: self._is_known(each.commit) and not self._holds(main, each.commit), made))
+
+    def _holds(self, main: str, commit: str) -> bool:
+        return candidates.is_ancestor(self.desk.project, commit, main)
 
     async def is_in(self, commit: str, head: str) -> bool:
         """Say whether a commit is in another."""
@@ -151,10 +160,10 @@ class MainLine:
             if line.head == line.main and not frozen:
                 outcome = landing.land(project, main, line.main, commit)
                 if isinstance(outcome, Waits):
-                    landing.put_landed(project, commit, None)
+                    landing.put_landed(project, commit, None, line.main)
                 return outcome
             if commit != line.head:
-                landing.put_landed(project, commit, None if line.head == line.main else line.head)
+                landing.put_landed(project, commit, None if line.head == line.main else line.head, line.main)
             return None if frozen else landing.follow(project, main)
 
         outcome = await self._whole(move)
@@ -320,6 +329,25 @@ class MainLine:
 def passed(call: Call) -> list[Merge]:
     """Return the merges that have passed and are not known to be on main."""
     return [merge for merge in call.tx.open_merges() if merge.state is State.PASSED]
+
+
+def _note_taken_off(call: Call, branch: str, off: Sequence[Landing]) -> None:
+    """Tell once what somebody took off a branch, the person and the tasks whose work it is."""
+    last = off[0].commit[:12]
+    how = f"{branch} was moved back. git merge {last} brings it in again."
+    found = [call.tx.get(rows.MERGES, each) for landing in reversed(off) for each in landing.merges]
+    landed = [merge for merge in found if merge is not None and merge.state is State.LANDED]
+    for merge in landed:
+        task, note = call.tx.task(merge.task), f"Its work is no longer on {branch}: {how}"
+        if task is not None and note not in {each.text for each in task.notes}:
+            change(call, task, tasks.Edited(note=note), COVEY)
+    named = [f"{merge.task} ({merge.id})" for merge in landed]
+    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    whose = f", which landed there: {', '.join(named[:NAMED])}{more}" if named else ", which landed there"
+    message = f"{branch} no longer holds {last}{whose}. {how}"
+    where = "WHERE type = 'main_moved_back' ORDER BY ordinal DESC LIMIT 1"
+    if [each.message for each in call.tx.find(rows.ALERTS, where)] != [message]:
+        alert(call, "main_moved_back", message, None, None)
 
 
 def _note_the_rest(call: Call, branch: str, before: str, commit: str) -> None:
