@@ -416,6 +416,25 @@ def test_a_revert_that_an_author_had_to_finish_by_hand_counts_as_well(world: Wor
     assert world.ask("merge.show", id=merge)["reverted_by"] == by_hand
 
 
+@pytest.mark.parametrize("is_claimed", [False, True])
+def test_reverting_a_revert_ends_the_task_whose_work_is_on_main_again(world: World, is_claimed: bool) -> None:
+    checked(world)
+    task, merge = landed(world)
+    out = world.ask("merge.revert", id=merge, reopen=True)
+    world.ask("merge.land", id=out["id"], commit=MAIN)
+    if is_claimed:
+        world.claim(task, "bob")
+    back = world.ask("merge.revert", id=out["id"])
+    world.ask("merge.land", id=back["id"], commit=COMMIT)
+    assert merge_of(world, out["id"]).state is merges.State.REVERTED
+    now = merge_of(world, merge)
+    assert (now.state, now.landed) == (merges.State.LANDED, TREE)
+    assert world.status(task) == ("doing" if is_claimed else "done")
+    assert f"on main again: {back['task']}" in world.task(task)["notes"][-1]["text"]
+    assert "taken out of main" not in why(world, merge)
+    assert world.ask("merge.revert", id=merge)["reverts"] == merge, "it can be taken out once more"
+
+
 def test_a_merge_is_found_by_its_number_and_by_its_task_whose_newest_one_is_meant(world: World) -> None:
     checked(world)
     task, first = handed_in(world)

@@ -24,7 +24,7 @@ STEPS: list[tuple[merges.Event, tuple[State, ...], State | None]] = [
     (merges.Waits("main is checked out"), (State.QUEUED, State.TESTING, State.PASSED), None),
     (merges.Held("it changes covey.toml"), (State.QUEUED, State.TESTING), State.REVIEW),
     (merges.Requeued("main moved"), (State.QUEUED, State.TESTING, State.PASSED), State.QUEUED),
-    (merges.Landed(COMMIT), (State.QUEUED, State.TESTING, State.PASSED), State.LANDED),
+    (merges.Landed(COMMIT), (State.QUEUED, State.TESTING, State.PASSED, State.REVERTED), State.LANDED),
     (merges.Rejected("tests failed"), OPEN, State.REJECTED),
     (merges.Withdrawn("AF-1 was dropped"), OPEN, State.WITHDRAWN),
     (merges.Reverted(COMMIT), (State.LANDED,), State.REVERTED),

@@ -12,7 +12,7 @@ from covey.app.verbs import Call, verb
 from covey.core import merges, tasks
 from covey.core.merges import Merge, State
 from covey.core.sessions import COVEY, OWNER
-from covey.core.tasks import ENDED, Status
+from covey.core.tasks import ENDED, WAITING, Status
 from covey.core.texts import line
 from covey.errors import Refused
 from covey.store import rows
@@ -86,6 +86,7 @@ def settle(call: Call, merge: Merge) -> None:
     if first is None or original is None or original.state is not State.LANDED or merge.landed is None:
         return
     step(call, original, merges.Reverted(merge.landed), COVEY)
+    _bring_back(call, original, merge)
     told = call.tx.last_event(first.id, "merge.queued")
     event = None if told is None else decode_payload(told.kind, told.data)
     task = call.tx.task(original.task)
@@ -93,6 +94,22 @@ def settle(call: Call, merge: Merge) -> None:
         why = find(call.tx, merge.task)
         note = f"Its work was taken out of main again by {why.id} in {merge.landed[:12]}.{_reason(call, why)}"
         change(call, task, tasks.Edited(status=Status.TODO, note=note[:NOTE]), COVEY)
+
+
+def _bring_back(call: Call, undone: Merge, by: Merge) -> None:
+    """Where a revert was reverted, write that the work is on main again which that had taken out."""
+    first = call.tx.revert_for(undone.task)
+    back = None if first is None or first.reverts is None else call.tx.get(rows.MERGES, first.reverts)
+    if back is None or back.state is not State.REVERTED or back.landed is None:
+        return
+    step(call, back, merges.Landed(back.landed, back.landing), COVEY)
+    task, last = call.tx.task(back.task), call.tx.last_merge(back.task)
+    if task is None or task.status in ENDED or last is None:
+        return
+    note = f"Its work is on main again: {by.task} took back in {(by.landed or '')[:12]} that it was taken out."
+    task = change(call, task, tasks.Edited(note=note), COVEY)
+    if last.id == back.id and task.status in (*WAITING, Status.BLOCKED):
+        change(call, task, tasks.Done("landed", back.landed), COVEY)
 
 
 def _reason(call: Call, task: tasks.Task) -> str:

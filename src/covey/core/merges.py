@@ -143,7 +143,10 @@ class Requeued:
 
 @dataclass(frozen=True)
 class Landed:
-    """The merge is on main, in this commit; `landing` is the move that brought it."""
+    """The merge is on main, in this commit; `landing` is the move that brought it.
+
+    Again, if it was taken out of main and that was taken back.
+    """
 
     commit: str
     landing: str | None = None
@@ -199,7 +202,7 @@ _FROM: dict[type[Event], tuple[State, ...]] = {
     Waits: (State.QUEUED, State.TESTING, State.PASSED),
     Held: (State.QUEUED, State.TESTING),
     Requeued: (State.QUEUED, State.TESTING, State.PASSED),
-    Landed: (State.QUEUED, State.TESTING, State.PASSED),
+    Landed: (State.QUEUED, State.TESTING, State.PASSED, State.REVERTED),
     Rejected: OPEN,
     Withdrawn: OPEN,
     Reverted: (State.LANDED,),
