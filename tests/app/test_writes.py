@@ -19,7 +19,8 @@ from covey.core.force import Write
 from covey.core.judge import HandIn
 from covey.core.leases import MOST, Origin, Taken
 from covey.errors import Refused
-from covey.store.tx import TakesTime, Tx
+from covey.store.transaction import TakesTime
+from covey.store.tx import Tx
 from tests.app.world import OWNER, World
 
 

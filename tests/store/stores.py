@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from covey.store.sqlite import Outcome, SqliteStore
-from covey.store.tx import Head, Tx
+from covey.store.transaction import Head
+from covey.store.tx import Tx
 
 T = TypeVar("T")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from covey.app.clock import Clock
 from covey.core.expiry import Watch
-from covey.store.tx import Pulse, Tx
+from covey.store.scratch import Pulse
+from covey.store.tx import Tx
 
 DAEMON = "daemon"
 NOTED_EVERY = 15.0

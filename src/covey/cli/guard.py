@@ -22,7 +22,8 @@ from covey.git import written
 from covey.git.guard_hooks import REFUSED
 from covey.git.project import Project
 from covey.store.sqlite import Job, Outcome, snapshot
-from covey.store.tx import Tx, read_head
+from covey.store.transaction import read_head
+from covey.store.tx import Tx
 
 T = TypeVar("T")
 

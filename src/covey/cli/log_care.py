@@ -37,7 +37,8 @@ from covey.git.project import Project
 from covey.store import audit, sqlite
 from covey.store.lock import WriterLock
 from covey.store.sqlite import SqliteStore
-from covey.store.tx import Db, Head, Tx, read_head
+from covey.store.transaction import Db, Head, read_head
+from covey.store.tx import Tx
 
 SLOW = 2.0
 """Seconds after which we say how far we are."""

@@ -26,7 +26,8 @@ from covey.errors import CoveyError, NotFound, Refused, Unavailable
 from covey.store import rows
 from covey.store.rows import Table
 from covey.store.sqlite import snapshot
-from covey.store.tx import Db, Head, Tx
+from covey.store.transaction import Db, Head
+from covey.store.tx import Tx
 
 SHOWN = 50
 """Problems that a report spells out; the rest it only counts."""

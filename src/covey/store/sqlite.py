@@ -22,7 +22,8 @@ from covey.core.tasks import Status
 from covey.errors import CoveyError, Invalid, NotFound, Refused, Unavailable
 from covey.store import rows
 from covey.store.rows import Change
-from covey.store.tx import Head, Tx, read_head
+from covey.store.transaction import Head, read_head
+from covey.store.tx import Tx
 from covey.values import dataclass
 
 T = TypeVar("T")

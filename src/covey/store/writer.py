@@ -17,7 +17,7 @@ from typing import Any
 from covey.errors import CoveyError
 from covey.store.rows import Change
 from covey.store.sqlite import Job, Outcome, SqliteStore
-from covey.store.tx import TakesTime
+from covey.store.transaction import TakesTime
 
 MOST = 256
 """Jobs that share one commit at most."""

@@ -1,0 +1,111 @@
+"""The leases in a transaction, found by what they could meet."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from covey.core import leases
+from covey.store import rows
+from covey.store.transaction import Transaction, in_parts, parts
+
+MANY = 100
+"""Paths beyond which all leases are looked at, and not those that each could meet."""
+
+
+class Leases(Transaction):
+    """What is found of leases, and of what was written into them."""
+
+    def lease(self, lease_id: str) -> leases.Lease | None:
+        """Return a lease."""
+        return self.get(rows.LEASES, lease_id)
+
+    def leases_near(self, resources: Iterable[str]) -> list[leases.Lease]:
+        """Return every lease, live or waited for, that could meet one of these resources, the oldest first."""
+        wanted = list(dict.fromkeys(resources))
+        paths = [leases.index(each) for each in wanted if leases.is_path(each) or each == leases.REPO]
+        names = [leases.index(each) for each in wanted if not leases.is_path(each) and each != leases.REPO]
+        found = self._leases_found([*_beginnings(paths), *names])
+        for part in in_parts(paths, 50):
+            below = " OR ".join(["(found >= ? AND found < ?)"] * len(part))
+            ends = [end for text in part for end in (text, _beyond(text))]
+            found |= {row[0] for row in self.db.rows(f"SELECT lease FROM lease_resources WHERE {below}", ends)}
+        return self._leases(found)
+
+    def leases_over(self, paths: Iterable[str]) -> list[leases.Lease]:
+        """Return every lease, live or waited for, that could cover one of these paths, the oldest first."""
+        texts = sorted(f"/{path.casefold()}" for path in paths)
+        if len(texts) > MANY:  # fewer leases than beginnings of paths
+            found = self.db.rows("SELECT lease, found FROM lease_resources WHERE found >= '/' AND found < '0'")
+            return self._leases({lease for lease, text in found if _begins_one(text, texts)})
+        return self._leases(self._leases_found(_beginnings(texts)))
+
+    def _leases_found(self, texts: Sequence[str]) -> set[str]:
+        found: set[str] = set()
+        for part, marks in parts(texts):
+            sql = f"SELECT lease FROM lease_resources WHERE found IN ({marks})"
+            found.update(row[0] for row in self.db.rows(sql, part))
+        return found
+
+    def _leases(self, lease_ids: Iterable[str]) -> list[leases.Lease]:
+        found: list[leases.Lease] = []
+        for part, marks in parts(sorted(lease_ids)):
+            found += self.find(rows.LEASES, f"WHERE id IN ({marks})", part)
+        return sorted(found, key=lambda lease: lease.fence)
+
+    def live_leases(self, holder: str | None = None) -> list[leases.Lease]:
+        """Return the leases in force, the oldest first."""
+        return self._leases_in(leases.State.LIVE, holder)
+
+    def waiting_leases(self, holder: str | None = None) -> list[leases.Lease]:
+        """Return the leases that are waited for, the first in line first."""
+        return self._leases_in(leases.State.WAITING, holder)
+
+    def lessees(self) -> set[str]:
+        """Return who holds a lease, or waits for one."""
+        states = (leases.State.LIVE, leases.State.WAITING)
+        return {
+            holder
+            for state in states
+            for (holder,) in self.db.rows(f"SELECT DISTINCT holder FROM leases WHERE state = '{state}'")
+        }
+
+    def open_leases(self, holder: str | None = None) -> list[leases.Lease]:
+        """Return the leases in force and those that are waited for, the oldest first."""
+        both = [*self.live_leases(holder), *self.waiting_leases(holder)]
+        return sorted(both, key=lambda lease: lease.fence)
+
+    def _leases_in(self, state: leases.State, holder: str | None) -> list[leases.Lease]:
+        # The state stands in the statement, since only then its own index is used, and not the whole table read.
+        where = f"WHERE state = '{state}' " + ("" if holder is None else "AND holder = ? ")
+        return self.find(rows.LEASES, f"{where}ORDER BY fence", () if holder is None else (holder,))
+
+    def leases_of_task(self, task: str) -> list[leases.Lease]:
+        """Return the leases for a task, ended ones too, the oldest first."""
+        return self.find(rows.LEASES, "WHERE task = ? ORDER BY fence", (task,))
+
+    def crossings(self, task: str) -> list[leases.Crossing]:
+        """Return what was written for a task into leases of others that have not ended."""
+        return self.find(rows.CROSSINGS, "WHERE task = ? ORDER BY at, lease, path", (task,))
+
+    def drop_crossings(self, lease: str) -> None:
+        """Forget who wrote into a lease that has ended."""
+        self.db.run("DELETE FROM crossings WHERE lease = ?", (lease,))
+
+
+def _beyond(start: str) -> str:
+    """Return the text that comes, by code points, right after all that begin with `start`."""
+    head = start.rstrip("\U0010ffff")
+    code = ord(head[-1]) + 1
+    return head[:-1] + chr(0xE000 if code == 0xD800 else code)
+
+
+def _beginnings(texts: Iterable[str]) -> list[str]:
+    """Return all that some texts begin with, themselves too, each once."""
+    return list(dict.fromkeys(text[:end] for text in texts for end in range(1, len(text) + 1)))
+
+
+def _begins_one(start: str, texts: Sequence[str]) -> bool:
+    """Say whether one of some texts, which are in order, begins with this one."""
+    place = bisect_left(texts, start)
+    return place < len(texts) and texts[place].startswith(start)

@@ -1,0 +1,107 @@
+"""What every part of a transaction stands on: the connection, the end of the log, and the rows of any table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from covey.core.events import FIRST
+from covey.store.rows import Change, Table
+
+R = TypeVar("R", bound=Any)
+
+
+class Db(Protocol):
+    """A connection inside a transaction; `?` marks a parameter."""
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None: ...
+    def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]: ...
+
+
+@dataclass
+class Head:
+    """The end of the log, as this transaction sees it."""
+
+    log: str
+    seq: int
+    hash: bytes
+
+
+class TakesTime(Exception):
+    """A job has to be run again where it may take its time."""
+
+
+@dataclass
+class Transaction:
+    """What all parts of `Tx` share: the rows of any table, and what has changed so far.
+
+    One that is not `patient` runs where others wait for it, and may not take its time.
+    """
+
+    db: Db
+    head: Head
+    now: float
+    key: str | None = None
+    patient: bool = True
+    changes: list[Change] = field(default_factory=list)
+    moved: dict[str, int] = field(default_factory=dict)
+    wrote: bool = False
+
+    def take_time(self) -> None:
+        """Say that this will be long; who has no patience for it runs it again where it holds up nobody."""
+        if not self.patient:
+            raise TakesTime
+
+    def get(self, table: Table[R], *key: str) -> R | None:
+        """Return the row with this key."""
+        found = self.db.rows(table.get_sql, key)
+        return table.decode(found[0]) if found else None
+
+    def find(self, table: Table[R], where: str, values: Sequence[Any] = ()) -> list[R]:
+        """Return the rows that a clause selects."""
+        return [table.decode(row) for row in self.db.rows(f"{table.select_sql} {where}", values)]
+
+    def insert(self, table: Table[R], row: R) -> None:
+        """Write a new row."""
+        self.db.run(table.insert_sql, table.encode(row))
+        self.wrote = True
+
+    def update(self, table: Table[R], old: R, new: R) -> None:
+        """Write what has changed of a row."""
+        statement = table.update(old, new)
+        if statement is not None:
+            self.db.run(*statement)
+            self.wrote = True
+
+    def delete(self, table: Table[R], *key: str) -> None:
+        """Remove a row."""
+        self.db.run(table.delete_sql, key)
+        self.wrote = True
+
+    def settle(self) -> None:
+        """Write the counters and the head of the log; called once before the commit."""
+        for status, number in self.moved.items():
+            if number:
+                self.db.run("UPDATE counts SET tasks = tasks + ? WHERE status = ?", (number, status))
+        self.moved = {}
+        self.db.run("UPDATE log SET seq = ?, hash = ? WHERE id = ?", (self.head.seq, self.head.hash, self.head.log))
+
+
+def read_head(db: Db) -> Head:
+    """Return the end of the log as it is on disk."""
+    found = db.rows("SELECT id, seq, hash FROM log")
+    return Head(*found[0]) if found else Head("", 0, FIRST)
+
+
+def parts(values: Sequence[str]) -> Iterator[tuple[Sequence[str], str]]:
+    """Yield values in parts that fit into one statement, each with its marks."""
+    for part in in_parts(values, 500):
+        yield part, ", ".join("?" * len(part))
+
+
+def in_parts(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """Yield values in parts of this size, the last one shorter."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
