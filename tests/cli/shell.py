@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -14,6 +13,7 @@ from typing import Any
 import msgspec
 
 from covey.app.app import VERBS
+from tests.ready import run_covey
 
 PATIENCE = 120
 
@@ -44,17 +44,7 @@ class Shell:
 
     def run(self, *words: str, stdin: str | None = None, env: dict[str, str] | None = None) -> CompletedProcess[str]:
         """Run covey and return how it ended."""
-        return subprocess.run(
-            [sys.executable, "-m", "covey", *words],
-            cwd=self.folder,
-            env=self.env | (env or {}),
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        return run_covey(words, cwd=self.folder, env=self.env | (env or {}), stdin=stdin, timeout=PATIENCE)
 
     def ok(self, *words: str, stdin: str | None = None, env: dict[str, str] | None = None) -> str:
         """Run covey, which must succeed, and return what it prints."""

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +169,10 @@ def _whole_answer(daemon: socket.socket) -> bytes:
     return head + b"\r\n\r\n" + body
 
 
+def _connected(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port))
+
+
 @contextmanager
 def _between(served: Shell, after: Callable[[int], bool]) -> Iterator[list[int]]:
     """Stand between command and daemon; `after` says of each request whether its answer is passed on."""
@@ -182,7 +186,7 @@ def _between(served: Shell, after: Callable[[int], bool]) -> Iterator[list[int]]
                 client, _ = listening.accept()
             except OSError:
                 return
-            with client, socket.create_connection(("127.0.0.1", told["port"])) as daemon:
+            with client, suppress(ConnectionRefusedError), _connected(told["port"]) as daemon:
                 request = client.recv(65536)
                 host = f"Host: 127.0.0.1:{listening.getsockname()[1]}".encode()
                 daemon.sendall(request.replace(host, f"Host: 127.0.0.1:{told['port']}".encode()))

@@ -23,6 +23,7 @@ from typing import Any
 
 from tests.cli.shell import clean_environment
 from tests.git.repositories import git_out, make_repository
+from tests.ready import run_covey
 from tests.serving import Client, Gone, wait_until
 
 PATIENCE = 120
@@ -47,10 +48,7 @@ class Line:
 
     def run(self, *words: str, at: Path | None = None) -> CompletedProcess[str]:
         """Run covey and return how it ended."""
-        return subprocess.run(
-            [sys.executable, "-m", "covey", *words], cwd=at or self.root, env=self.env, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=PATIENCE, check=False,
-        )  # fmt: skip
+        return run_covey(words, cwd=at or self.root, env=self.env, timeout=PATIENCE)
 
     def ok(self, *words: str) -> str:
         """Run covey, which must succeed, and return what it prints."""
