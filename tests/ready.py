@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -60,7 +61,7 @@ def _file(text: str) -> IO[bytes]:
     return file
 
 
-def _read_all(files: list[IO[bytes]], pid: int, timeout: float) -> list[str]:
+def _read_all(files: Sequence[IO[bytes]], pid: int, timeout: float) -> list[str]:
     """Read files until whoever writes them has ended; kill who takes too long."""
     read: dict[int, bytes] = {file.fileno(): b"" for file in files}
     deadline = time.monotonic() + timeout
