@@ -243,8 +243,8 @@ def test_what_others_ask_of_git_does_not_fail_while_worktrees_come_and_go(tmp_pa
                     ["git", *words.split()], cwd=worktrees.path("ada"), env=user_env(), capture_output=True, check=False
                 )
                 # git itself lists the folders of worktrees and then looks into each: one that is gone by then ends
-                # a plain `git worktree list` beside a plain `git worktree remove` too: here 2 of 5,670 on a busy machine,
-                # so that more than three in a test's few hundred would be ours.
+                # a plain `git worktree list` beside a plain `git worktree remove` too: 2 of 5,670 on a busy machine, so
+                # that more than three in a test's few hundred would be ours.
                 if done.returncode != 0:
                     gone = done.stderr.startswith(b"fatal: Invalid path")
                     (raced if gone else failures).append(done.stderr.decode())
