@@ -79,3 +79,26 @@ def test_what_runs_printed_goes_when_its_time_is_over_if_a_transcript_is_kept(tm
     keep_transcript(runs / "run-1", ["printed"])
     asyncio.run(live_with_output(make_repository(tmp_path / "repo"), runs))
     assert [(runs / name / "output").exists() for name in ("run-1", "run-2")] == [False, True]
+
+
+async def stand_still(project: Project) -> list[str]:
+    """Claim a task, stand still for longer than a claim lives, and look once, and again after its whole time."""
+    clock = ManualClock()
+    async with in_process(project, config.Config(board=config.Board(claim_ttl=4)), clock) as (app, web):
+        janitor = Janitor(app, web.read, web.write, partial(web.write, long=True))
+        await ask(web, app, "task.add", b'{"title": "Held"}')
+        await ask(web, app, "task.claim", b'{"session": "ada"}', "T-1")
+        await janitor.tick()
+        seen: list[str] = []
+        for seconds in (6.0, 2.0, 2.0):
+            clock.run(seconds)
+            await janitor.tick()
+            task = await web.read(lambda tx: tx.task("T-1"))
+            assert task is not None
+            seen.append(task.status)
+        return seen
+
+
+def test_no_claim_ends_within_its_time_after_the_daemon_was_stopped_and_went_on(tmp_path: Path) -> None:
+    project = make_repository(tmp_path / "repo")
+    assert asyncio.run(stand_still(project)) == ["doing", "doing", "todo"]

@@ -14,8 +14,8 @@ from covey.store.audit import prune
 from covey.store.tx import Tx
 
 LOOK_EVERY = 1.0
-STOOD_STILL = 30.0
-"""Seconds between two looks after which we must have been stopped ourselves."""
+STOOD_STILL = 5.0
+"""Seconds between two looks after which we must have been stopped ourselves; a time to live may be as short."""
 FORGET_EVERY = 600.0
 PRUNE_EVERY = 6 * 3600.0
 
