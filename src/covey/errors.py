@@ -108,3 +108,20 @@ class ToolFailed(CoveyError):
 
     status = 502
     exit_code = 8
+
+
+_LISTED = {
+    "task": "covey task list",
+    "lease": "covey lease list",
+    "message": "covey mail inbox --all",
+    "merge": "covey merge list",
+    "session": "covey session list",
+    "question": "covey inbox",
+    "permit": "covey permit list",
+}
+
+
+def missing(what: str, name: str) -> NotFound:
+    """Return the error for a thing that is not there, with the command that lists what is."""
+    hint = f"{_LISTED[what]} shows what there is." if what in _LISTED else ""
+    return NotFound(f"There is no {what} {name[:80]!r}.", hint=hint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pty
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from covey import __version__
+from covey.cli import main
 from tests.cli.shell import Shell
 
 
@@ -34,14 +36,20 @@ from tests.cli.shell import Shell
         (2, ["task", "add", "x", "--body", "a", "--body-file", "b"], "given twice"),
         (2, ["task", "add", "x", "--body-file", "missing.md"], "cannot be read"),
         (2, ["task", "claim", "T-1", "--as", "no good"], "session"),
-        (4, ["task", "show", "T-99"], "There is no task 'T-99'."),
-        (4, ["task", "show", "../etc/passwd"], "There is no task"),
+        (2, ["task", "add", "x", "--needs", ""], "needs must not be empty."),
+        (2, ["task", "add", "x", "--budget", "nan"], "'nan' is no amount between 0 and 1,000,000."),
+        (2, ["log", "--kind", "tsk"], "There is no kind of event 'tsk'.\n  hint: Did you mean task?"),
+        (2, ["log", "--kind", "task.claimd"], "Did you mean task.claimed?"),
+        (4, ["task", "show", "T-99"], "There is no task 'T-99'.\n  hint: covey task list shows what there is."),
+        (4, ["task", "show", "../etc/passwd"], "hint: covey task list shows what there is."),
         (4, ["task", "show", "x'; DROP TABLE tasks; --"], "There is no task"),
         (4, ["lease", "give", "lease-99"], "There is no lease"),
         (4, ["merge", "approve", "merge-99"], "There is no merge"),
         (5, ["task", "renew", "T-1"], "nobody holds it"),
         (6, ["task", "claim", "T-1", "--as", "covey"], "Nobody can act as covey."),
         (2, ["-C", "/nonexistent-folder", "task", "list"], "There is no folder"),
+        (2, ["-C", "not-in-here", "task", "list"], "There is no folder"),
+        (2, ["-C", "not-in-here", "log", "verify"], "There is no folder"),
     ],
 )
 def test_an_error_has_its_exit_code_and_one_sentence(shared: Shell, code: int, words: list[str], said: str) -> None:
@@ -89,6 +97,13 @@ def test_the_fence_may_come_from_the_environment(shell: Shell) -> None:
     assert "not a whole number" in shell.fails(2, "task", "renew", "T-1", "--as", "ada", env={"COVEY_FENCE": "x"})
 
 
+def test_a_fence_from_before_the_first_claim_is_stale_like_any_other(shell: Shell) -> None:
+    shell.ok("task", "add", "There is one")
+    shell.ok("task", "claim", "T-1", "--as", "ada")
+    assert "fence 0 has ended" in shell.fails(5, "task", "handin", "T-1", "--as", "ada", "--fence", "0")
+    assert shell.json("task", "show", "T-1")["status"] == "doing"
+
+
 def test_a_bug_is_called_one_and_shows_its_traceback_only_when_asked(shell: Shell) -> None:
     # A folder where the daemon says where it answers is something that no code of ours expects.
     shell.state.joinpath("daemon.json").mkdir()
@@ -101,6 +116,62 @@ def test_a_lock_that_cannot_be_opened_is_said_in_one_sentence(shell: Shell) -> N
     shell.state.joinpath("lock").unlink()
     shell.state.joinpath("lock").mkdir()
     assert "cannot be opened: Is a directory." in shell.fails(7, "task", "list")
+
+
+def _in_sh(shell: Shell, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of sh in which $covey is the command."""
+    return subprocess.run(
+        ["sh", "-c", line], cwd=shell.folder, env=shell.env | {"covey": f"{sys.executable} -m covey"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("mkdir gone && cd gone && rmdir ../gone && exec $covey status", 2, "does not exist any more."),
+        ("mkdir gone && cd gone && rmdir ../gone && exec $covey log verify", 2, "does not exist any more."),
+        ("$covey task add x --body - <&-", 2, "Standard input is closed"),
+        ("$covey task import - <&-", 2, "Standard input is closed"),
+        ("$covey task show T-99 2>/dev/full", 4, ""),
+        ("$covey task show T-99 2>&-", 4, ""),
+    ],
+)
+def test_what_is_odd_around_a_command_is_said_in_one_sentence(shared: Shell, line: str, code: int, said: str) -> None:
+    done = _in_sh(shared, line)
+    assert (done.returncode, done.stdout) == (code, ""), done
+    assert done.stderr.startswith("covey: ") if said else not done.stderr
+    assert said in done.stderr and "bug" not in done.stderr
+
+
+def test_what_may_not_be_read_or_written_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    # Whoever runs the tests may be allowed everything, so this is told rather than met.
+    for number, filename in ((errno.EACCES, "/state/covey.db"), (errno.EROFS, b"/state/daemon.out")):
+        error = main._around(OSError(number, os.strerror(number), filename))
+        assert error is not None and error.exit_code == 7
+        main.complain(error, as_json=False)
+        assert f"covey: {os.fsdecode(filename)} cannot be used: {os.strerror(number)}." in capsys.readouterr().err
+    assert main._around(FileNotFoundError(errno.ENOENT, "No such file", "x")) is None
+
+
+def test_nothing_in_an_error_is_obeyed_by_the_terminal(shell: Shell) -> None:
+    folder = shell.folder / "\x1b[31mred\x07"
+    folder.mkdir()
+    done = shell.run("-C", str(folder / "none"), "status")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "\x1b" not in done.stderr and "\x07" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["two\nlines", os.fsdecode(b"not utf-8 \xff")])
+def test_a_path_that_cannot_be_written_down_is_refused_in_one_sentence(
+    bare_shell: Shell, tmp_path: Path, name: str
+) -> None:
+    odd = bare_shell.at(tmp_path / name)
+    odd.folder.mkdir()
+    odd.git("init", "-q")
+    for words in (["init"], ["up"]):
+        said = odd.fails(2, *words)
+        assert "has a line break in it, or is not UTF-8." in said and "move it" in said
 
 
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_text("\n")])

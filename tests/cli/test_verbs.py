@@ -104,6 +104,17 @@ def test_a_task_is_released_blocked_dropped_and_brought_back(shell: Shell) -> No
     assert shell.verb("task.drop", "task", "drop", "T-1", "Not", "needed")["status"] == "dropped"
 
 
+def test_a_task_is_dropped_without_a_word_too(shell: Shell) -> None:
+    for words in (["First"], ["Second", "--needs", "T-1"], ["Third", "--needs-any", "T-1"]):
+        shell.ok("task", "add", *words)
+    dropped = shell.verb("task.drop", "task", "drop", "T-1")
+    assert (dropped["status"], dropped["reason"]) == ("dropped", None)
+    assert shell.ok("task", "show", "T-1").endswith("owner dropped T-1\n")
+    assert shell.json("task", "show", "T-2")["reason"] == "It needs T-1, which was dropped."
+    assert shell.json("task", "next", "--as", "ada")["id"] == "T-3"
+    shell.ok("log", "verify")
+
+
 def test_every_field_of_a_task_can_be_edited_and_cleared(shell: Shell) -> None:
     shell.ok("task", "add", "First")
     shell.ok("task", "add", "Second")

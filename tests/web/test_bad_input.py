@@ -148,7 +148,7 @@ BODIES = [
     Bad("an import of nothing", 400, "POST", "/api/board/import", {"tasks": []}),
     Bad("a key of 600 characters", 400, "POST", "/api/board/import", {"tasks": [{"key": "k" * 600, "title": "A"}]}),
     Bad("a stale fence", 409, "POST", "/api/board/T-4/handin", {"session": "ada", "fence": 7}),
-    Bad("a fence of zero", 400, "POST", "/api/board/T-4/handin", {"session": "ada", "fence": 0}),
+    Bad("the fence from before the first claim", 409, "POST", "/api/board/T-4/handin", {"session": "ada", "fence": 0}),
     Bad("a fence beyond all", 400, "POST", "/api/board/T-4/handin", {"session": "ada", "fence": 2**64}),
     Bad("a claim of what is held", 409, "POST", "/api/board/T-4/claim", {"session": "bob"}),
     Bad("a claim of what waits", 409, "POST", "/api/board/T-2/claim", {"session": "bob"}),

@@ -14,9 +14,9 @@ from covey.app.costs import spent
 from covey.app.mail import tell
 from covey.app.pulses import of_session
 from covey.app.queued import reverted_by
-from covey.app.shapes.claims import Block, Claim, HandIn, Held, Release
+from covey.app.shapes.claims import Block, Claim, Drop, HandIn, Held, Release
 from covey.app.shapes.costs import spent as spent_fields
-from covey.app.shapes.forms import Because, Nothing
+from covey.app.shapes.forms import Nothing
 from covey.app.shapes.tasks import AddTask, Deps, Edge, EditTask, ListTasks, TaskFull, TaskRow
 from covey.app.tasks import find
 from covey.app.tries import put_back
@@ -225,11 +225,11 @@ def block(call: Call, asked: Block, id: str) -> TaskFull:
     return full(call, change(call, task, event, actor))
 
 
-@verb("task.drop", "POST /api/board/{id}/drop", Because, TaskFull, owner=True, long=True)
-def drop(call: Call, asked: Because, id: str) -> TaskFull:
+@verb("task.drop", "POST /api/board/{id}/drop", Drop, TaskFull, owner=True, long=True)
+def drop(call: Call, asked: Drop, id: str) -> TaskFull:
     """End a task without doing it; what needs it is blocked, or goes on where the need says so."""
     task = find(call.tx, id)
-    event = tasks.drop(task, line(asked.reason, "The reason", 2000))
+    event = tasks.drop(task, line(asked.reason, "The reason", 2000) if asked.reason else "")
     return full(call, change(call, task, event, call.actor(None)))
 
 

@@ -88,7 +88,8 @@ def _tell_dependants(call: Call, before: Task, after: Task) -> Steps:
         if was is not now:
             yield from _count(call, waiting, replace(waiting, unmet=waiting.unmet + (-1 if now else 1)), after.id)
         elif after.status is Status.DROPPED and waiting.status in WAITING:
-            event = tasks.Blocked(f"It needs {after.id}, which was dropped: {after.reason}")
+            why = f": {after.reason}" if after.reason else "."
+            event = tasks.Blocked(f"It needs {after.id}, which was dropped{why}")
             yield waiting, _write(call, waiting, waiting, event, COVEY)
 
 

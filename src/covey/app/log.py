@@ -40,9 +40,10 @@ def check_kind(kind: str | None) -> None:
         return
     import difflib  # only a typo needs it
 
-    near = difflib.get_close_matches(kind, [*KINDS, *{f"{noun(name)}." for name in KINDS}], 1, 0.5)
+    asked = kind.removesuffix(".")
+    near = difflib.get_close_matches(asked, [*KINDS, *{noun(name) for name in KINDS}], 1, 0.6)
     raise Invalid(
-        f"There is no kind of event {kind!r}.",
+        f"There is no kind of event {asked!r}.",
         hint=f"Did you mean {near[0]}?" if near else "Kinds look like task.claimed; task. stands for all of a task.",
     )
 

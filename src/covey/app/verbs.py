@@ -22,7 +22,8 @@ from covey.core.pace import Wait
 from covey.core.sessions import COVEY, OWNER, RESERVED
 from covey.core.texts import Text, line, prose
 from covey.core.watch import Verdict
-from covey.errors import CoveyError, Denied, Invalid, NotFound
+from covey.errors import CoveyError, Denied, Invalid
+from covey.errors import missing as missing
 from covey.git.project import Project
 from covey.runners.runner import Runner
 from covey.store import rows
@@ -347,8 +348,3 @@ def explain(message: str) -> str:
         said = re.sub(r"\b(object|str|int|float|bool|array)\b", lambda found: _TYPES[found[1]], said)
     field = place[1] if place else "The body"
     return f"{field} {said}." if said.startswith(("must", "cannot")) else f"{said[:1].upper()}{said[1:]}."
-
-
-def missing(what: str, name: str) -> NotFound:
-    """Return the error for a thing that is not there."""
-    return NotFound(f"There is no {what} {name[:80]!r}.")

@@ -11,9 +11,9 @@ import os
 import time
 
 from covey.cli.addresses import ADDRESSES, OWNER_ONLY
-from covey.cli.place import quick_common, quick_place
+from covey.cli.place import here, quick_common, quick_place
 from covey.cli.wire import Lost, Wire
-from covey.errors import CoveyError, Denied, Invalid, NotFound, Unavailable
+from covey.errors import CoveyError, Denied, Invalid, Unavailable, missing
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ class Client:
     """Who asks, and the way to whoever answers; nothing is opened before the first question."""
 
     def __init__(self, folder: str | None = None) -> None:
-        self.folder = os.path.abspath(folder) if folder else os.getcwd()
+        self.folder = os.path.abspath(folder) if folder else here()
+        if folder and not os.path.isdir(folder):  # or the repository around it would be taken
+            raise Invalid(f"There is no folder {self.folder}.")
         self.token = os.environ.get("COVEY_TOKEN") or None
         self.url: str | None = None
         """Where the last answer came from; None if we gave it ourselves."""
@@ -82,7 +84,7 @@ class Client:
         for value in (params or {}).values():
             if not value or "/" in value:
                 # No address can hold such a name, so neither way of asking is given it.
-                raise NotFound(f"There is no {_NOUNS[verb.partition('.')[0]]} {value[:80]!r}.")
+                raise missing(_NOUNS[verb.partition(".")[0]], value)
         try:
             question = self._question(verb, method, path, params or {}, fields)
         except UnicodeEncodeError:

@@ -73,12 +73,14 @@ class Parser(argparse.ArgumentParser):
             if isinstance(action, _Either) and action.option in given:
                 action.nargs, action.required = "*", False
 
-    def either(self, name: str, metavar: str, help: str, *, value: str = "TEXT", many: bool = True) -> None:
-        """Add something that stands in its place or behind an option of its name, and is given exactly once."""
+    def either(
+        self, name: str, metavar: str, help: str, *, value: str = "TEXT", many: bool = True, required: bool = True
+    ) -> None:
+        """Add something that stands in its place or behind an option of its name, and is given only once."""
         option = f"--{name}"
         self.add_argument(
             f"{name}_words",
-            nargs="+" if many else 1,
+            nargs=("+" if required else "*") if many else 1,
             metavar=metavar,
             help=f"{help}; or {option} {value}",
             action=_Either,
@@ -230,6 +232,17 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+def money(text: str) -> float:
+    """Return an amount of money."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no amount between 0 and 1,000,000")
+    return value
+
+
 def seconds(text: str) -> float:
     """Return a time span such as 90, 30s, 15m, 2h or 7d in seconds."""
     unit = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}.get(text[-1:], 0)
@@ -253,7 +266,7 @@ def fenced(parser: Parser) -> None:
     speaker(parser)
     parser.add_argument(
         "--fence",
-        type=whole_number(1, 2**53),
+        type=whole_number(0, 2**53),
         metavar="N",
         default=os.environ.get("COVEY_FENCE") or None,
         help="the fence that the claim answered (default: COVEY_FENCE)",
@@ -265,9 +278,7 @@ def text_of(given: str | None, file: str | None, what: str) -> str | None:
     if given is not None and file is not None:
         raise Invalid(f"{what} was given twice: as a text and as a file.")
     if given == "-" or file == "-":
-        import sys
-
-        return decode(sys.stdin.buffer.read(), "standard input")
+        return decode(standard_input(), "standard input")
     if file is None:
         return given
     try:
@@ -275,6 +286,15 @@ def text_of(given: str | None, file: str | None, what: str) -> str | None:
             return decode(opened.read(), file)
     except OSError as error:
         raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+
+
+def standard_input() -> bytes:
+    """Return all that comes from standard input."""
+    import sys
+
+    if not sys.stdin:  # so it is if it was closed before we began
+        raise Invalid("Standard input is closed, so nothing can be read from it.")
+    return sys.stdin.buffer.read()
 
 
 def decode(data: bytes, where: str) -> str:

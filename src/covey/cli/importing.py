@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from covey.cli import wishes
 from covey.cli.boards import Board, Progress, full_key, name_of
 from covey.cli.client import Client
-from covey.cli.command import decode
+from covey.cli.command import decode, standard_input
 from covey.cli.wishes import ENDED, Wish
 from covey.core.ids import is_task_id
 from covey.errors import CoveyError, Invalid
@@ -49,7 +48,7 @@ def bring(
 
 def _read(client: Client, file: str, kind: str | None) -> tuple[str, str, str]:
     if file == "-":
-        return decode(sys.stdin.buffer.read(), "standard input"), "-", kind or "jsonl"
+        return decode(standard_input(), "standard input"), "-", kind or "jsonl"
     path = Path(client.folder) / file
     try:
         text = decode(path.read_bytes(), file)

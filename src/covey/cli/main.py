@@ -7,6 +7,7 @@ import sys
 
 from covey import __version__
 from covey.errors import CoveyError, Denied, Invalid, Unavailable
+from covey.plain import plain
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -114,11 +115,11 @@ def main(argv: list[str] | None = None) -> int:
         _print_no_more()
         return 0
     except Exception as error:
-        unwritten = _unwritten(error)
-        if unwritten is not None:
+        around = _around(error)
+        if around is not None:
             _print_no_more()
-            complain(unwritten, as_json=as_json)
-            return unwritten.exit_code
+            complain(around, as_json=as_json)
+            return around.exit_code
         if os.environ.get("COVEY_DEBUG") == "1":
             raise
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -137,14 +138,19 @@ def _ended(words: list[str]) -> int:
         return end.code if isinstance(end.code, int) else 0
 
 
-def _unwritten(error: Exception) -> CoveyError | None:
-    """Return the error to show if the place that we print to is full or gone."""
+def _around(error: Exception) -> CoveyError | None:
+    """Return the error to show if a disk or a permission around us is to blame, and no mistake of ours."""
     import errno
 
-    full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-    if not isinstance(error, OSError) or error.errno not in full or error.filename is not None:
+    if not isinstance(error, OSError):
         return None
-    return Unavailable(f"The output cannot be written: {error.strerror}.", hint="The command itself was run.")
+    full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    if error.filename is None and error.errno in (*full, errno.EIO, errno.EBADF):
+        return Unavailable(f"The output cannot be written: {error.strerror}.", hint="The command itself was run.")
+    if error.filename is not None and error.errno in (*full, errno.EACCES, errno.EPERM, errno.EROFS):
+        where = os.fsdecode(error.filename)
+        return Unavailable(f"{where} cannot be used: {error.strerror}.", hint="covey needs to read and write there.")
+    return None
 
 
 def _print_no_more() -> None:
@@ -153,16 +159,21 @@ def _print_no_more() -> None:
 
 
 def complain(error: CoveyError, *, as_json: bool) -> None:
-    """Say on standard error what is wrong, and what to do about it."""
+    """Say on standard error what is wrong, and what to do about it, if anybody listens there."""
+    if not sys.stderr:  # print would take standard output instead
+        return
     if as_json:
         import json
 
-        print(json.dumps({"error": error.message, "hint": error.hint}), file=sys.stderr)
-        return
-    message = error.message.encode("utf-8", "replace").decode()
-    print(f"covey: {message}", file=sys.stderr)
-    if error.hint:
-        print(f"  hint: {error.hint}", file=sys.stderr)
+        said = json.dumps({"error": error.message, "hint": error.hint})
+    else:
+        message = error.message.encode("utf-8", "replace").decode()
+        said = "\n".join(map(plain, f"covey: {message}".split("\n")))
+        said += f"\n  hint: {plain(error.hint)}" if error.hint else ""
+    try:
+        print(said, file=sys.stderr, flush=True)
+    except OSError:  # the exit code says it too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def dispatch(words: list[str]) -> int:
@@ -301,13 +312,17 @@ def _must_be_option(word: str | None) -> None:
 
 def _without_folder(argv: list[str]) -> tuple[list[str], str]:
     """Return words without -C DIR, and the folder that it named or we stand in."""
-    rest, folder = list(argv), os.getcwd()
+    rest, folder = list(argv), ""
     while "-C" in rest:
         at = rest.index("-C")
         if at + 1 == len(rest):
             raise Invalid("-C needs a folder.", hint="covey -C DIR COMMAND acts as if started in DIR.")
         folder = os.path.abspath(rest[at + 1])
         del rest[at : at + 2]
+    if not folder:
+        from covey.cli.place import here
+
+        folder = here()
     return rest, folder
 
 

@@ -7,11 +7,21 @@ from __future__ import annotations
 
 import os
 
+from covey.errors import Invalid
+
 _UNUSUAL = (
     "GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM",
 )  # fmt: skip
 _SETTINGS = ("worktree", "bare = true", "include")
 """What a repository's own settings may hold that makes its place unusual."""
+
+
+def here() -> str:
+    """Return the folder that we stand in, or say that it is gone."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise Invalid("The folder that you are in does not exist any more.", hint="cd to one that does.") from None
 
 
 def quick_common(folder: str) -> tuple[str, str] | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
 from covey import config
 from covey.cli.client import Client
-from covey.cli.command import decode
+from covey.cli.command import decode, standard_input
 from covey.core.queue import world
 from covey.core.queue.simulate import simulate
 from covey.errors import CoveyError, Invalid
@@ -31,7 +30,7 @@ def run(args: Namespace, client: Client) -> None:
 def _json(file: str, folder: str) -> object:
     name = "standard input" if file == "-" else file
     try:
-        data = sys.stdin.buffer.read() if file == "-" else (Path(folder) / file).read_bytes()
+        data = standard_input() if file == "-" else (Path(folder) / file).read_bytes()
     except OSError as error:
         raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
     try:

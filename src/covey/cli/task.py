@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 
 from covey.cli.client import Answer, Client
-from covey.cli.command import Command, Parser, body_of, fenced, speaker, text_of, whole_number
+from covey.cli.command import Command, Parser, body_of, fenced, money, speaker, text_of, whole_number
 from covey.cli.diff import arguments as diff_arguments
 from covey.cli.diff import diff
 from covey.cli.needs import unmet
@@ -58,7 +58,7 @@ def _fields(parser: Parser) -> None:
         "--no-overlap", dest="overlap", action="store_const", const=False, help="it may not (the default)"
     )
     parser.add_argument("--done-when", action="append", metavar="CHECK", help="a command, or words for the reviewer")
-    parser.add_argument("--budget", type=float, metavar="MONEY", help="what it may cost")
+    parser.add_argument("--budget", type=money, metavar="MONEY", help="what it may cost")
     parser.add_argument("--note", metavar="TEXT", help="a remark that stays with the task")
 
 
@@ -139,7 +139,7 @@ def _block_arguments(parser: Parser) -> None:
 
 def _drop_arguments(parser: Parser) -> None:
     _id(parser)
-    parser.either("reason", "REASON", "why it will not be done")
+    parser.either("reason", "REASON", "why it will not be done", required=False)
 
 
 def _import_arguments(parser: Parser) -> None:
@@ -315,7 +315,7 @@ def block(args: Namespace, client: Client) -> None:
 
 def drop(args: Namespace, client: Client) -> None:
     """End a task without doing it."""
-    answer = client.ask("task.drop", {"id": args.id}, {"reason": args.reason})
+    answer = client.ask("task.drop", {"id": args.id}, body_of(args, "reason"))
     reply(args, answer, f"Dropped {args.id}; covey task reopen {args.id} brings it back")
 
 
@@ -360,6 +360,8 @@ def _given(args: Namespace) -> dict[str, Any]:
     for name in ("needs", "needs_any"):
         if getattr(args, name) is not None:
             fields[name] = [part for given in getattr(args, name) for part in given.replace(",", " ").split()]
+            if not fields[name]:  # as when a variable of a script is empty
+                raise Invalid(f"{name} must not be empty.", hint=f"covey task edit --clear {name} takes all away.")
     body = text_of(args.body, args.body_file, "The body")
     return fields if body is None else fields | {"body": body}
 

@@ -219,7 +219,7 @@ class Blocked:
 class Dropped:
     """The task will not be done."""
 
-    reason: str
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -492,7 +492,7 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
                 session=None,
                 claimed=None,
                 front=None,
-                reason=reason,
+                reason=reason or None,
                 ended=at,
                 updated=at,
             )

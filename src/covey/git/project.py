@@ -95,7 +95,13 @@ def find(folder: Path) -> Project:
         if "not a git repository" in complaint:
             raise Invalid(f"{folder} is in no git repository.", hint="Go into one, or make one with git init.")
         raise Invalid(f"git does not accept {folder}: {complaint.splitlines()[0].removeprefix('fatal: ')}.")
-    common_text, own_text, bare_text = asked.stdout.decode().splitlines()
+    try:
+        common_text, own_text, bare_text = asked.stdout.decode().removesuffix("\n").split("\n")
+    except ValueError:
+        raise Invalid(
+            f"The path {str(folder)!r} has a line break in it, or is not UTF-8.",
+            hint="covey needs the repository in another place: move it.",
+        ) from None
     common, own = Path(common_text), Path(own_text)
     if bare_text == "true" and common == own:
         if folder != common and common.name == ".git" and _is_inside(folder, common):
