@@ -107,12 +107,12 @@ def queue(args: Namespace, client: Client) -> int | None:
             )
         answer = client.ask("queue.show")
         shown = "" if args.json else train.glance(answer.value, at_work=client.url is not None)
-        reply(args, answer, "\n".join([shown, *_wrong_settings(client)]))
+        reply(args, answer, "\n".join([shown, *wrong_settings(client)]))
         return None
     return _queue_branch(args, client)
 
 
-def _wrong_settings(client: Client) -> Iterator[str]:
+def wrong_settings(client: Client) -> Iterator[str]:
     """Yield what is wrong with the settings as they are written; a daemon goes on with those that it has read."""
     if client.token is not None or client.url is None:
         return
@@ -123,7 +123,8 @@ def _wrong_settings(client: Client) -> Iterator[str]:
     try:
         remote = config.load(project.root).merge.push
     except Invalid as error:
-        yield f"The settings before it count until this is mended: {plain(error.message)}"
+        said = f"{error.message} {error.hint}".strip()
+        yield f"covey.toml makes no sense; the settings from before hold until it does: {plain(said)}"
         return
     if remote and try_git("remote", "get-url", "--", remote, at=project.common).returncode != 0:
         yield f"merge.push names the remote {remote!r}, which git does not know (git remote -v)."

@@ -42,6 +42,8 @@ def status(args: Namespace, client: Client) -> None:
     print(f"{value['project']}  {_daemon(client)}, log at {value['seq']:,}")
     counts = [f"{paint(name)} {count:,}" for name, count in value["counts"].items() if count]
     print(f"  {'  '.join(counts) or 'no tasks yet'}")
+    for line in merge.wrong_settings(client):
+        print(f"  {line}")
     for line in cost.today(value["today"]):
         print(f"  {line}")
     if value["memory"]:
