@@ -29,7 +29,7 @@ from covey.core.tasks import Status
 from covey.errors import CoveyError
 from covey.git import project as projects
 from covey.git import run as gits
-from covey.loops import attending, fleet, gates, queue, tidying
+from covey.loops import fleet, gates, queue, tidying, watchdog
 from covey.store.audit import verify
 from covey.store.rows import Change
 from tests.git.repositories import git_out
@@ -622,7 +622,7 @@ class Night:
             patch.object(fleet, "LOOK_EVERY", 8.0),
             patch.object(fleet, "REST_EVERY", 8.0),
             patch.object(tidying, "QUESTIONS_EVERY", 8.0),
-            patch.object(attending, "SAMPLE_EVERY", 8.0),
+            patch.object(watchdog, "SAMPLE_EVERY", 8.0),
             patch.object(queue, "REST_EVERY", 30.0),
             patch.object(gates, "LOOK_EVERY", 1.0),
             patch.dict(os.environ, {"TZ": "UTC", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}),

@@ -1,113 +1,40 @@
-"""Looking after a run that is alive: what it says, asks, spends and needs, and what the watchdog makes of it."""
+"""Looking after a run that is alive: what it says, asks, spends and needs; the watchdog judges it."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from covey.agents.agent import Agent, Sight, Terminal, terminal_of
 from covey.app import costs, journals, questions
 from covey.app import runs as life
-from covey.app.journals import Journal
-from covey.app.sessions import alert
 from covey.app.verbs import Call
-from covey.config import Config
-from covey.core import watch
 from covey.core.budgets import is_over, is_own
 from covey.core.heard import Heard
-from covey.core.launches import Activity, Observation
-from covey.core.pace import believed
+from covey.core.launches import Observation
 from covey.core.questions import Question, Withdrawn, reply_of
 from covey.core.questions import State as Asked
 from covey.core.runs import Ending, Run
-from covey.core.sessions import COVEY, Session, State
-from covey.core.signals import Compacts, Limited, Signal, Trouble
-from covey.core.spending import Used, whole
-from covey.core.watch import Action, Patience, Signs, Verdict
+from covey.core.sessions import COVEY, Session
+from covey.core.spending import whole
 from covey.errors import CoveyError, Refused
 from covey.loops.desk import Desk
-from covey.loops.hearing import Reader, Source, Tail, listen
+from covey.loops.hearing import Reader, Source, listen
 from covey.loops.mailing import Mailing
 from covey.loops.starts import Starts
 from covey.loops.terminals import Typist
+from covey.loops.watchdog import Watchdog
+from covey.loops.watches import Watched
 from covey.store import rows
 
-SAMPLE_EVERY = 2.0
-"""Seconds between two looks at what the processes of a run do."""
-BUSY = 0.02
-"""The part of a processor that is more than a program uses which only waits."""
-WEIGH_EVERY = 10.0
 COUNT_EVERY = 30.0
 """Seconds between two times that spending is written down while a run works."""
 JUDGE_EVERY = 0.5
 TYPE_EVERY = 0.3
-DIALOG = 3.0
-"""Seconds after which a dialog on the screen of a program with hooks is one that no hook asks about."""
-ARRIVES = 60.0
-LEFT = 3.0
-"""Seconds that a person has to come to a terminal, and after which one who left it does not come back."""
 LATE = 'The person in charge answers your question "{asked}":\n{said}'
+NEXT = " Its next call could pass that."
 
 log = logging.getLogger("covey.watch")
-
-
-@dataclass
-class Watched:
-    """What we remember of a run while we watch it; lost with us, and made again from what it wrote."""
-
-    started: float
-    heard: Heard = field(default_factory=Heard)
-    tail: Tail = field(default_factory=Tail)
-    at_work: float = 0.0
-    looked: float | None = None
-    printed: float | None = None
-    activity: Activity | None = None
-    worked: float | None = None
-    sampled: float = -1e9
-    weighed: float = -1e9
-    memory: int = 0
-    judged: float = -1e9
-    counted: float = -1e9
-    verdict: Verdict | None = None
-    kept: float | None = None
-    """When a person, and not the run itself, last kept it from going on."""
-    excused: float | None = None
-    """When something of it that ran, or a request, last explained its silence."""
-    nudged: int = 0
-    squeezed: bool = False
-    compacted: int = 0
-    finished: bool = False
-    limits: int = 0
-    limited_at: float = 0.0
-    before: dict[str, Used] | None = None
-    used: dict[str, Used] = field(default_factory=dict)
-    whole: frozenset[str] = frozenset()
-    """The models of which it says what the whole conversation cost."""
-    next_call: Used = field(default_factory=Used)
-    journal: Journal | None = None
-    """Where a terminal program writes its conversation."""
-    prompted: bool = False
-    hooked: bool = False
-    """Its hooks reach us: mail is told by them."""
-    refused: str | None = None
-    """Why the last commit that it tried was refused, None if it was not."""
-    missed: int = 0
-    """How many uses of tools went by without covey."""
-    overheard: list[Signal] = field(default_factory=list)
-    """What its hooks said since we last listened."""
-    typed: float = -1e9
-    sight: Sight | None = None
-    shown: Limited | Compacts | None = None
-    """What only its screen says of it."""
-    used_at: float | None = None
-    """When a person was last at its terminal."""
-    dialog_at: float = 0.0
-    dialog: str | None = None
-    """What a dialog on its screen asks."""
-    asked_of: str | None = None
-    """What it asked a person when it was last judged."""
-    learnt: tuple[float | None, tuple[str, str] | None] | None = None
-    """What was learnt from its end, once: until when its session waits, and the alert that a person gets."""
 
 
 @dataclass
@@ -119,6 +46,7 @@ class Attendant:
 
     def __post_init__(self) -> None:
         self.mailing = Mailing(self.desk)
+        self.watchdog = Watchdog(self.desk, self.starts, self.say)
 
     # Reading
 
@@ -168,13 +96,13 @@ class Attendant:
             await self._use_terminal(run, watched, agent)
         if heard.limits > watched.limits and heard.limited is not None:
             watched.limits, watched.limited_at = heard.limits, at
-            self._slow_down(run, heard.limited.trouble, heard.limited.what, heard.limited.until)
+            self.watchdog.slow_down(run, heard.limited.trouble, heard.limited.what, heard.limited.until)
         if decided and agent is not None:
             await self.tell(run, watched, agent, decided)
         if at - watched.judged >= JUDGE_EVERY:
             watched.judged = at
-            await self._sample(run, watched, at)
-            await self._judge(run, session, watched, agent, seen)
+            await self.watchdog.sample(run, watched, at)
+            await self.watchdog.judge(run, session, watched, agent, seen)
             await self._bring_mail(run, watched, agent, seen)
         if heard.is_over and agent is not None and agent.traits.speaks and not watched.finished and not run.person:
             await self._let_end(run, watched, agent)
@@ -354,172 +282,6 @@ class Attendant:
             return False
         return True
 
-    # Watching
-
-    async def _sample(self, run: Run, watched: Watched, at: float) -> None:
-        """Look at what the processes of a run do, now and then."""
-        if at - watched.sampled < SAMPLE_EVERY:
-            return
-        elapsed, watched.sampled = at - watched.sampled, at
-        weigh = at - watched.weighed >= WEIGH_EVERY
-        activity = await self.desk.near(lambda: self.desk.runner.activity(run.id, memory=weigh))
-        if activity is None:
-            return
-        before = watched.activity
-        if before is None or activity.cpu - before.cpu > BUSY * max(elapsed, SAMPLE_EVERY):
-            watched.worked = at
-        watched.activity = activity
-        if weigh:
-            watched.weighed, watched.memory = at, activity.memory
-            self.starts.weighed(run.agent, activity.memory)
-
-    async def _judge(
-        self, run: Run, session: Session, watched: Watched, agent: Agent | None, seen: Observation
-    ) -> None:
-        config = self.desk.app.house.config
-        asked = await self.desk.read(lambda call: questions.open_of(call, run.id))
-        if watched.heard.compacted > watched.compacted:
-            watched.compacted, watched.squeezed = watched.heard.compacted, False
-        signs = self._signs(watched, agent, seen, asked)
-        theirs = watch.in_hands(signs, session.attached or "a person") if run.person else None
-        verdict = watched.verdict = theirs or watch.judge(signs, patience_of(config))
-        if verdict.state in (State.PAUSED, State.NEEDS_YOU):
-            watched.kept = signs.at
-        if verdict.excused:
-            watched.excused = signs.at
-        if run.person:
-            await self._see_person(run, watched)
-            return
-        acts = {
-            Action.NUDGE: self._nudge,
-            Action.COMPACT: self._compact,
-            Action.RESTART: self._restart,
-            Action.END: self._give_up,
-            Action.FINISH: self._finish,
-        }
-        if verdict.action in acts:
-            await acts[verdict.action](run, watched, agent, verdict)
-        if verdict.state is not session.state or (verdict.until is not None and verdict.until != session.until):
-            await self._show(run, verdict, by_screen=verdict.state is State.NEEDS_YOU and not asked)
-
-    async def _see_person(self, run: Run, watched: Watched) -> None:
-        """Give a conversation back when the person has left who took it over, in whatever way, or never came."""
-        typist, at = self.desk.typist, self.desk.awake()
-        if typist is None:
-            return
-        if await self.desk.near(lambda: typist.screens.is_used(run.id)):
-            watched.used_at = at
-        elif at - (watched.started + ARRIVES if watched.used_at is None else watched.used_at) > LEFT:
-            await self.desk.write(lambda call: life.give_back(call, run.session))
-
-    def _signs(self, watched: Watched, agent: Agent | None, seen: Observation, asked: list[Question]) -> Signs:
-        heard, activity = watched.heard, watched.activity
-        return Signs(
-            at=self.desk.awake(),
-            wall=self.desk.wall(),
-            started=watched.started,
-            speaks=agent is not None and agent.traits.speaks,
-            said=heard.at,
-            printed=watched.printed,
-            worked=watched.worked,
-            processes=activity.processes if activity else 1,
-            connections=activity.connections if activity else 0,
-            waits=heard.waits,
-            calls=tuple(heard.calls.values()),
-            repeats=heard.repeats,
-            repeated=" ".join(heard.last_call) if heard.last_call else "",
-            asks=asked[0].text if asked else self._dialog(watched),
-            asked=self.desk.awake() - max(self.desk.wall() - asked[0].asked, 0.0) if asked else watched.dialog_at,
-            limited=heard.limited,
-            limited_at=watched.limited_at,
-            put_off=heard.put_off,
-            compacts=heard.compacts,
-            context=heard.context,
-            over=heard.is_over,
-            held=seen.held,
-            kept=watched.kept,
-            excused=watched.excused,
-            nudged=watched.nudged,
-            squeezed=watched.squeezed,
-        )
-
-    def _dialog(self, watched: Watched) -> str | None:
-        """Return the dialog that only a screen shows: what a hook asks too is a question in a moment, or is over."""
-        is_new = watched.hooked and self.desk.awake() - watched.dialog_at < DIALOG
-        return None if is_new else watched.dialog
-
-    async def _show(self, run: Run, verdict: Verdict, *, by_screen: bool) -> None:
-        def write(call: Call) -> None:
-            session = call.tx.session(run.session)
-            now = call.tx.run(run.id)
-            if session is None or now is None or now.outcome is not None or session.state is State.PAUSED:
-                return
-            life.show(call, run.session, verdict.state, verdict.evidence, verdict.until)
-            if by_screen:
-                message = f"{verdict.evidence} (covey session attach {run.session} lets you answer)"
-                alert(call, "needs_you", f"{run.session}: {message}"[: life.EVIDENCE], run.session, run.task)
-
-        await self.desk.write(write)
-
-    async def _nudge(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
-        watched.nudged = watched.heard.repeats
-        if agent is not None:
-            await self.say(run, agent, NUDGE.format(times=watched.heard.repeats))
-        log.info("%s: %s", run.session, verdict.evidence)
-
-    async def _compact(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
-        watched.squeezed = True
-        if agent is not None and agent.traits.compact:
-            await self.say(run, agent, agent.traits.compact)
-
-    async def _restart(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
-        self._slow_down(run, Trouble.CONNECTION, verdict.grounds, None)
-        await self._end(run, verdict, Ending(f"Stalled: {verdict.grounds}", again=True))
-
-    async def _give_up(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
-        await self._end(run, verdict, Ending(f"Stalled: {verdict.rule}. {verdict.grounds}", fault=True))
-
-    async def _finish(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
-        ending = Ending("It had said its last word, and did not end.", over=True)
-        await self.desk.write(lambda call: life.ending(call, run, ending))
-
-    async def _end(self, run: Run, verdict: Verdict, ending: Ending) -> None:
-        # A model that does not answer stalls everybody: of that a person is told once.
-        tells = not ending.again or self.starts.is_news(run.agent, "stalled")
-
-        def write(call: Call) -> None:
-            now = call.tx.run(run.id)
-            if now is None or now.outcome is not None or now.ending is not None:
-                return
-            life.ending(call, run, ending)
-            message = f"{run.session} is stalled on {run.task}: {verdict.evidence}"
-            if tells:
-                alert(call, "stalled", message[: life.EVIDENCE], run.session, run.task)
-
-        await self.desk.write(write)
-
-    def _slow_down(self, run: Run, trouble: Trouble, what: str, until: float | None) -> None:
-        at, wall = self.desk.awake(), self.desk.wall()
-        named = believed(until, wall)
-        awake = None if named is None else at + named - wall
-        self.starts.refused(run.agent, self.desk.running.get(run.agent, 1), trouble, what, at, awake)
-
 
 def _journal(watched: Watched) -> str:
     return "" if watched.journal is None else watched.journal.path
-
-
-NEXT = " Its next call could pass that."
-NUDGE = (
-    "covey notices that you have done the same thing {times} times in a row, with the same result."
-    " Step back: say what you expected, look at what really happened, and try another way."
-    ' If you cannot go on without a person, run: covey ask "your question"'
-)
-
-
-def patience_of(config: Config) -> Patience:
-    """Return how long the watchdog waits."""
-    settings = config.watch
-    return Patience(
-        stalled=settings.stalled_minutes * 60, request=settings.request_minutes * 60, repeats=settings.repeats
-    )

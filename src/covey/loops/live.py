@@ -19,9 +19,9 @@ from covey.core.runs import Run
 from covey.core.spending import whole
 from covey.errors import CoveyError
 from covey.git.sizes import size_of
-from covey.loops.attending import Watched
 from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
+from covey.loops.watches import Watched
 from covey.runners import machine
 from covey.store.rows import Change
 

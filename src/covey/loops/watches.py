@@ -4,11 +4,76 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from covey.core.launches import Observation
+from covey.agents.agent import Sight
+from covey.app.journals import Journal
+from covey.core.heard import Heard
+from covey.core.launches import Activity, Observation
 from covey.core.runs import Run
 from covey.core.sessions import State
-from covey.loops.attending import Watched
+from covey.core.signals import Compacts, Limited, Signal
+from covey.core.spending import Used
+from covey.core.watch import Verdict
 from covey.loops.desk import Desk
+from covey.loops.hearing import Tail
+
+
+@dataclass
+class Watched:
+    """What we remember of a run while we watch it; lost with us, and made again from what it wrote."""
+
+    started: float
+    heard: Heard = field(default_factory=Heard)
+    tail: Tail = field(default_factory=Tail)
+    at_work: float = 0.0
+    looked: float | None = None
+    printed: float | None = None
+    activity: Activity | None = None
+    worked: float | None = None
+    sampled: float = -1e9
+    weighed: float = -1e9
+    memory: int = 0
+    judged: float = -1e9
+    counted: float = -1e9
+    verdict: Verdict | None = None
+    kept: float | None = None
+    """When a person, and not the run itself, last kept it from going on."""
+    excused: float | None = None
+    """When something of it that ran, or a request, last explained its silence."""
+    nudged: int = 0
+    squeezed: bool = False
+    compacted: int = 0
+    finished: bool = False
+    limits: int = 0
+    limited_at: float = 0.0
+    before: dict[str, Used] | None = None
+    used: dict[str, Used] = field(default_factory=dict)
+    whole: frozenset[str] = frozenset()
+    """The models of which it says what the whole conversation cost."""
+    next_call: Used = field(default_factory=Used)
+    journal: Journal | None = None
+    """Where a terminal program writes its conversation."""
+    prompted: bool = False
+    hooked: bool = False
+    """Its hooks reach us: mail is told by them."""
+    refused: str | None = None
+    """Why the last commit that it tried was refused, None if it was not."""
+    missed: int = 0
+    """How many uses of tools went by without covey."""
+    overheard: list[Signal] = field(default_factory=list)
+    """What its hooks said since we last listened."""
+    typed: float = -1e9
+    sight: Sight | None = None
+    shown: Limited | Compacts | None = None
+    """What only its screen says of it."""
+    used_at: float | None = None
+    """When a person was last at its terminal."""
+    dialog_at: float = 0.0
+    dialog: str | None = None
+    """What a dialog on its screen asks."""
+    asked_of: str | None = None
+    """What it asked a person when it was last judged."""
+    learnt: tuple[float | None, tuple[str, str] | None] | None = None
+    """What was learnt from its end, once: until when its session waits, and the alert that a person gets."""
 
 
 @dataclass
