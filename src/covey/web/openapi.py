@@ -18,9 +18,15 @@ _PROBLEMS = {
     403: "Not with this token, or not from there",
     404: "There is no such thing",
     409: "The rules say no, now",
+    421: "Not under this name",
+    426: "The client's Covey-Protocol is of another version",
+    503: "It cannot be done at the moment; nothing was changed",
+}
+_PROBLEMS_OF_BODIES = {
+    408: "The body was not here in time",
+    411: "The length of the body is missing",
     413: "More than one mebibyte",
     422: "The idempotency key belongs to another request",
-    503: "It cannot be done at the moment; nothing was changed",
 }
 
 
@@ -106,10 +112,12 @@ def _responses(verb: Verb, answer: dict[str, Any]) -> dict[str, Any]:
     responses: dict[str, Any] = {str(verb.status): good}
     if verb.name == "task.next":
         responses["204"] = {"description": "Nothing waits for this session"}
-    problem = {"application/json": {"schema": {"$ref": _REF.format(name="Problem")}}}
-    for status, why in _PROBLEMS.items():
-        responses[str(status)] = {"description": why, "content": problem}
-    return responses
+    return responses | _refusals(_PROBLEMS | (_PROBLEMS_OF_BODIES if verb.changes else {}))
+
+
+def _refusals(problems: dict[int, str]) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": _REF.format(name="Problem")}}}
+    return {str(status): {"description": why, "content": content} for status, why in sorted(problems.items())}
 
 
 def _events() -> dict[str, Any]:
@@ -138,16 +146,12 @@ def _events() -> dict[str, Any]:
                 "description": "A stream",
                 "content": {"text/event-stream": {"schema": {"type": "string"}}},
             },
-            "401": {
-                "description": "No token, or a wrong one",
-                "content": {"application/json": {"schema": {"$ref": _REF.format(name="Problem")}}},
-            },
+            **_refusals({status: _PROBLEMS[status] for status in (400, 401, 403, 421, 426)}),
         },
     }
 
 
 def _join(asked: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    problem = {"application/json": {"schema": {"$ref": _REF.format(name="Problem")}}}
     good = {"description": "Known from now on; the cookie is set", "content": {"application/json": {"schema": answer}}}
     return {
         "operationId": "device.join",
@@ -159,6 +163,6 @@ def _join(asked: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         "responses": {
             "200": good | {"description": "Known already; the code is spent"},
             "201": good,
-            **{str(status): {"description": why, "content": problem} for status, why in _PROBLEMS.items()},
+            **_refusals(_PROBLEMS | _PROBLEMS_OF_BODIES),
         },
     }
