@@ -116,6 +116,10 @@ def start_without_room(daemon: Daemon, ballast: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 7, ended
     assert ended.stderr.count("\n") == 1 and '"error"' in ended.stderr, ended.stderr
+    fill(ballast, 0)
+    command = [sys.executable, "-m", "covey", "up", "--json"]
+    up = subprocess.run(command, cwd=daemon.project.root, capture_output=True, text=True, timeout=60, check=False)
+    assert up.returncode == 7 and "disk is full" in up.stderr, up
     ballast.unlink()
     daemon.start()
     assert daemon.port == port

@@ -306,6 +306,8 @@ def _await_answer(project: Project, child: subprocess.Popen[bytes], printed: Pat
 def _why(printed: Path) -> CoveyError:
     """Return why the daemon ended at once, in its own words."""
     lines = printed.read_text(errors="replace").strip().splitlines()
+    if not lines and shutil.disk_usage(printed).free == 0:  # not even that could be written
+        return Unavailable("The disk is full, so the daemon cannot start.", hint="Make room and try again.")
     try:
         said = json.loads(lines[-1])
         error = CoveyError(said["error"], hint=said["hint"])
