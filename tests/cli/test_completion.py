@@ -33,6 +33,11 @@ def test_words_options_and_tasks_are_completed(shell: Shell) -> None:
     assert _offers(shell, "task", "list", "--status", "b") == ["backlog", "blocked"]
     assert _offers(shell, "task", "edit", "T-1", "--clear", "nee") == ["needs", "needs_any"]
     assert _offers(shell, "log", "ver") == ["verify"]
+    assert _offers(shell, "log", "export", "--w") == ["--with"]
+    assert _offers(shell, "log", "export", "--kind") == []
+    assert _offers(shell, "task", "list", "--status=do") == ["--status=doing", "--status=done"]
+    assert _offers(shell, "task", "list", "--status", "=", "do") == ["doing", "done"]  # as bash splits it
+    assert _offers(shell, "-C", ".gi") == [".git/"]
     assert _offers(shell, "completion", "") == ["bash", "fish", "zsh"]
     assert _offers(shell, "-C", str(shell.folder), "task", "show", "A") == ["ADA-1"]
 
@@ -43,16 +48,30 @@ def test_where_nothing_can_be_known_nothing_is_offered_and_nothing_said(bare_she
     assert bare_shell.run("__complete", "nonsense", "").stderr == ""
 
 
-def test_the_script_for_bash_completes(shell: Shell) -> None:
-    shell.ok("task", "add", "One")
-    (shell.folder / "rc").write_text(shell.ok("completion", "bash"))
-    (shell.folder / "bin").mkdir()
+def _typed(shell: Shell, name: str, line: str) -> list[str]:
+    """Return what a line of a shell prints in which the completion is loaded."""
+    (shell.folder / "rc").write_text(shell.ok("completion", name))
+    (shell.folder / "bin").mkdir(exist_ok=True)
     (shell.folder / "bin" / "covey").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m covey "$@"\n')
     (shell.folder / "bin" / "covey").chmod(0o755)
-    typed = "source ./rc; COMP_WORDS=(covey task claim T); COMP_CWORD=3; _covey; printf '%s ' \"${COMPREPLY[@]}\""
     env = shell.env | {"PATH": f"{shell.folder / 'bin'}{os.pathsep}{shell.env['PATH']}"}
-    done = subprocess.run(["bash", "-c", typed], cwd=shell.folder, env=env, capture_output=True, text=True, check=False)
-    assert (done.stdout.split(), done.stderr) == (["T-1"], "")
+    done = subprocess.run(
+        [name, "-c", f"source ./rc; {line}"], cwd=shell.folder, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_the_script_for_bash_completes(shell: Shell) -> None:
+    shell.ok("task", "add", "One")
+    typed = "COMP_WORDS=(covey task claim T); COMP_CWORD=3; _covey; printf '%s ' \"${COMPREPLY[@]}\""
+    assert _typed(shell, "bash", typed) == ["T-1"]
+
+
+def test_the_script_for_fish_completes_words_and_files(shell: Shell) -> None:
+    shell.ok("task", "add", "One")
+    assert _typed(shell, "fish", "complete -C 'covey task claim T'") == ["T-1"]
+    assert "covey.toml" in _typed(shell, "fish", "complete -C 'covey run cov'")
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])

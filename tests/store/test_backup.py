@@ -82,3 +82,15 @@ def test_a_store_that_is_not_there_leaves_no_copy(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         backup(tmp_path / "covey.db", tmp_path / "copy.db")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_copy_that_cannot_be_used_is_taken_away_again(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "covey.db").close()
+    source = tmp_path / "source.db"
+    backup(tmp_path / "covey.db", source)
+    whole = bytearray(source.read_bytes())
+    whole[8192:] = b"\xff" * (len(whole) - 8192)
+    source.write_bytes(whole)
+    with pytest.raises(Unavailable):
+        backup(source, tmp_path / "copy.db")
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith("copy")] == []

@@ -31,10 +31,14 @@ if [[ "$funcstack[1]" == "_covey" ]]; then _covey "$@"; else compdef _covey cove
     "fish": """\
 function __covey_complete
     set -l words (commandline -opc) (commandline -ct)
-    covey __complete $words[2..-1] 2>/dev/null
+    set -l found (covey __complete $words[2..-1] 2>/dev/null)
+    if set -q found[1]
+        printf '%s\\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
 end
 complete -c covey -f -a '(__covey_complete)'
-complete -c covey -n '__fish_seen_subcommand_from import export backup' -F
 """,
 }
 TASKS = 1000
@@ -64,8 +68,11 @@ def complete(words: list[str]) -> int:
 def candidates(before: list[str], last: str) -> set[str]:
     """Return the words that could follow some words and begin like the last one."""
     folder = None
+    before, last = [word for word in before if word != "="], "" if last == "=" else last  # so bash splits --status=todo
     while before and before[0].startswith("-"):
-        if before[0] == "-C" and len(before) > 1:
+        if before == ["-C"]:
+            return _starting(_folders(), last)
+        if before[0] == "-C":
             folder = before[1]
             del before[0]
         del before[0]
@@ -78,10 +85,13 @@ def candidates(before: list[str], last: str) -> set[str]:
             return _starting({*commands, "--help"}, last)
         command, name = commands[rest[0]], f"{word} {rest[0]}"
         rest = rest[1:]
+    elif word == "log" and rest and rest[0] in CARE:
+        command, name = _module("log_care").COMMANDS[rest[0]], f"log {rest[0]}"
+        rest = rest[1:]
     else:
         command, name = _single(word), word
     found = _of_command(command.parser(name), rest, last, Client(folder))
-    return found | (_starting(set(CARE), last) if word == "log" and not rest else set())
+    return found | (_starting(set(CARE), last) if name == "log" and not rest else set())
 
 
 def _of_command(parser: Parser, before: list[str], last: str, client: Client) -> set[str]:
@@ -89,6 +99,9 @@ def _of_command(parser: Parser, before: list[str], last: str, client: Client) ->
     waiting = options.get(before[-1]) if before else None
     if waiting is not None and waiting.nargs != 0:
         return _starting(_values(waiting, client), last)
+    option, is_given, _ = last.partition("=")
+    if is_given and option in options:
+        return _starting({f"{option}={value}" for value in _values(options[option], client)}, last)
     if last.startswith("-"):
         return _starting({option for option in options if option.startswith("--")}, last)
     places = [action for action in parser._actions if not action.option_strings]
@@ -130,8 +143,12 @@ def _values(action: Action, client: Client) -> set[str]:
     if action.dest == "session" or action.metavar in ("NAME", "TO"):
         return {session["name"] for session in client.ask("session.list").value}
     if action.metavar == "DIR":
-        return {f"{entry.name}/" for entry in os.scandir() if entry.is_dir()}
+        return _folders()
     return set()
+
+
+def _folders() -> set[str]:
+    return {f"{entry.name}/" for entry in os.scandir() if entry.is_dir()}
 
 
 def _starting(words: set[str], last: str) -> set[str]:

@@ -271,6 +271,16 @@ def backup(source: Path, target: Path) -> int:
     if not target.parent.is_dir():
         raise Invalid(f"{target.parent} is no folder.")
     part = target.with_name(target.name + ".part")
+    try:
+        seq = _copy(source, part)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    part.rename(target)
+    return seq
+
+
+def _copy(source: Path, part: Path) -> int:
     with _unavailable():
         reader = _Connection(source, reader=True)
         _begin_private(part)
@@ -289,7 +299,6 @@ def backup(source: Path, target: Path) -> int:
             reader.close()
     if problem != "ok":
         raise Unavailable(f"The copy is damaged: {problem}.", hint="covey log verify checks the source.")
-    part.rename(target)
     return int(str(seq))
 
 
