@@ -121,6 +121,9 @@ def test_what_others_pushed_and_is_red_is_not_tested_again_and_again(yard: Yard)
         line = await queue.line.look()
         assert line is not None
         await queue._bring_in(line, theirs)
+        if queue.testing.probe is not None and queue.testing.probe.task is not None:
+            await queue.testing.probe.task
+            await queue._bring_in(line, theirs)
 
     for _ in range(3):
         yard.loop.run_until_complete(bring_in())
@@ -128,6 +131,23 @@ def test_what_others_pushed_and_is_red_is_not_tested_again_and_again(yard: Yard)
     commit_files(yard.root, {"c.txt": "c\n"}, "Perhaps it is mended")
     yard.loop.run_until_complete(bring_in())
     assert len(yard.store.read(lambda tx: tx.last_gates(10))) == 4
+
+
+def test_the_queue_hears_what_is_asked_while_it_tests_what_others_pushed(made: Callable[..., Line]) -> None:
+    slow = f"test ! -e values/theirs || {{ {WAITS}; }}"
+    rest = '"\nslots = 1\npush = "origin"\n'
+    line = made('remote = ""\n', f'[merge]\ncheck = "{slow}{rest}')
+    colleague = _remote(line)
+    _theirs(line, colleague, "values/theirs", "fine\n")
+    line.up()
+    fill(line, [_good("a")])
+    wait_until(line.mark("testing").exists, "a test of what they pushed")
+    (gate,) = [event["subject"] for event in line.events("gate.started")[1:]]
+    line.settings('remote = ""\n', f'[merge]\ncheck = "true && {slow}{rest}')
+    wait_until(lambda: [event["subject"] for event in line.events("gate.lost")] == [gate], "its end")
+    line.mark("go").touch()
+    wait_until(lambda: _pushed(line) == line.git("rev-parse", "main"), "the push")
+    assert sorted(line.git("ls-tree", "--name-only", "main:values").splitlines()) == ["a", "theirs"]
 
 
 # Gates that say nothing

@@ -25,7 +25,7 @@ from covey.core.queue import heard as hearing
 from covey.core.queue import standing
 from covey.core.queue.heard import Heard
 from covey.core.queue.standing import Standing
-from covey.core.queue.train import FAILURES, Action, Cancel, Halt, Land, Purpose, Reason, Reject, Start, Test
+from covey.core.queue.train import Action, Cancel, Halt, Land, Reason, Reject, Start, Test
 from covey.core.sent_back import Clash as Conflict
 from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Refused
@@ -219,6 +219,8 @@ class Queue:
 
     async def tick(self) -> bool:
         """Do what is to be done now, and say whether there may be more."""
+        if await self._is_testing_alone():
+            return False
         journey = self._journey
         halted_under = self._halted_under if self.heard.train.halted else None
         is_other = halted_under not in (None, self._config().merge)
@@ -243,6 +245,23 @@ class Queue:
         await self._start_wanted(journey)
         await self._rest()
         return False
+
+    async def _is_testing_alone(self) -> bool:
+        """Say whether something is tested for its own sake: main waits for its end, unless it is of no use any more."""
+        probe = self.testing.probe
+        if probe is None:
+            return False
+        if probe.is_over():
+            if self.pusher.behind is not None:
+                await self._push()  # before anything else moves main: it was tested on main as it is
+            return False
+        line = await self.line.look()
+        if line is None or line.head != probe.head or probe.checks != digest(self._config()):
+            await self.testing.end_alone()
+            self._is_tidy = False
+            return False
+        await self._stop_unwanted()
+        return True
 
     def _is_idle(self) -> bool:
         train = self.heard.train
@@ -386,15 +405,22 @@ class Queue:
             return found.others(wishes)
         if self.testing.running or self._wanted or self._todo:
             return replace(wishes, fresh=())  # what is under way ends first, and nothing more begins
-        at = self.desk.wall()
-        built = await self.desk.beside(lambda: catching_up.build(project, config, base, found.commit, at))
-        passed_by = None if built is None else await self._test_alone(built, line.head)
-        if self.testing.broken is not None or any((await self.desk.read(_stands))[:2]):
+        what = f"{config.project.main} {found.commit}"
+        probe = self.testing.take_alone(what, line.head)
+        if probe is None:
+            at = self.desk.wall()
+            built = await self.desk.beside(lambda: catching_up.build(project, config, base, found.commit, at))
+            if built is None:
+                self._vain.add(found.commit)
+                return await self._catch_up(journey, wishes)
+            self.testing.begin_alone(what, line.head, built)
+        if probe is None or not probe.is_over() or self.testing.broken is not None:
             return replace(wishes, fresh=())
-        if built is None or passed_by is None:
+        passed_by = probe.passed_by()
+        if passed_by is None:
             self._vain.add(found.commit)
             return await self._catch_up(journey, wishes)
-        await self.line.bring(line, built, passed_by)
+        await self.line.bring(line, probe.commit, passed_by)
         raise Anew(f"commits of {config.project.main} have landed")
 
     async def _look_at_doubtful(self, journey: Journey, merge: str) -> None:
@@ -428,37 +454,37 @@ class Queue:
         """Merge what the remote has, test it as it is, and land it; then the train begins anew on it."""
         config, project = self._config(), self.desk.project
         fails = f"The gate fails with what {config.merge.push} has at {theirs[:12]}."
-        # Nobody else waits for one more test of what fails, and the same tree is not tested without end.
-        if self._refused == (theirs, line.head) or (self._refused[0] == theirs and not self._is_idle()):
-            await self.pusher.cannot_take(fails)
+        what = f"{config.merge.push} {theirs}"
+        probe = self.testing.take_alone(what, line.head)
+        if probe is None:
+            # Nobody else waits for one more test of what fails, and the same tree is not tested without end.
+            if self._refused == (theirs, line.head) or (self._refused[0] == theirs and not self._is_idle()):
+                await self.pusher.cannot_take(fails)
+                return
+            message = f"Merge {config.target} of {config.merge.push}\n"
+            author = ("covey", "covey@localhost")
+            at = self.desk.wall()
+            built = await self.desk.beside(
+                lambda: candidates.build(
+                    project, line.head, theirs, policy="merge", message=message, author=author, at=at
+                )
+            )
+            if isinstance(built, candidates.Conflict):
+                files = ", ".join(built.files[:5])
+                await self.pusher.cannot_take(f"{config.merge.push} has commits that conflict with ours in {files}.")
+            else:
+                self.testing.begin_alone(what, line.head, built.commit)
             return
-        message = f"Merge {config.target} of {config.merge.push}\n"
-        author = ("covey", "covey@localhost")
-        at = self.desk.wall()
-        built = await self.desk.beside(
-            lambda: candidates.build(project, line.head, theirs, policy="merge", message=message, author=author, at=at)
-        )
-        if isinstance(built, candidates.Conflict):
-            files = ", ".join(built.files[:5])
-            await self.pusher.cannot_take(f"{config.merge.push} has commits that conflict with ours in {files}.")
+        if not probe.is_over():
             return
-        passed_by = await self._test_alone(built.commit, line.head)
+        passed_by = probe.passed_by()
         if passed_by is None:
             self._refused = (theirs, line.head)
             await self.pusher.cannot_take(fails)
             return
-        await self.line.bring(line, built.commit, passed_by)
+        await self.line.bring(line, probe.commit, passed_by)
         self.pusher.caught_up()
         raise Anew("the remote's commits have landed")
-
-    async def _test_alone(self, commit: str, base: str) -> str | None:
-        """Test a commit that is none of the train's, twice if need be, and return the gate that it passed."""
-        for _ in range(FAILURES):
-            test = Test(0, 0, (), Purpose.PROBE)
-            gate = await self.testing.run_alone(test, Tree(commit, ()), base)
-            if gate is not None and gate.state is gates.State.PASSED:
-                return gate.id
-        return None
 
     # Gates
 
@@ -610,7 +636,7 @@ class Queue:
 
     async def _put_away(self) -> None:
         """Remove the pool's worktrees when nobody is left who could fill the queue soon."""
-        is_busy = self.testing.running or self._wanted or self.heard.train.changes
+        is_busy = self.testing.is_busy() or self._wanted or self.heard.train.changes
         if is_busy and not self._is_ending:
             return
         if not await self.desk.read(lambda call: bool(call.tx.run_sessions())):

@@ -17,7 +17,7 @@ from covey.core import checks, gates, merges
 from covey.core.checks import Check
 from covey.core.gates import Gate
 from covey.core.merges import State
-from covey.core.queue.train import Purpose, Test
+from covey.core.queue.train import FAILURES, Purpose, Test
 from covey.core.sessions import COVEY
 from covey.errors import CoveyError
 from covey.git import candidates
@@ -56,6 +56,29 @@ class Running:
 
 
 @dataclass
+class Probe:
+    """A test of a commit that is none of the train's, beside the loop of the queue."""
+
+    what: str
+    """What is tested, in a word for whoever asked for it."""
+    head: str
+    """Where the line was: on another it says nothing."""
+    commit: str
+    checks: str
+    task: asyncio.Task[str | None] | None = None
+    """Returns the gate that it passed, None if it failed."""
+    wanted: bool = True
+
+    def is_over(self) -> bool:
+        """Say whether it is known how it ended."""
+        return self.task is not None and self.task.done()
+
+    def passed_by(self) -> str | None:
+        """Return the gate that it passed, if it did; it is over."""
+        return None if self.task is None or self.task.cancelled() else self.task.result()
+
+
+@dataclass
 class Testing:
     """Runs the tests of the train."""
 
@@ -66,6 +89,8 @@ class Testing:
     running: dict[str, Running] = field(default_factory=dict)
     broken: tuple[str, float] | None = None
     """The checks that could not be run, and when to try them again."""
+    probe: Probe | None = None
+    """What is tested, or was last, for its own sake."""
     _unwanted: set[str] = field(default_factory=set)
     _lost: dict[str, int] = field(default_factory=dict)
     """How often a gate was killed, by the commit that it tested."""
@@ -76,6 +101,10 @@ class Testing:
     def has_room(self, slots: int) -> bool:
         """Say whether one more gate may begin."""
         return len(self.running) < slots
+
+    def is_busy(self) -> bool:
+        """Say whether a gate runs, or is about to."""
+        return bool(self.running) or (self.probe is not None and not self.probe.is_over())
 
     async def start(self, test: Test, tree: Tree) -> bool:
         """Begin the gate on a tree, and say so, unless one of its merges is no longer there to be tested."""
@@ -103,14 +132,46 @@ class Testing:
 
         await self.desk.write(write)
 
-    async def run_alone(self, test: Test, tree: Tree, base: str) -> Gate | None:
+    def begin_alone(self, what: str, head: str, commit: str) -> None:
+        """Begin to test a commit that is none of the train's, twice if need be; the train may go on hearing."""
+        probe = self.probe = Probe(what, head, commit, digest(self.desk.app.house.config))
+        probe.task = asyncio.ensure_future(self._prove(probe))
+        probe.task.add_done_callback(lambda _: self.tell())
+
+    def take_alone(self, what: str, head: str) -> Probe | None:
+        """Return the test of this on this head, if there is one; once it is over, it is forgotten."""
+        probe = self.probe
+        if probe is None or (probe.what, probe.head) != (what, head):
+            return None
+        if probe.is_over():
+            self.probe = None
+        return probe
+
+    async def end_alone(self) -> None:
+        """End the test of what nobody wants any more."""
+        probe, self.probe = self.probe, None
+        if probe is None or probe.task is None:
+            return
+        probe.wanted = False
+        while not probe.task.done():
+            await self.stop([gate for gate, each in self.running.items() if each.tree.commit == probe.commit])
+            await asyncio.wait([probe.task], timeout=0.1)
+
+    async def _prove(self, probe: Probe) -> str | None:
+        for _ in range(FAILURES):
+            gate = await self._run_alone(Tree(probe.commit, ()), probe.head) if probe.wanted else None
+            if gate is not None and gate.state is gates.State.PASSED:
+                return gate.id
+        return None
+
+    async def _run_alone(self, tree: Tree, base: str) -> Gate | None:
         """Test a commit that is none of the train's to the end, and return its gate."""
         config = self.desk.app.house.config
         event = gates.Started(
-            test=test.id,
+            test=0,
             base=base,
             commit=tree.commit,
-            purpose=test.purpose.value,
+            purpose=Purpose.PROBE.value,
             slot=self._free_slot(),
             checks=digest(config),
         )
@@ -150,6 +211,9 @@ class Testing:
 
     async def close(self) -> None:
         """End every gate at once, since the daemon ends; what it tested is tested again by the next."""
+        if self.probe is not None and self.probe.task is not None:
+            self.probe.task.cancel()
+            await asyncio.gather(self.probe.task, return_exceptions=True)
         tasks = [each.task for each in self.running.values() if each.task is not None]
         for task in tasks:
             task.cancel()
