@@ -224,11 +224,14 @@ def test_a_client_that_comes_back_at_any_event_is_told_each_change_since_then_on
         pass
     last = daemon.seq()
     events = events_after(daemon, 0)
+    counts = daemon.ask("GET", "/api/status").good()["counts"]
     rng = random.Random(7)
     for after in [0, 1, last - 1, *rng.sample(range(last), 12)]:
         with Follower(daemon, after) as follower:
             follower.wait_for_seq(last)
             check_told(follower.frames, events[after:])
+            follower.wait_for(lambda _, told=follower: bool(told.of("counts")), "the counters")  # type: ignore[misc]
+            assert follower.of("counts")[-1].data == counts
 
 
 def test_a_client_that_missed_nothing_is_told_nothing(daemon: Daemon) -> None:

@@ -366,6 +366,8 @@ class Web:
         while not missed.done:
             if data := await self.read(missed.page):
                 await _push(send, data)
+        if missed.reached > after:  # the counters may have changed while nobody was there to be told
+            await _push(send, stream.frame("counts", await self.read(lambda tx: tx.counts())))
         return missed.reached
 
     async def tell_counts(self) -> None:
