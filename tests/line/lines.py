@@ -322,6 +322,18 @@ def processes_of(folder: Path) -> list[int]:
     return found
 
 
+def sleepers_of(folder: Path) -> list[int]:
+    """Return the processes of a folder that sleep; by their own account they may have other numbers, in a room."""
+    return [pid for pid in processes_of(folder) if _words(pid)[:1] == ["sleep"]]
+
+
+def _words(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return []
+
+
 def locks_in(common: Path) -> list[str]:
     """Return the lock files that git, or covey on git's behalf, left in a repository."""
     ours = common / "covey"

@@ -9,22 +9,18 @@ from typing import Any
 
 import pytest
 
-from tests.line.lines import GOOD, SCRIPTED, SHELL, Line, alive, answers, kill, processes_of
+from tests.line.lines import GOOD, SCRIPTED, SHELL, Line, alive, answers, kill, processes_of, sleepers_of
 from tests.serving import wait_until
 
 SLOW = '[merge]\ncheck = "echo $$ >> $OUTSIDE/gates; test ! -e slow || sleep 600"\n'
-"""A gate that never ends on a tree with a file `slow`, and says which process it is."""
+"""A gate that never ends on a tree with a file `slow`, and says that it is there."""
 SLOW_TASK = {"title": "Slow", "body": "write slow\n    slow\ncommit Slow\n"}
 
 
 def _gate(line: Line) -> int:
-    """Wait for the first gate, and return its process."""
-    wait_until(lambda: line.marks("gates") != [], "the gate")
-    return int(line.marks("gates")[0])
-
-
-def _assert_no_gate(line: Line) -> None:
-    assert [pid for pid in map(int, line.marks("gates")) if alive(pid)] == []
+    """Wait for the first gate, and return what it runs."""
+    wait_until(lambda: line.marks("gates") != [] and sleepers_of(line.folder) != [], "the gate")
+    return sleepers_of(line.folder)[0]
 
 
 # Gates
@@ -72,7 +68,7 @@ def test_a_gate_that_a_killed_daemon_left_alone_is_ended_by_the_next(made: Calla
     wait_until(lambda: not alive(gate), "the end of the old gate")
     wait_until(lambda: len(line.marks("gates")) == 2, "the next gate")
     line.ok("down")
-    _assert_no_gate(line)
+    assert sleepers_of(line.folder) == []
 
 
 def test_a_gate_ends_with_the_task_that_was_dropped_and_the_next_is_tested(made: Callable[..., Line]) -> None:

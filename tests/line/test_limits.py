@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.line.lines import GOOD, SCRIPTED, Line, alive, processes_of
+from tests.line.lines import GOOD, SCRIPTED, Line, processes_of, sleepers_of
 from tests.serving import wait_until
 
 ONCE = "[board]\ntries = 1\n"
@@ -23,7 +23,7 @@ def test_a_gate_that_hangs_is_killed_with_all_that_it_started_and_rejects(made: 
     said = line.ends(1, "run", "One")
     assert f"took longer than {SOON:g} minutes" in said
     assert line.statuses() == {"One": "blocked"}
-    assert not alive(int(line.marks("gate")[0]))
+    assert line.marks("gate") and sleepers_of(line.folder) == []
     assert "testing" in line.json("task", "show", line.board()["One"]["id"])["tries"][0]["what"]
     assert line.landed() == []
     line.assert_nothing_left(branches=True)
@@ -35,7 +35,7 @@ def test_a_gate_that_forks_away_leaves_nothing(made: Callable[..., Line]) -> Non
     )
     line = made(SCRIPTED, f'[merge]\ncheck = "{gate}"\n')
     line.ok("run", "One")
-    assert not alive(int(line.marks("away")[0]))
+    assert line.marks("away") and sleepers_of(line.folder) == []
     assert line.landed() == ["One"]
     line.assert_nothing_left()
 
