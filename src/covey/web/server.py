@@ -138,8 +138,6 @@ class Web:
         try:
             headers = _headers(scope)
             self._doors.check(headers, scope.get("server"), scope["scheme"])
-            if b"%2F" in scope.get("raw_path", b"").upper():  # in a name, where no name has one: it parts nothing
-                raise _nothing_at(scope["path"])
             if scope["path"] in self._pages and scope["method"] in ("GET", "HEAD"):
                 await self._send_page(scope, headers, send)
                 return
@@ -147,6 +145,8 @@ class Web:
                 await self._join(scope, headers, receive, send)
                 return
             who = await self._who(scope, headers)
+            if b"%2F" in scope.get("raw_path", b"").upper():  # in a name, where no name has one: it parts nothing
+                raise _nothing_at(scope["path"])
             if scope["path"] == "/api/events" and scope["method"] == "GET":
                 await self._follow(who, scope, headers, receive, send)
                 return
