@@ -154,6 +154,22 @@ def test_mail_and_prompts_stay_at_home_unless_asked_for(project: Project, ask: A
     assert exports.check(project, log_of(project), commit, 0, bytes(32)) == len(lines)
 
 
+def test_comments_and_answers_stay_at_home_like_the_mail_that_brings_them(project: Project, ask: Ask) -> None:
+    told = stories.Project(project.database)
+    comment = told.ask("comment.write", task="T-1", text="Draft: not for everybody")
+    told.ask("comment.edit", {"id": comment["id"]}, text="Comment: not for everybody")
+    asked = told.ask("question.ask", session="ada", text="Which one?")
+    told.ask("question.answer", {"id": asked["id"]}, decision="reply", text="Answer: not for everybody")
+    told.close()
+    ask(project, "export")
+    content = everything_in(project)
+    assert "comment.edited" in content and "question.answered" in content
+    assert "not for " not in content
+    git(project.root, "update-ref", "-d", ref_of(project))
+    ask(project, "export", *ALL)
+    assert everything_in(project).count("not for ") == 3
+
+
 def test_mail_and_prompts_are_included_when_asked_for(project: Project, ask: Ask) -> None:
     ask(project, "export", *ALL)
     content = everything_in(project)

@@ -12,6 +12,9 @@ MAIL = "mail"
 PROMPTS = "prompts"
 PRIVATE: dict[str, tuple[str, tuple[str, ...]]] = {
     "mail.sent": (MAIL, ("subject", "text")),
+    "comment.written": (MAIL, ("text",)),
+    "comment.edited": (MAIL, ("text",)),
+    "question.answered": (MAIL, ("text",)),
     "task.added": (PROMPTS, ("body",)),
     "task.edited": (PROMPTS, ("body",)),
 }
