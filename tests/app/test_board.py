@@ -73,6 +73,16 @@ def test_nobody_can_act_as(world: World, name: str) -> None:
         world.claim(world.add(), name)
 
 
+@pytest.mark.parametrize("name", ["covey", "everyone"])
+def test_no_task_is_for_somebody_as_whom_nobody_can_claim_it(world: World, name: str) -> None:
+    task = world.add()
+    with pytest.raises(Invalid, match=f"Nobody can claim a task as {name}"):
+        world.add(assignee=name)
+    with pytest.raises(Invalid, match=f"Nobody can claim a task as {name}"):
+        world.ask("task.edit", id=task, assignee=name)
+    assert world.add(assignee="owner") == "OWNER-1"
+
+
 def test_a_task_with_an_assignee_is_for_it_alone(world: World) -> None:
     task = world.add(assignee="bob")
     assert world.next("ada") is None
@@ -551,6 +561,13 @@ def test_an_import_leaves_alone_what_has_ended_and_does_not_take_work_from_its_h
     assert set(answer["unchanged"]) == {"done"}
     assert [world.status(keys[k]) for k in keys] == ["done", "doing", "blocked"]
     assert world.task(keys["held"])["title"] == "held!"
+
+
+def test_an_import_that_names_a_key_twice_is_refused_whole(world: World) -> None:
+    before = world.everything()
+    with pytest.raises(Invalid, match="key 'a' stands twice"):
+        world.ask("task.import", tasks=[{"key": "a", "title": "first"}, {"key": "a", "title": "second"}])
+    assert world.everything() == before
 
 
 def test_an_import_that_names_an_unknown_key_is_refused_whole(world: World) -> None:

@@ -271,6 +271,11 @@ def test_bad_input_is_refused_in_one_sentence_and_changes_nothing(daemon: Daemon
     assert daemon.seq() == before
 
 
+def test_a_refusal_does_not_speak_of_null_to_who_sent_something_else(daemon: Daemon) -> None:
+    reply = daemon.ask("POST", "/api/board/T-4/handin", {"session": "ada", "fence": "1"})
+    assert reply.json["error"] == "fence must be a whole number, not text."
+
+
 @pytest.mark.parametrize("bad", METHODS, ids=lambda bad: bad.what)
 def test_a_wrong_method_names_those_that_are_allowed(daemon: Daemon, bad: Bad) -> None:
     allowed = ask(daemon, bad).headers["allow"].split(", ")

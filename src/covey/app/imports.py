@@ -22,7 +22,11 @@ from covey.store.tx import Tx
 def import_tasks(call: Call, asked: ImportTasks) -> ImportAnswer:
     """Add or update tasks by key, as a part of an import."""
     answer = ImportAnswer({}, {}, {})
+    keys: set[str] = set()
     for wish in asked.tasks:
+        if wish.key in keys:  # the second would overwrite the first
+            raise Invalid(f"The key {wish.key!r} stands twice.", hint="Give each task a key of its own.")
+        keys.add(wish.key)
         _import_one(call, wish, answer)
     return answer
 

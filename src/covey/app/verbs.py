@@ -338,7 +338,7 @@ def read_query(verb: Verb, pairs: list[tuple[str, str]]) -> Asked:
 def explain(message: str) -> str:
     """Return a validation error as one sentence about one field."""
     place = _AT.search(message)
-    said = _AT.sub("", message).replace("`", "")
+    said = _AT.sub("", message).replace("`", "").replace(" | null", "")  # what may be null may be left out
     form = re.search(r"matching regex '(.*)'", said)
     if form:
         said = FORMS.get(form[1].replace("\\\\", "\\"), "has another form than it must have")

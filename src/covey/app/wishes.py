@@ -12,6 +12,7 @@ from covey.app.tasks import find
 from covey.app.verbs import Call
 from covey.core import globs, scheduling, tasks
 from covey.core.needs import Need, Policy, find_cycle
+from covey.core.sessions import COVEY, EVERYONE
 from covey.core.tasks import ENDED, WAITING, Status, Task
 from covey.core.texts import TITLE, line
 from covey.errors import Denied, Invalid, Refused
@@ -31,13 +32,20 @@ def _globs(scope: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(spelled))
 
 
+def _assignee(name: str | None) -> str | None:
+    """Return whom a task is for, or refuse a name in which nobody can claim it."""
+    if name in (COVEY, EVERYONE):
+        raise Invalid(f"Nobody can claim a task as {name}.", hint="A task without an assignee is for everyone.")
+    return name
+
+
 def as_added(call: Call, asked: AddTask, needs: tuple[Need, ...], key: str | None) -> tasks.Added:
     return tasks.Added(
         title=line(asked.title, "The title", TITLE),
         body=call.prose(asked.body, "The body"),
         kind=asked.kind,
         status=Status(asked.status),
-        assignee=asked.assignee,
+        assignee=_assignee(asked.assignee),
         role=asked.role,
         priority=asked.priority,
         needs=needs,
@@ -94,6 +102,8 @@ def as_edited(call: Call, task: Task, asked: EditTask) -> tasks.Edited:
         given["title"] = line(given["title"], "The title", TITLE)
     if "body" in given:
         given["body"] = call.prose(given["body"], "The body")
+    if "assignee" in given:
+        given["assignee"] = _assignee(given["assignee"])
     for name in ("scope", "do_not_touch"):
         if name in given:
             given[name] = _globs(given[name])
