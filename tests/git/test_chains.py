@@ -165,11 +165,12 @@ def test_a_rebased_branch_keeps_its_commits_and_drops_the_empty_ones(
     name = "a" if is_near else "c"
     branch(path, "work", {name: LINES + "x\n"}, {}, {name: LINES + "y\n"}, {}, by="Bob")
     commit_files(path, {"a": LINES.replace("1", "one")}, "On main")
-    placed = chained(project, "rebase", "work").links[0]
+    costly = (("Covey-Task", "AF-1"), ("Covey-Cost", "0.5"))
+    placed = chained(project, "rebase", link("work", trailers=costly)).links[0]
     assert len(placed.commits) == 2 and placed.note == ""
     said = [shown(path, commit, "%an %ad %cn|%s|%(trailers:only,unfold,separator=%x2C)") for commit in placed.commits]
-    assert said[0].startswith("Bob") and said[0].endswith("covey|Step 1 of work|")
-    assert said[1].endswith("covey|Step 3 of work|Covey-Task: AF-1,Covey-Group: group-7")
+    assert said[0].startswith("Bob") and said[0].endswith("covey|Step 1 of work|Covey-Task: AF-1,Covey-Group: group-7")
+    assert said[1].endswith("covey|Step 3 of work|Covey-Task: AF-1,Covey-Cost: 0.5,Covey-Group: group-7")
     dates = [git_out(path, "show", "-s", "--date=raw", "--format=%ad", commit) for commit in placed.commits]
     assert dates == ["1700000001 +0200", "1700000003 +0200"]
     assert git_out(path, "show", f"{placed.commit}:{name}").endswith("y")
@@ -402,7 +403,8 @@ def test_a_replayed_commit_says_of_its_task_only_what_covey_says(path: Path, pro
     commit_files(path, {"c": "c\n"}, "On main")
     (placed,) = chained(project, "rebase", "work").links
     said = [git_out(path, "show", "-s", "--format=%B", each) for each in placed.commits]
-    assert said[1:] == ["Step\n\nReviewed-by: Ada", "Last\n\nCovey-Task: AF-1\nCovey-Group: group-7"]
+    ours = "Covey-Task: AF-1\nCovey-Group: group-7"
+    assert said[1:] == [f"Step\n\nReviewed-by: Ada\n{ours}", f"Last\n\n{ours}"]
 
 
 @pytest.mark.parametrize("policy", POLICIES)

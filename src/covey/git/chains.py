@@ -37,6 +37,7 @@ from covey.git.project import Project
 from covey.git.run import git
 from covey.values import dataclass
 
+COST = "Covey-Cost"
 Policy = Literal["merge", "squash", "rebase", "ff"]
 
 LOOSE = "5000"
@@ -432,12 +433,12 @@ def _squashed(link: Link, commits: Sequence[Commit]) -> tuple[Author, str]:
 
 
 def _replayed(link: Link, commits: Sequence[Commit]) -> list[tuple[Author, str]]:
-    """Keep what commits say, but of where they came from only what we say, which the last of them does."""
+    """Keep what commits say, but of where they came from only what we say; what they cost together, the last says."""
     ours = [key for key, _ in link.trailers]
+    each = [trailer for trailer in link.trailers if trailer[0] != COST]
     said = [(commit.author, messages.without_trailers(commit.message, ours)) for commit in commits]
-    if said:
-        said[-1] = (said[-1][0], messages.with_trailers(said[-1][1], link.trailers))
-    return said
+    told = [link.trailers if number == len(said) else each for number in range(1, len(said) + 1)]
+    return [(author, messages.with_trailers(message, own)) for (author, message), own in zip(said, told, strict=True)]
 
 
 def _stream(ref: str, head: str, steps: Sequence[_Step], at: float) -> bytes:
