@@ -70,8 +70,10 @@ def test_a_branch_that_goes_on_after_it_landed_brings_only_what_is_new(made: Cal
     assert len(line.landed()) == 3
 
 
-def test_a_rejected_branch_that_was_mended_carries_on_its_task(made: Callable[..., Line]) -> None:
-    line = made('[merge]\ncheck = "! grep -q wrong notes"\n', files={"notes": "one\n"})
+@pytest.mark.parametrize("policy", ["squash", "ff"])
+def test_a_rejected_branch_that_was_mended_carries_on_its_task(made: Callable[..., Line], policy: str) -> None:
+    settings = f'[merge]\ncheck = "! grep -q wrong notes"\npolicy = "{policy}"\n'
+    line = made(settings, files={"notes": "one\n"})
     line.up()
     _commit_on(line, "feature", "notes", "wrong\n")
     assert line.run("merge", "queue", "feature", "--wait").returncode == 1

@@ -43,6 +43,8 @@ class Wish:
     task: Task
     needs: tuple[str, ...] = ()
     reverted: Merge | None = None
+    earlier: tuple[str, ...] = ()
+    """What was built of its task's work before; as it is, where branches land fast-forward: it may stand on that."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def _wishes(
             stuck += [Wish(merge, task)] if merge.reason is None else []
             continue
         reverted = None if merge.reverts is None else call.tx.get(rows.MERGES, merge.reverts)
-        found.append(Wish(merge, task, needs, reverted))
+        found.append(Wish(merge, task, needs, reverted, tree.built_of(call, merge.task)))
     known = [merge for merge in present if merge.id in inside]
     unwanted = call.tx.unwanted(tree.UNWANTED)
     # Merged commits keep their names, and all below them: what a person took off main would come back with them.
@@ -287,7 +289,7 @@ def _judge(
     unwanted: Collection[str],
 ) -> Look:
     own = works[fit.commit].names
-    taken_back = next((commit for commit in unwanted if commit in own and commit != fit.commit), None)
+    taken_back = next((commit for commit in unwanted if commit in own - {fit.commit, *fit.wish.earlier}), None)
     if taken_back is not None:
         return Unfit(
             fit.wish,

@@ -118,7 +118,7 @@ class MainLine:
 
     async def _holds_unwanted(self, line: Line) -> bool:
         """Say whether what waits for main holds work that was rejected or dropped after it had passed."""
-        unwanted = await self.desk.read(lambda call: call.tx.unwanted(tree.UNWANTED))
+        unwanted = await self.desk.read(_unwanted)
         project = self.desk.project
         return await self.desk.beside(lambda: tree.taken_back(project, line.head, line.main, unwanted)) is not None
 
@@ -329,6 +329,12 @@ class MainLine:
 def passed(call: Call) -> list[Merge]:
     """Return the merges that have passed and are not known to be on main."""
     return [merge for merge in call.tx.open_merges() if merge.state is State.PASSED]
+
+
+def _unwanted(call: Call) -> list[str]:
+    """Return what was built and then not wanted, but for what has passed since as a part of its author's own work."""
+    mended = {commit for merge in passed(call) for commit in tree.built_of(call, merge.task)}
+    return [commit for commit in call.tx.unwanted(tree.UNWANTED) if commit not in mended]
 
 
 def _note_taken_off(call: Call, branch: str, off: Sequence[Landing]) -> None:

@@ -6,11 +6,13 @@ import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from covey.app.verbs import Call
 from covey.core.judge import is_cache
 from covey.git import candidates, checkouts, entries
 from covey.git.project import Project
 from covey.git.run import git, try_git
 from covey.git.worktrees import Worktrees
+from covey.store import rows
 from covey.values import dataclass
 
 UNWANTED = 50
@@ -46,6 +48,11 @@ def _dirty(path: Path) -> tuple[str, ...]:
         return (f"(git cannot read the worktree: {asked.stderr.decode(errors='replace').strip()[:200]})",)
     entries = [entry for entry in asked.stdout.decode(errors="replace").split("\0") if entry]
     return tuple(entry[3:] for entry in entries if not (entry.startswith("??") and is_cache(entry[3:])))
+
+
+def built_of(call: Call, task: str) -> tuple[str, ...]:
+    """Return what was built of a task's work, each time that it was handed in."""
+    return tuple(merge.candidate for merge in call.tx.find(rows.MERGES, "WHERE task = ?", (task,)) if merge.candidate)
 
 
 def taken_back(project: Project, commit: str, main: str, unwanted: Collection[str]) -> str | None:
