@@ -171,6 +171,18 @@ def test_a_second_init_changes_nothing_and_says_so(shell: Shell) -> None:
     assert before == after
 
 
+def test_a_board_that_was_emptied_is_begun_anew_by_init_alone(shell: Shell) -> None:
+    shell.ok("task", "add", "One")
+    for name in ("covey.db-wal", "covey.db-shm"):
+        (shell.state / name).unlink(missing_ok=True)
+    (shell.state / "covey.db").write_bytes(b"")
+    for words in (["task", "list"], ["log", "verify"], ["up"]):
+        assert "covey does not look after" in shell.fails(5, *words), words
+    assert shell.json("init")["made"] == ["the board"]
+    assert shell.json("task", "list") == []
+    assert shell.ok("log", "verify").startswith("1 event and ")
+
+
 def test_ten_inits_at_once_make_one_board(bare_shell: Shell) -> None:
     started = [
         subprocess.Popen(

@@ -112,6 +112,8 @@ def test_a_task_is_dropped_without_a_word_too(shell: Shell) -> None:
     assert shell.ok("task", "show", "T-1").endswith("owner dropped T-1\n")
     assert shell.json("task", "show", "T-2")["reason"] == "It needs T-1, which was dropped."
     assert shell.json("task", "next", "--as", "ada")["id"] == "T-3"
+    assert shell.ok("task", "reopen", "T-1").endswith("still blocked; covey task reopen brings each back: T-2\n")
+    assert shell.ok("task", "reopen", "T-2") == "Reopened T-2: Second\n"
     shell.ok("log", "verify")
 
 

@@ -113,7 +113,7 @@ def _verify(args: argparse.Namespace, client: Client) -> int:
     shown = [*report.problems]
     if report.count > len(shown):
         shown.append(f"... and {report.count - len(shown)} more.")
-    sums = f"{report.events:,} events and {report.rows:,} rows"
+    sums = f"{_count(report.events, 'event')} and {_count(report.rows, 'row')}"
     last = f"{sums}: the log and every row agree." if report.sound else f"{sums}: {_count(report.count, 'problem')}."
     answer = {"sound": report.sound, "events": report.events, "rows": report.rows}
     show(args, answer | {"count": report.count, "problems": report.problems}, *shown, last)

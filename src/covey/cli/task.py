@@ -244,8 +244,13 @@ def move(args: Namespace, client: Client) -> None:
 
 def reopen(args: Namespace, client: Client) -> None:
     """Let a task that is blocked or was dropped be tried anew."""
-    answer = client.ask("task.reopen", {"id": args.id})
-    reply(args, answer, f"Reopened {_name(answer.value)}")
+    with client:
+        answer = client.ask("task.reopen", {"id": args.id})
+        needed = [] if args.json else client.ask("task.deps", {"id": args.id}).value["needed_by"]
+    said = f"Reopened {_name(answer.value)}"
+    if blocked := [edge["id"] for edge in needed if edge["status"] == "blocked"]:
+        said += f"\nWhat needs it is still blocked; covey task reopen brings each back: {', '.join(blocked)}"
+    reply(args, answer, said)
 
 
 def claim(args: Namespace, client: Client) -> None:

@@ -55,8 +55,8 @@ class Project:
 
     @property
     def is_begun(self) -> bool:
-        """Say whether covey looks after this repository."""
-        return self.database.exists()
+        """Say whether covey looks after this repository; a file that was emptied is no board."""
+        return self.database.exists() and self.database.stat().st_size > 0
 
     def must_be_begun(self) -> Project:
         """Return the project, or say how to begin."""
