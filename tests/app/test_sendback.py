@@ -111,7 +111,8 @@ def test_a_merge_that_has_ended_is_not_rejected_again(line: Queue) -> None:
     assert line.world.everything()["events"] == before
 
 
-def test_a_conflict_tells_whose_work_it_meets(line: Queue) -> None:
+@pytest.mark.parametrize("file", ["lib.py", "lib.py/part.py"])
+def test_a_conflict_tells_whose_work_it_meets(line: Queue, file: str) -> None:
     line.world.add("First", body="Make it round.")
     line.world.add("Second")
     line.world.at_work()
@@ -120,11 +121,11 @@ def test_a_conflict_tells_whose_work_it_meets(line: Queue) -> None:
     line.land(theirs, MAIN)
     commits = (Commit(MAIN, "ada", "First", ("lib.py",)), Commit(BASE, "eve", "By hand", ("lib.py",)))
     since = Since(base="a" * 40, onto=MAIN, paths=("lib.py", "own.py"), commits=commits)
-    clash = Clash(("lib.py",), "CONFLICT (content): Merge conflict in lib.py")
+    clash = Clash((file,), f"CONFLICT (content): Merge conflict in {file}")
     after = line.world.do(lambda call: sendback.rejected(call, mine, TEXT, since=since, clash=clash))
     assert after is not None and after.fingerprint and after.cause == TEXT
     whose = f"{theirs.task} ({theirs.id}), commit {BASE[:12]}"
-    assert after.reason == f"It conflicts with main in lib.py, changed meanwhile by {whose}."
+    assert after.reason == f"It conflicts with main in {file}, changed meanwhile by {whose}."
     told = line.world.task(mine.task)["tries"][-1]["what"]
     assert f'- {theirs.task}: "First" by ada (it changed lib.py too)\n  > Make it round.\n' in told
     assert f'  commit {MAIN[:12]} by ada: "First"' in told and f"git merge {MAIN[:12]}" in told

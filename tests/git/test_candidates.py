@@ -141,6 +141,7 @@ def test_every_kind_of_conflict_names_its_files(tmp_path: Path) -> None:
     conflict = refused(project, "work")
     assert {"gone", "binary", "both", "script", "dir/file"} <= set(conflict.files)
     assert {"renamed", "moved"} & set(conflict.files)
+    assert "dir" in conflict.files and not any("~" in name for name in conflict.files)
     for kind in ("modify/delete", "rename/delete", "add/add", "content", "file/directory"):
         assert f"CONFLICT ({kind})" in conflict.message, conflict.message
     assert "Auto-merging" not in conflict.message

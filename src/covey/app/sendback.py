@@ -200,10 +200,15 @@ def _met(call: Call, why: Why) -> tuple[str, ...]:
     owners = {commit.hash: each.merge for each in _landed(call, why.since) for commit in each.commits}
     found: dict[str, None] = {}
     for commit in why.since.commits:
-        if not files.isdisjoint(commit.paths):
+        if any(path in files or _is_near(path, files) for path in commit.paths):
             owner = owners.get(commit.hash)
             found[f"commit {commit.hash[:12]}" if owner is None else f"{owner.task} ({owner.id})"] = None
     return tuple(found)
+
+
+def _is_near(path: str, files: Collection[str]) -> bool:
+    """Say whether a path lies in one of some files, or one of them in it: one side has made a folder of it."""
+    return any(path.startswith(f"{each}/") or each.startswith(f"{path}/") for each in files)
 
 
 def _ranked(call: Call, merge: Merge, why: Why, suspects: Sequence[Merge], failed: Sequence[Gate]) -> list[_Landed]:
@@ -224,7 +229,7 @@ def _ranked(call: Call, merge: Merge, why: Why, suspects: Sequence[Merge], faile
 def _touches(landed: _Landed, ours: Collection[str], output: str) -> str:
     """Say by which paths a merge has to do with the work that is sent back, if it has."""
     paths = sorted({path for commit in landed.commits for path in commit.paths})
-    shared = [path for path in paths if path in ours]
+    shared = [path for path in paths if path in ours or _is_near(path, ours)]
     if shared:
         return f"it changed {', '.join(shared[:5])} too"
     named = [path for path in paths if path in output]

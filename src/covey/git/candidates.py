@@ -218,6 +218,10 @@ def _merge_at(project: Project, sides: Sides, folder: Path) -> str | Conflict:
     raise ToolFailed(f"git merge-tree failed: {complaint(asked)}.")
 
 
+_ASIDE = re.compile(r"~[0-9a-f]{40,64}(_[0-9]+)?$")
+"""What git adds to the name of a file that a folder is in the way of."""
+
+
 def _is_unread(said: bytes) -> bool:
     """Say whether git could not read one of the trees: it takes that for an empty one, and all in it for deleted."""
     return any(line.startswith(b"error: ") for line in said.splitlines())
@@ -227,7 +231,7 @@ def _conflict(printed: bytes) -> Conflict:
     """Read what merge-tree prints: tree, names, an empty name, then messages of (count, paths, kind, text)."""
     fields = printed.split(b"\0")[1:]
     end = fields.index(b"") if b"" in fields else len(fields)
-    files = dict.fromkeys(readable(name) for name in fields[:end])
+    files = dict.fromkeys(_ASIDE.sub("", readable(name)) for name in fields[:end])
     texts, rest = [], fields[end + 1 :]
     while rest and rest[0].isdigit():
         count = int(rest[0])
