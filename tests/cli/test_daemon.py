@@ -346,6 +346,12 @@ def test_a_unit_keeps_what_systemd_would_fill_in(shell: Shell, tmp_path: Path) -
     assert '/50%% of $$HOME" --foreground\n' in unit
 
 
+def test_a_unit_finds_the_programs_that_its_owner_finds(shell: Shell) -> None:
+    shell.env["PATH"] += ":/opt/100%/$agents"
+    unit = Path(shell.json("up", "--service")["unit"])
+    assert f'Environment="PATH={shell.env["PATH"].replace("%", "%%")}"\n' in unit.read_text()
+
+
 def test_another_protocol_is_refused_with_what_to_do(served: Shell) -> None:
     code = (
         f"import covey; covey.PROTOCOL = {PROTOCOL + '0'!r}; from covey.cli.main import main; raise SystemExit(main())"

@@ -447,11 +447,13 @@ def _service(project: Project, command: list[str], *, as_json: bool) -> int:
     tag = hashlib.sha256(str(project.common).encode()).hexdigest()[:6]
     unit = base / "systemd" / "user" / f"covey-{project.name}-{tag}.service"
     unit.parent.mkdir(parents=True, exist_ok=True)
-    quoted = " ".join(f'"{_escaped(part)}"' for part in command)
+    quoted = " ".join(f'"{_escaped(part)}"'.replace("$", "$$") for part in command)
+    path = _escaped(os.environ.get("PATH", os.defpath))  # systemd's own has few of the places where agents live
     unit.write_text(
         "[Unit]\n"
         f"Description=covey for {str(project.root).replace('%', '%%')}\n\n"
         "[Service]\n"
+        f'Environment="PATH={path}"\n'
         f"ExecStart={quoted} --foreground\n"
         "Restart=on-failure\n"
         "KillMode=process\n\n"
@@ -468,8 +470,8 @@ def _service(project: Project, command: list[str], *, as_json: bool) -> int:
 
 
 def _escaped(word: str) -> str:
-    """Return a word as it stands in quotes in ExecStart, where systemd fills in % and $."""
-    for mark, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+    """Return a word as it stands in quotes in a unit, where systemd fills in %; in commands it fills in $ too."""
+    for mark, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%")):
         word = word.replace(mark, written)
     return word
 
