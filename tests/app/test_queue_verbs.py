@@ -11,6 +11,7 @@ import pytest
 
 from covey.app import gate_logs, train
 from covey.app.app import Principal
+from covey.app.reasons import UNSTARTED
 from covey.app.sessions import alert
 from covey.core import gates, merges
 from covey.core.gates import Gate
@@ -94,6 +95,17 @@ def test_a_gate_that_cannot_be_run_and_a_remote_that_takes_nothing_are_told_of_t
     landing = land(world, None, merge)
     world.do(lambda call: train.pushed(call, landing, "origin"))
     assert world.ask("queue.show")["troubles"] == []
+
+
+def test_a_gate_that_the_machine_keeps_from_running_is_not_laid_to_the_settings(world: World) -> None:
+    checked(world)
+    _, merge = handed_in(world)
+    why = f"{UNSTARTED}: unable to write file. Look at the disk."
+    put(world, merge, merges.Waits(why))
+    world.do(lambda call: alert(call, "gate_broken", f"{why} That is no change's fault.", None, None))
+    mend = "Nothing lands until that is mended: it is tried again every minute."
+    assert world.ask("queue.show")["troubles"] == [f"{why} {mend}"]
+    assert world.ask("merge.why", id=merge)["next"][0] == "mend that: the queue goes on by itself"
 
 
 def test_a_session_looks_at_the_queue_and_only_the_owner_stops_it(world: World) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from covey.app.reasons import Sight, last_alert, line_of, look
+from covey.app.reasons import Sight, last_alert, line_of, look, mending
 from covey.app.shapes.forms import Nothing
 from covey.app.verbs import Call, verb
 from covey.core import inbox
@@ -122,7 +122,7 @@ def _queue(call: Call, sight: Sight) -> Iterator[Item]:
         yield _stop("fleet", title, "", fleet.since or call.tx.now, ("resume-fleet",))
     if sight.broken:
         told = last_alert(call, "gate_broken")
-        text = f"{sight.broken} Nothing lands until that is mended: see merge.check in covey.toml."
+        text = f"{sight.broken} Nothing lands until that is mended: {mending(sight.broken)}."
         yield _stop("gate", "The gate cannot be run", text, call.tx.now if told is None else told.raised, ("resume",))
     yield from _troubles(call, sight)
 

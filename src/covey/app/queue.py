@@ -12,7 +12,7 @@ from typing import Any
 
 from covey.app import gate_logs, train, transcripts
 from covey.app.queued import failed_in
-from covey.app.reasons import Sight, last_alert, line_of, look
+from covey.app.reasons import Sight, last_alert, line_of, look, mending
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.gates import FlakeRow, GateRow, ListFlakes, ReadGate
 from covey.app.shapes.landings import LandingRow, ListLandings
@@ -63,7 +63,7 @@ def show(call: Call, asked: Nothing) -> QueueFull:
 def _troubles(call: Call, sight: Sight) -> Iterator[str]:
     """Yield why the gate cannot be run, and why what landed does not reach the remote."""
     if sight.broken:
-        yield f"{sight.broken} Nothing lands until that is mended: see merge.check in covey.toml."
+        yield f"{sight.broken} Nothing lands until that is mended: {mending(sight.broken)}."
     told = last_alert(call, "not_pushed") if call.house.config.merge.push else None
     if told is not None and not call.tx.find(rows.LANDINGS, "WHERE pushed > ? LIMIT 1", (told.raised,)):
         yield told.message

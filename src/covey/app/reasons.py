@@ -21,6 +21,8 @@ from covey.values import dataclass
 
 SEEN = 50
 """Gates of a merge that are looked at."""
+UNSTARTED = "The gate could not be started"
+"""How it begins what is told of a gate that the machine, and not the settings, kept from running."""
 FEW = 5
 """Tests, files or names of which a sentence tells."""
 
@@ -70,6 +72,13 @@ def look(call: Call, also: Iterable[Merge] = ()) -> Sight:
         broken=_broken(call, found),
         named=tx.merges_named(named - {merge.id for merge in found}),
     )
+
+
+def mending(broken: str) -> str:
+    """Return what a person can do so that a gate can be run again: it may be the machine, and not the settings."""
+    if broken.startswith(UNSTARTED):
+        return "it is tried again every minute"
+    return "see merge.check in covey.toml"
 
 
 def _broken(call: Call, found: Sequence[Merge]) -> str | None:
@@ -430,7 +439,8 @@ def _onwards(sight: Sight, merge: Merge) -> Iterator[str]:
     if stop.paused or stop.halted:
         yield "covey merge resume" + ("   tries the same main again" if stop.halted else "")
     if sight.broken:
-        yield "mend merge.check in covey.toml: the queue goes on by itself"
+        what = "that" if sight.broken.startswith(UNSTARTED) else "merge.check in covey.toml"
+        yield f"mend {what}: the queue goes on by itself"
         yield f"covey merge retry {merge.id}   tries it again at once"
     if stop.frozen:
         yield "covey merge thaw"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from covey.app import train
 from covey.app.changes import step
+from covey.app.reasons import UNSTARTED, mending
 from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.config import Config
@@ -286,7 +287,7 @@ class Testing:
     async def _could_not_start(self, gate: Gate, error: CoveyError, config: Config) -> None:
         """Let a gate be tried again that could not be started; after some times the queue waits for a person."""
         self._unstarted += 1
-        why = f"The gate could not be started: {error.message}"
+        why = f"{UNSTARTED}: {error.message} {error.hint or 'Look at the disk.'}"
         if self._unstarted < LOST:
             await self.desk.write(lambda call: train.end_gate(call, gate.id, gates.Lost(why[:500])))
         else:
@@ -329,7 +330,7 @@ class Testing:
                     queued = step(call, merge, merges.Requeued("the gate cannot be run"), COVEY)
                     step(call, queued, merges.Waits(why), COVEY)
             if not told:
-                message = f"{why} That is no change's fault, so nothing lands until it is mended: see merge.check."
+                message = f"{why} That is no change's fault, so nothing lands until it is mended: {mending(why)}."
                 alert(call, "gate_broken", message, None, None)
 
         await self.desk.write(write)
