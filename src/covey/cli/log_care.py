@@ -124,7 +124,7 @@ def _rebuild(args: argparse.Namespace, client: Client) -> None:
     with telling() as progress, alone(client.project()) as store:
         rebuilt = store.write(lambda tx: audit.rebuild(tx, progress))
     mended = _count(rebuilt.differences, "difference") + " mended" if rebuilt.differences else "nothing was different"
-    show(args, rebuilt.__dict__, f"Every row was made anew from {rebuilt.events:,} events; {mended}.")
+    show(args, rebuilt.__dict__, f"Every row was made anew from {_count(rebuilt.events, 'event')}; {mended}.")
 
 
 def _backup(args: argparse.Namespace, client: Client) -> None:
@@ -276,7 +276,7 @@ def _adopt(args: argparse.Namespace, client: Client) -> None:
     show(
         args,
         {"log": args.log, "events": rebuilt.events},
-        f"The log {args.log} with {rebuilt.events:,} events is this project's own now.",
+        f"The log {args.log} with {_count(rebuilt.events, 'event')} is this project's own now.",
     )
 
 
