@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -532,3 +533,16 @@ def test_what_a_gate_printed_stays_when_it_writes_to_its_standard_error_by_name(
         assert gate_logs.read(yard.project, "gate-1").endswith(b"FAILED tests/a.py::test_one\nwarned\n")
     finally:
         yard.leave()
+
+
+def test_no_tree_is_to_blame_for_a_full_disk(tmp_path: Path) -> None:
+    enter = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
+    story = subprocess.run(
+        [*enter, sys.executable, "-m", "tests.line.small_disk", str(tmp_path)],
+        capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert story.returncode == 0, story.stdout[-2000:] + story.stderr[-6000:]
+    tree, check, said = story.stdout.splitlines()
+    assert tree.startswith("the tree: The files of ") and tree.endswith("Make room on the disk.")
+    assert check == "the check: The disk is full, and its check failed for that. Make room on the disk."
+    assert said == "a check that only says so: False"

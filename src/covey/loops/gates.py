@@ -47,6 +47,12 @@ STRAYED_LOOKS = (0.2, 0.5)
 SUMMARY = 12_000
 """Characters of a summary."""
 READ_ONLY = ("Read-only file system", "EROFS", "[Errno 30]", "os error 30")
+UNWRITTEN = ("unable to write", "write error", "No space left", "Disk quota exceeded")
+"""What git says when the disk takes no more: no tree is to blame for that."""
+FULL = ("No space left on device", "ENOSPC", "Disk quota exceeded")
+"""What programs say then."""
+LEFT, NONE = 64 * 1024**2, 64 * 1024
+"""Bytes that are left at most on a disk of which we believe that, and on one that is full whatever is said."""
 UNWANTED = "It was ended, since nobody wanted it any more."
 LIMIT = f"{MOST_OUTPUT // 1024**2} MiB"
 
@@ -214,6 +220,8 @@ class Gates:
             try:
                 test.path = self._check_out(test, name)
             except ToolFailed as error:
+                if any(word in error.message for word in UNWRITTEN):
+                    raise Unavailable(error.message, hint="Make room on the disk.") from error
                 return _unfit(error)
         try:
             self._furnish(test, name, held=held)
@@ -364,6 +372,8 @@ class Gates:
                 f"The room of the gate could not be made: {refusal[:300]}",
                 hint='isolate = "off" in [merge] runs gates without one.',
             )
+        if seen.code != 0 and not late and not test.unwanted and _is_full(test, found):
+            raise Unavailable("The disk is full, and its check failed for that.", hint="Make room on the disk.")
         flooded = seen.size > MOST_OUTPUT
         why = _why(test, check, seen, late=late, flooded=flooded)
         lost = test.unwanted or (seen.code is None and not late and not flooded)
@@ -516,6 +526,14 @@ def _hints(test: _Test, found: failures.Summary) -> list[str]:
     if not test.path.is_dir() or not any(test.path.iterdir()):
         return ["It deleted its own worktree, which is made anew for the next gate."]
     return []
+
+
+def _is_full(test: _Test, found: failures.Summary) -> bool:
+    """Say whether a check failed for a full disk: it says so, or could not even, and so it is where a gate writes."""
+    said = "\n".join((*found.errors, found.tail))
+    places = [place for place in (test.path.parent, Path(test.temporary).parent) if place.is_dir()]
+    left = min((shutil.disk_usage(place).free for place in places), default=LEFT)
+    return left < (LEFT if any(word in said for word in FULL) else NONE)
 
 
 def _strayed(astray: tuple[str, ...]) -> str:
