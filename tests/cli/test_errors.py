@@ -216,6 +216,19 @@ def test_an_interrupt_ends_with_130(shell: Shell) -> None:
     assert (process.returncode, err) == (130, "")
 
 
+def test_a_terminal_without_the_letters_shows_what_it_can_and_json_is_utf_8(shell: Shell) -> None:
+    shell.ok("task", "add", "Füße \N{SLIGHTLY SMILING FACE}")
+    env = shell.env | {"PYTHONIOENCODING": "latin-1"}
+    printed = [
+        subprocess.run(
+            [sys.executable, "-m", "covey", *words], cwd=shell.folder, env=env, capture_output=True, check=True
+        )
+        for words in (["task", "list"], ["log"], ["task", "list", "--json"])
+    ]
+    assert "Füße ?".encode("latin-1") in printed[0].stdout and "Füße ?".encode("latin-1") in printed[1].stdout
+    assert json.loads(printed[2].stdout.decode())[0]["title"] == "Füße \N{SLIGHTLY SMILING FACE}"
+
+
 def test_nothing_is_coloured_outside_a_terminal(shell: Shell) -> None:
     shell.ok("task", "add", "There is one")
     shell.ok("task", "claim", "T-1")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
 from covey import __version__
 from covey.errors import CoveyError, Denied, Invalid, Unavailable
-from covey.plain import plain
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if not sys.stdout:  # so it is if it was closed before we began; its number would be given to another file
             raise Unavailable("Standard output is closed; nothing was done.", hint="> /dev/null throws it away.")
+        if sys.stdout.encoding.lower() != "utf-8":
+            _fit(as_json=as_json)
         code = _ended(words)
         sys.stdout.flush()
         return code
@@ -128,6 +130,12 @@ def main(argv: list[str] | None = None) -> int:
         )
         complain(bug, as_json=as_json)
         return BUG
+
+
+def _fit(*, as_json: bool) -> None:
+    """Print what a terminal of old has no letters for as ?, and JSON in UTF-8 as everywhere."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8" if as_json else None, errors="replace")
 
 
 def _ended(words: list[str]) -> int:
@@ -167,6 +175,8 @@ def complain(error: CoveyError, *, as_json: bool) -> None:
 
         said = json.dumps({"error": error.message, "hint": error.hint})
     else:
+        from covey.plain import plain
+
         message = error.message.encode("utf-8", "replace").decode()
         said = "\n".join(map(plain, f"covey: {message}".split("\n")))
         said += f"\n  hint: {plain(error.hint)}" if error.hint else ""
