@@ -239,7 +239,7 @@ class App:
 def check_key(key: str) -> None:
     """Refuse an idempotency key that cannot be one."""
     if not 1 <= len(key) <= 200 or not key.isascii() or not key.isprintable():
-        raise Invalid("An Idempotency-Key has 1 to 200 printable ASCII characters.")
+        raise Invalid("An Idempotency-Key has 1 to 200 printable ASCII characters.", hint="A UUID will do.")
 
 
 def _same(kept: tuple[bytes, int, bytes], digest: bytes) -> Answer:

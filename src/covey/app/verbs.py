@@ -318,7 +318,7 @@ def read_body(verb: Verb, body: bytes) -> Asked:
     except msgspec.ValidationError as error:
         raise Invalid(explain(str(error)), hint=_TAKEN) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Invalid(f"The body is not valid JSON: {error}.") from None
+        raise Invalid(f"The body is not valid JSON: {error}.", hint="Send one object, in UTF-8.") from None
     return asked
 
 
@@ -326,7 +326,7 @@ def read_query(verb: Verb, pairs: list[tuple[str, str]]) -> Asked:
     """Return what a query asks, or say in one sentence what is wrong with it."""
     values = dict(pairs)
     if len(values) != len(pairs):
-        raise Invalid("A parameter stands twice in the query.")
+        raise Invalid("A parameter stands twice in the query.", hint="Name each once.")
     if any(value.lower() == "null" for value in values.values()):  # msgspec would take it for one that is left out
         raise Invalid("null is no value in a query.", hint="Leave the parameter out.")
     try:

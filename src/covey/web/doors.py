@@ -41,7 +41,7 @@ class Doors:
         if origin is not None:
             name = origin.decode("latin-1").lower()
             if name not in self._origins and name.removeprefix(f"{scheme}://") not in own:
-                raise Denied("A page of another origin may not ask here.")
+                raise Denied("A page of another origin may not ask here.", hint=_ELSEWHERE)
 
     def page_at(self, headers: Headers, server: Server, scheme: str) -> str | None:
         """Return the origin of our page under the name that a request asks; none where others live beside us."""

@@ -410,7 +410,7 @@ def _after(scope: Scope, headers: dict[bytes, bytes]) -> int | None:
         raise Invalid(f"There is no parameter {min(unknown)[:40]!r}.", hint="after and key are taken.")
     asked = headers.get(b"last-event-id", b"").decode("latin-1") or query.get("after", "")
     if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 19):
-        raise Invalid("Last-Event-ID, or after, is a number of the log.")
+        raise Invalid("Last-Event-ID, or after, is a number of the log.", hint="Leave it out to begin afresh.")
     return int(asked) if asked else None
 
 
@@ -456,7 +456,7 @@ async def _body(headers: dict[bytes, bytes], receive: Receive, most: int = BODY)
                 message = await receive()
                 body += message.get("body", b"")
     except TimeoutError:
-        raise TooSlow(f"The body was not here after {PATIENCE:g} s.") from None
+        raise TooSlow(f"The body was not here after {PATIENCE:g} s.", hint="Try again.") from None
     if message["type"] == "http.disconnect":
         raise TooSlow("The connection ended before the body did.")
     if len(body) > most:
