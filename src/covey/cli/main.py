@@ -103,7 +103,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if not sys.stdout:  # so it is if it was closed before we began; its number would be given to another file
             raise Unavailable("Standard output is closed; nothing was done.", hint="> /dev/null throws it away.")
-        if sys.stdout.encoding.lower() != "utf-8":
+        if (sys.stdout.encoding or "utf-8").lower() != "utf-8":  # one that is only kept in memory has none
             _fit(as_json=as_json)
         code = _ended(words)
         sys.stdout.flush()
