@@ -14,12 +14,13 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import IO
 
 from covey.errors import ToolFailed, Unavailable
+from covey.git import others
 from covey.git.candidates import COVEY, readable, settings
 from covey.git.checkouts import Checkout
 from covey.git.run import complaint
@@ -38,6 +39,9 @@ LINGER = 2.0
 SHORTEST_LINGER = 0.004
 """For how many times the life of a git process, and how many seconds at least, the lock outlasts a move: a command of
 the user that read the old main just before it then meets the lock, and ends without having done anything."""
+
+REST = 0.5
+"""Seconds for which a git command of the user's is waited for that is in the middle of its work."""
 
 UNCHANGED = 1.0
 NEAR_NS = 5_000_000_000
@@ -201,10 +205,11 @@ def take(checkout: Checkout, intent: Intent | None, patience: float) -> Hold | N
 
     Without an intent the lock only keeps others out, and a crash leaves nothing to finish.
     """
-    deadline = time.monotonic() + patience
+    begun = time.monotonic()
+    deadline = begun + patience
     while True:
         hold = _try_take(checkout, intent)
-        if hold is not None and (hold.interrupted or _is_settled(checkout.folder)):
+        if hold is not None and (hold.interrupted or _is_at_rest(checkout, time.monotonic() - begun)):
             return hold
         if hold is not None:
             with hold:
@@ -243,9 +248,10 @@ def undo(hold: Hold) -> None:
             raise ToolFailed(f"git checkout-index failed: {complaint(done)}.")
 
 
-def linger(took: float) -> None:
-    """Wait, with the lock held, as long as a git command may take that has begun before the move."""
+def linger(took: float, places: Iterable[Path]) -> None:
+    """Wait, with locks held, as long as a git command may take that has begun in these places before the move."""
     time.sleep(max(LINGER * took, SHORTEST_LINGER))
+    others.await_rest(places, REST)
 
 
 def left_behind(folder: Path) -> Intent | None:
@@ -386,6 +392,14 @@ def _clear(folder: Path) -> None:
     for name in (PRIVATE, SCRATCH):
         (folder / name).unlink(missing_ok=True)
         (folder / f"{name}.lock").unlink(missing_ok=True)
+
+
+def _is_at_rest(checkout: Checkout, waited: float) -> bool:
+    """Say whether nothing is under way in a checkout: on a busy machine HEAD may follow the index late.
+
+    Who works there without end is not waited for.
+    """
+    return _is_settled(checkout.folder) and (waited > REST or not others.at_work([checkout.path]))
 
 
 def _is_settled(folder: Path) -> bool:

@@ -201,7 +201,7 @@ def _move(project: Project, hold: Hold) -> Outcome | None:
         hold.broken = True
         move.commit()
         hold.broken = False
-        carry.linger(move.took)
+        carry.linger(move.took, [checkout.path])
     return Landed(intent.commit)
 
 
@@ -239,7 +239,7 @@ def _land_aside(project: Project, intent: Intent) -> Outcome | None:
         began = time.monotonic()
         if not _set_main(project, intent, intent.commit, intent.expected):
             return _unless_done(project, intent, f"{intent.main} is locked by another git command.")
-        carry.linger(time.monotonic() - began)
+        carry.linger(time.monotonic() - began, [hold.checkout.path for hold in held])
         # One that had set out before we had its lock has old files on the new main, until it is taken along.
         waits = [outcome for hold in held if isinstance(outcome := _join_held(project, hold, intent), Waits)]
     _await_switches(unheld)
