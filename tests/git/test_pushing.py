@@ -94,10 +94,11 @@ def test_a_remote_that_refuses_or_is_not_there_is_said(path: Path, remote: Path,
     commit_files(path, {"b": "b\n"}, "Ours")
     before = head(remote)
     (remote / "hooks").mkdir(exist_ok=True)
-    (remote / "hooks/update").write_text("#!/bin/sh\nexit 1\n")
+    (remote / "hooks/update").write_text("#!/bin/sh\necho Not on Sundays\nexit 1\n")
     (remote / "hooks/update").chmod(0o755)
     refused = push(project, "origin", "main", head(path), before)
     assert isinstance(refused, Failed) and "hook declined" in refused.why
+    assert refused.why.endswith('It says: "Not on Sundays"')
     gone = push(project, "nowhere", "main", head(path))
     assert isinstance(gone, Failed) and "nowhere" in gone.why
 

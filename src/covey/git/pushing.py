@@ -19,6 +19,8 @@ from covey.values import dataclass
 PATIENCE = 120.0
 SHORTEST = 1.0
 FETCHED = "refs/covey/fetched"
+SAID = 300
+"""Characters of what a remote says that are told."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,9 @@ def push(
             return Pushed(commit)
         if b"(fetch first)" in done.stdout or b"(non-fast-forward)" in done.stdout or b"cannot lock ref" in done.stdout:
             return _fetch(project, remote, branch, commit, deadline)
-        return Failed(f"{remote} did not take {branch}: {_refusal(done.stdout) or complaint(done)}.")
+        return Failed(
+            f"{remote} did not take {branch}: {_refusal(done.stdout) or complaint(done)}.{_said(done.stderr)}"
+        )
     except ToolFailed as error:
         return Failed(f"{branch} could not be pushed to {remote}: {error.message}")
 
@@ -111,3 +115,11 @@ def _refusal(printed: bytes) -> str:
     """Return why the remote refused, from the line that begins with an exclamation mark."""
     lines = [line.split("\t") for line in printed.decode(errors="replace").splitlines() if line.startswith("!")]
     return lines[0][-1] if lines else ""
+
+
+def _said(printed: bytes) -> str:
+    """Return what the remote itself, such as a hook of it, said of that, as another sentence."""
+    lines = (line.removeprefix("remote:").strip() for line in printed.decode(errors="replace").splitlines()
+             if line.startswith("remote:"))  # fmt: skip
+    told = " ".join(line for line in lines if line and not line.startswith("error: hook declined"))
+    return f' It says: "{told[:SAID]}"' if told else ""
