@@ -29,8 +29,10 @@ ALL_IN = 0.4
 EVEN = 0.5
 BOLD = 0.25
 """The same for one slot of several while nothing runs: if it passes, all the others were not needed."""
-START = 8
-"""With one slot and as many or fewer changes known, no group is larger: where most are bad, it costs all the time."""
+START = 16
+"""With one slot and as many or fewer changes known, no group is larger: where some are bad, it tells little."""
+ONE_BAD = 0.9
+"""What a single bad one in a group is worth to a single slot: when all the others have landed, it has failed alone."""
 LIKELY = 0.8
 """What runs is built upon if this is how likely it passes: if it lands, what is on it lands too, else it waits."""
 FINE = 24
@@ -94,6 +96,8 @@ class Table:
     """What failed together: no tree that holds it is tested again."""
     waiting: dict[int, float]
     """For how many rounds of tests changes wait that failed alone."""
+    trees: tuple[int, ...] | None
+    """For a single slot, what failed together on main as it is."""
     most: int
     """So many untested changes may be in one group."""
     top: tuple[str, ...] = ()
@@ -137,8 +141,11 @@ def _table(state: State) -> Table:
         for change in state.changes.values()
         if change.needs
     }
+    trees = _trees(state, bit) if state.slots == 1 else None
     most = START if state.slots == 1 and belief.seen < START else len(belief.ids)
-    table = Table(belief, blamed, 0, needs, [], _alone(state, bit), _known(state, bit), _waiting(state, bit), most)
+    table = Table(
+        belief, blamed, 0, needs, [], _alone(state, bit), _known(state, bit), _waiting(state, bit), trees, most
+    )
     table.riders = table.whole(belief.passed & belief.may & ~blamed & ~belief.apart)
     table.tests = [test & ~table.riders for test in belief.running if test & ~table.riders]
     top = _top(state)
@@ -172,6 +179,14 @@ def _known(state: State, bit: dict[str, int]) -> set[int]:
     return {union(bit[id] for id in failed) for failed in failed_sets(state)}
 
 
+def _trees(state: State, bit: dict[str, int]) -> tuple[int, ...]:
+    return tuple(
+        union(bit[id] for id in result.test.changes)
+        for result in state.results
+        if not result.passed and result.test.exact and result.test.on == state.main
+    )
+
+
 def _waiting(state: State, bit: dict[str, int]) -> dict[int, float]:
     return {
         bit[result.test.changes[0]]: (state.tests - result.test.id) / state.slots
@@ -196,6 +211,9 @@ def _untested(table: Table, slots: int) -> Iterator[Option]:
     """Yield a group of changes of which nothing is known and nothing is being tested."""
     belief = table.belief
     pool = table.whole(belief.may & ~belief.passed & ~table.blamed & ~union(table.tests))
+    if table.trees is not None:
+        yield from _in_turn(table, pool, table.trees)
+        return
     size = min(pool.bit_count(), table.most)
     if size and slots > 1 and not table.tests and belief.fresh(size) >= BOLD:
         yield Option(pool, AT_ONCE, belief.fresh(size))
@@ -210,6 +228,37 @@ def _untested(table: Table, slots: int) -> Iterator[Option]:
             yield Option(group | table.below, AT_ONCE, passes, on=table.top)
         else:
             yield Option(group, entropy(passes) + CONFIRM * alone * (1 - passes) ** 2, passes, alone)
+
+
+def _in_turn(table: Table, pool: int, trees: Sequence[int]) -> Iterator[Option]:
+    """Yield groups of untested changes for a single slot, which finishes what failed before it begins something else.
+
+    As long as nothing else lands, whoever is left of a tree that failed has failed alone.
+    """
+    belief = table.belief
+    for tree in trees:
+        rest = tree & pool
+        if rest and _is_one(tree & ~rest):
+            for size in {*range(1, min(rest.bit_count(), FINE)), rest.bit_count()}:
+                yield from _group(table, first(rest, size), rest)
+    size = min(pool.bit_count(), table.most)
+    if size and belief.fresh(size) < ALL_IN:
+        size = max(range(1, size + 1), key=lambda size: _fruit(belief, size))
+    for option in _group(table, first(pool, size), 0):
+        yield replace(option, worth=LEAST) if belief.failed else option
+
+
+def _group(table: Table, changes: int, rest: int) -> Iterator[Option]:
+    """Yield a test of untested changes; if they are all the rest of a tree that failed, they tell of one more."""
+    group = table.whole(changes)
+    if group:
+        passes = table.belief.fresh(group.bit_count())
+        worth = _fruit(table.belief, group.bit_count()) + ONE_BAD * passes * (group == rest)
+        yield Option(group, worth, passes, _is_one(group) and table.counts(group))
+
+
+def _fruit(belief: Belief, size: int) -> float:
+    return entropy(belief.fresh(size)) + ONE_BAD * belief.one_bad(size)
 
 
 def _even(belief: Belief, most: int) -> int:

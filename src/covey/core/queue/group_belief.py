@@ -74,6 +74,10 @@ class Belief:
         """Return how likely so many untested changes are all good, given that the rate itself is uncertain."""
         return sum(weight * (1 - rate) ** size for rate, weight in self.rates)
 
+    def one_bad(self, size: int) -> float:
+        """Return how likely exactly one of so many untested changes is bad."""
+        return sum(weight * size * rate * (1 - rate) ** (size - 1) for rate, weight in self.rates)
+
 
 def believe(state: State) -> Belief:
     """Return what the results so far say."""
