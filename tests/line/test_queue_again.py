@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -101,6 +102,13 @@ def test_a_revert_that_conflicts_names_what_was_built_on_it(made: Callable[..., 
     whose = f"changed meanwhile by {second['task']} ({second['id']})."
     assert merges(line)[-1]["reason"] == f"It conflicts with main in notes, {whose}"
     assert whose in line.ok("merge", "why", merges(line)[-1]["id"])
+    told = line.task(merges(line)[-1]["task"])["tries"][-1]["what"]
+    ((_, steps),) = [part.split("1. ", 1) for part in told.split("## ") if part.startswith("What to do")]
+    command = steps.partition("    (")[0]
+    assert command.startswith("git diff --binary ")
+    done = subprocess.run(command, shell=True, cwd=line.root, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "with conflicts" in done.stderr
+    assert (line.root / "notes").read_text().count("<<<<<<<") == 1
 
 
 def test_an_integration_branch_takes_what_a_branch_has_of_main_as_it_is(made: Callable[..., Line]) -> None:

@@ -352,10 +352,25 @@ def _revert(project: Project, config: Config, base: str, wish: Wish, at: float) 
     except CoveyError as error:
         return Unfit(wish, words=error.message)
     if isinstance(made, Conflict):
-        clash = Clash(made.files, made.message)
-        return Unfit(wish, Reason.TEXT.value, clash=clash, since=meanwhile.since(project, gone.landed, base))
+        return Unfit(
+            wish,
+            Reason.TEXT.value,
+            advice=_by_hand(config, gone.landed, gone.onto),
+            clash=Clash(made.files, made.message),
+            since=meanwhile.since(project, gone.landed, base),
+        )
     if made.empty:
         return made.base
     git("update-ref", f"refs/heads/{merge.branch}", made.commit, at=project.common)
     tree.keep(project, merge.task, made.commit)
     return made.commit
+
+
+def _by_hand(config: Config, landed: str, onto: str) -> tuple[str, ...]:
+    """Return how somebody takes out by hand what git alone could not."""
+    return (
+        f"git diff --binary {landed[:12]} {onto[:12]} | git apply --3way    (takes it out; marks where that conflicts)",
+        "Resolve the conflicts: that work shall be out, and what came later keeps working.",
+        *([f"{config.merge.check}    (the test that it must pass)"] if config.merge.check else []),
+        "git add -A && git commit",
+    )
