@@ -402,6 +402,16 @@ def test_a_revert_that_landed_opens_the_task_again_if_that_was_asked_for(world: 
     assert (shown["landed"], shown["reverted_by"]) == (TREE, made["id"]), "where it landed stays true"
 
 
+def test_a_revert_names_the_branch_on_which_work_lands(world: World) -> None:
+    checked(world, branch="next")
+    task, merge = landed(world)
+    made = world.ask("merge.revert", id=merge, reopen=True)
+    assert "out of next again" in world.task(made["task"])["body"]
+    world.ask("merge.land", id=made["id"], commit=MAIN)
+    assert "out of next again" in world.task(task)["notes"][0]["text"]
+    assert "out of next again" in why(world, merge)
+
+
 def test_a_revert_that_an_author_had_to_finish_by_hand_counts_as_well(world: World) -> None:
     checked(world)
     task, merge = landed(world)

@@ -264,7 +264,7 @@ def test_landed_work_is_taken_out_by_a_merge_of_its_own(shell: Shell) -> None:
     assert "only what has landed" in shell.fails(5, "merge", "revert", merge)
     shell.ok("merge", "land", merge, "HEAD")
     said = shell.ok("merge", "revert", merge, "--reopen", "It", "broke", "the", "shop")
-    assert f"T-2 takes {merge} out of main" in said
+    assert f"T-2 takes {merge} out again" in said
     assert shell.json("task", "show", "T-2")["title"] == "Revert T-1: Mend it"
     assert "being reverted already" in shell.fails(5, "merge", "revert", merge)
 

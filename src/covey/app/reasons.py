@@ -333,7 +333,7 @@ def _landed(call: Call, merge: Merge, seen: Sequence[Gate]) -> list[str]:
     if merge.state is State.REVERTED:
         by = reverted_by(call, merge)
         how = f" in {by.landed[:12]} by {by.id} ({by.task})" if by is not None and by.landed else ""
-        said.append(f"It was taken out of main again{how}.")
+        said.append(f"It was taken out of {call.house.config.target} again{how}.")
     failed = sum(gate.state is gates.State.FAILED for gate in seen)
     if failed:
         said.append(f"Before that it was in {failed} {'gate' if failed == 1 else 'gates'} that failed.")

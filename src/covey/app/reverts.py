@@ -37,7 +37,7 @@ def revert(call: Call, asked: Revert, id: str) -> MergeRow:
     _check_none_is_open(call, merge)
     reason = line(asked.reason, "The reason", NOTE) if asked.reason else ""
     body = (
-        f"Take the work of {task.id} ({merge.id}, commit {merge.landed}) out of main again."
+        f"Take the work of {task.id} ({merge.id}, commit {merge.landed}) out of {call.house.config.target} again."
         + (f"\nWhy: {reason}" if reason else "")
         + "\ncovey does this itself if git can. If it was sent back, something that landed since is built on that work:"
         " revert it by hand, and keep what came later working."
@@ -92,7 +92,8 @@ def settle(call: Call, merge: Merge) -> None:
     task = call.tx.task(original.task)
     if isinstance(event, merges.Queued) and event.reopen and task is not None and task.status is Status.DONE:
         why = find(call.tx, merge.task)
-        note = f"Its work was taken out of main again by {why.id} in {merge.landed[:12]}.{_reason(call, why)}"
+        where = call.house.config.target
+        note = f"Its work was taken out of {where} again by {why.id} in {merge.landed[:12]}.{_reason(call, why)}"
         change(call, task, tasks.Edited(status=Status.TODO, note=note[:NOTE]), COVEY)
 
 
@@ -106,7 +107,8 @@ def _bring_back(call: Call, undone: Merge, by: Merge) -> None:
     task, last = call.tx.task(back.task), call.tx.last_merge(back.task)
     if task is None or task.status in ENDED or last is None:
         return
-    note = f"Its work is on main again: {by.task} took back in {(by.landed or '')[:12]} that it was taken out."
+    where = call.house.config.target
+    note = f"Its work is on {where} again: {by.task} took back in {(by.landed or '')[:12]} that it was taken out."
     task = change(call, task, tasks.Edited(note=note), COVEY)
     if last.id == back.id and task.status in (*WAITING, Status.BLOCKED):
         change(call, task, tasks.Done("landed", back.landed), COVEY)

@@ -382,7 +382,7 @@ def revert(args: Namespace, client: Client) -> None:
     answer = client.ask("merge.revert", {"id": args.id}, _reason(args) | ({"reopen": True} if args.reopen else {}))
     made = answer.value
     goes_on = f"; covey merge approve {made['id']} lets it land" if made["state"] == "review" else _nobody(client)
-    reply(args, answer, f"Queued {made['id']}: {made['task']} takes {made['reverts']} out of main{goes_on}")
+    reply(args, answer, f"Queued {made['id']}: {made['task']} takes {made['reverts']} out again{goes_on}")
 
 
 def pause(args: Namespace, client: Client) -> None:
