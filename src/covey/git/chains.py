@@ -40,7 +40,7 @@ from covey.values import dataclass
 COST = "Covey-Cost"
 Policy = Literal["merge", "squash", "rebase", "ff"]
 
-LOOSE = "5000"
+LOOSE = 5000
 """Objects up to which a run of links leaves no pack behind: gc looks after loose ones."""
 ATTRIBUTES = b".gitattributes"
 _COUNT = itertools.count()
@@ -348,9 +348,11 @@ class _Builder:
     def _write(self, steps: Sequence[_Step]) -> list[str]:
         ref = f"refs/covey/chain-{os.getpid()}-{next(_COUNT)}"
         stream = _stream(ref, self.head, steps, self.at)
-        quiet = settings({"fastimport.unpackLimit": LOOSE, "core.ignoreCase": "false", "core.hooksPath": os.devnull})
+        quiet = {"fastimport.unpackLimit": str(LOOSE), "core.ignoreCase": "false", "core.hooksPath": os.devnull}
+        if _most_objects(steps) <= LOOSE:
+            quiet["core.fsync"] = "none"  # the pack is gone at once, and landing brings the loose objects to the disk
         words = ("fast-import", "--quiet", "--done", "--date-format=raw-permissive")
-        printed = git(*words, at=self.project.common, stdin=stream, env=quiet, patience=PATIENCE)
+        printed = git(*words, at=self.project.common, stdin=stream, env=settings(quiet), patience=PATIENCE)
         made = printed.decode().split()
         if len(made) != len(steps):
             raise ToolFailed(f"git fast-import wrote {len(made)} of {len(steps)} commits.")
@@ -439,6 +441,11 @@ def _replayed(link: Link, commits: Sequence[Commit]) -> list[tuple[Author, str]]
     said = [(commit.author, messages.without_trailers(commit.message, ours)) for commit in commits]
     told = [link.trailers if number == len(said) else each for number in range(1, len(said) + 1)]
     return [(author, messages.with_trailers(message, own)) for (author, message), own in zip(said, told, strict=True)]
+
+
+def _most_objects(steps: Sequence[_Step]) -> int:
+    """Return how many objects commits can have at most: themselves, and the trees down to each path."""
+    return sum(2 + sum(1 + change.path.count(b"/") for change in step.changes) for step in steps)
 
 
 def _stream(ref: str, head: str, steps: Sequence[_Step], at: float) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from types import MappingProxyType
 
@@ -108,11 +109,13 @@ class Builder:
         head = placed[-1].commit if placed else base
         rest = wanted[len(placed) :]
         if rest:
-            held = self._held(base, rest, policy, landed)
-            chain = self._extend(head, rest, policy, group if len(wanted) > 1 else "", held)
+            with ThreadPoolExecutor(1) as beside:
+                key = beside.submit(signing.key, self.project)
+                held = self._held(base, rest, policy, landed)
+            chain = self._extend(head, rest, policy, key.result(), group if len(wanted) > 1 else "", held)
             self._remember(chain.links, policy)
             if chain.stopped is not None:
-                return self._clash(base, wanted, chain.stopped, policy, held)
+                return self._clash(base, wanted, chain.stopped, policy, key.result(), held)
             placed += chain.links
         return Tree(base, tuple(placed))
 
@@ -149,9 +152,8 @@ class Builder:
         ]
 
     def _extend(
-        self, head: str, wanted: Sequence[Link], policy: Policy, group: str, held: Sequence[str]
+        self, head: str, wanted: Sequence[Link], policy: Policy, key: str | None, group: str, held: Sequence[str]
     ) -> chains.Chain:
-        key = signing.key(self.project)
         return chains.extend(
             self.project, head, wanted, policy=policy, sign=key, group=group, held=held, at=self.wall()
         )
@@ -162,11 +164,19 @@ class Builder:
         for each in links:
             self._known[each.before, each.id, each.tip, policy] = each
 
-    def _clash(self, base: str, wanted: Sequence[Link], stopped: Stopped, policy: Policy, held: Sequence[str]) -> Clash:
+    def _clash(
+        self,
+        base: str,
+        wanted: Sequence[Link],
+        stopped: Stopped,
+        policy: Policy,
+        key: str | None,
+        held: Sequence[str],
+    ) -> Clash:
         """Find those that a link cannot be merged with; if no single one can be named, all before it are."""
         number = next(n for n, each in enumerate(wanted) if each.id == stopped.id)
         before, last = wanted[:number], wanted[number]
-        alone = self._extend(base, [last], policy, "", held).stopped if before else stopped
+        alone = self._extend(base, [last], policy, key, "", held).stopped if before else stopped
         if alone is not None:
             return Clash(last.id, (), alone.conflict)
         named = clashes.among(self.project, base, last.tip, [each.tip for each in before])

@@ -240,9 +240,13 @@ class Queue:
         if await self._is_waiting():
             return False
         await self._enter(journey)
+        self._take_wishes()
+        await self._stop_unwanted()
         if self._todo:
             return True
         await self._start_wanted(journey)
+        if self._todo:
+            return True
         await self._rest()
         return False
 
@@ -544,20 +548,25 @@ class Queue:
     async def _act(self, journey: Journey, *, frozen: bool) -> None:
         """Do what the train decided, in this order."""
         while self._todo and self._journey is journey:
-            action = self._todo.popleft()
-            match action:
+            self._take_wishes()
+            match self._todo.popleft() if self._todo else None:
+                case Land() as action:
+                    await self._land(journey, action, frozen=frozen)
+                case Reject() as action:
+                    await self._reject(journey, action)
+                case Halt() as action:
+                    await self._halt(journey, action)
+        await self._stop_unwanted()
+        self._forget(journey)
+
+    def _take_wishes(self) -> None:
+        """Remember which tests shall begin or not, up to the first thing that is to be done."""
+        while self._todo and isinstance(self._todo[0], Start | Cancel):
+            match self._todo.popleft():
                 case Start(test):
                     self._wanted.add(test.id)
                 case Cancel(number):
                     self._wanted.discard(number)
-                case Land():
-                    await self._land(journey, action, frozen=frozen)
-                case Reject():
-                    await self._reject(journey, action)
-                case Halt():
-                    await self._halt(journey, action)
-        await self._stop_unwanted()
-        self._forget(journey)
 
     def _forget(self, journey: Journey) -> None:
         """Forget the trees and gates of tests of which the train remembers nothing, and mains on which none is."""
