@@ -54,6 +54,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "panes": panes.polling,
     "merges": fanout.merges,
     "chain": merging.chained,
+    "landing": merging.through_the_daemon,
     "queue": queue.simulated,
     "side": queue.side_by_side,
     "hour": queue.landed_per_hour,

@@ -1,4 +1,4 @@
-"""Clean merges in a chain and one landing, beside plain git doing the same in a checkout of main."""
+"""Clean merges, as one chain and one landing and through the whole daemon, beside plain git merging the same."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
+from typing import Any
 
-from bench.fanout import fill
+from bench.fanout import asking, fill
 from bench.figures import Report
+from bench.project import covey, daemon, sample
 from covey.git import chains, landing
 from covey.git import project as projects
 from covey.git.chains import Link
@@ -21,13 +25,15 @@ MERGES = 10
 SMALL, LARGE = 500, 20_000
 SETTLED = 0.3
 """Seconds after which landing takes a checkout for one that nobody is at work in."""
+PATIENCE = 60.0
+PLACES = ("no checkout of main", "checkout of main")
 
 
 def chained(*, quick: bool) -> Report:
     """Land ten clean changes at once, with and without a checkout of main, on a small and a large repository."""
     report = Report("chain", f"{MERGES} clean merges as one chain and one landing, without the gate")
     for files in (SMALL, LARGE):
-        for place in ("no checkout of main", "checkout of main"):
+        for place in PLACES:
             with _world(files, follows=place == "checkout of main") as (project, main, links):
                 rounds = [_round(project, main, links) for _ in range(2 if quick else 7)]
             own, git = (min(each) for each in zip(*rounds, strict=True))
@@ -90,6 +96,105 @@ def _back(project: Project, home: str, main: str) -> None:
     time.sleep(SETTLED)
 
 
-def _git(project: Project, *words: str) -> str:
+# Through the daemon
+
+
+def through_the_daemon(*, quick: bool) -> Report:
+    """Queue ten branches while the queue is paused, let it go on, and wait until main holds all; beside a clone.
+
+    There is no merge.check, and the branches are approved: a gate's own time is no part of merging. Both sides take
+    turns, and their medians are compared.
+    """
+    report = Report("landing", f"{MERGES} clean merges through the daemon, from covey merge resume until main has them")
+    for files in (SMALL, LARGE):
+        for place in PLACES:
+            rounds = _through(files, follows=place == PLACES[1], rounds=3 if quick else 9)
+            asked, commanded, git = (median(each) for each in zip(*rounds, strict=True))
+            about = f"{files} files, {place}"
+            report.add(f"covey, {about}", 1000 * asked, "ms")
+            report.add(f"git merge --no-ff in a clone, {about}", 1000 * git, "ms")
+            report.add(f"covey against git merge, {about}", asked / git, "x", at_most=0.6, peer="3.8x (Overstory)")
+            report.add(f"the same with the start of the command, {about}", commanded / git, "x", at_most=1)
+    return report
+
+
+def _through(files: int, *, follows: bool, rounds: int) -> list[tuple[float, float, float]]:
+    """Return what each round took: asked over HTTP, asked by the command, and merged by git."""
+    with sample() as project:
+        (project.root / "covey.toml").write_text("")
+        fill(project, files)
+        clone = project.root.parent / "clone"
+        _git(project, "clone", "-q", str(project.root), str(clone))
+        if not follows:
+            _git(project, "checkout", "-q", "-b", "elsewhere")
+        found = []
+        with daemon(project) as running, asking(running) as ask:
+            command = covey("merge", "resume")
+            for number in range(rounds):
+                asked = _landed(project, ask, f"a{number}", lambda: ask("POST", "/api/queue/resume", {}))
+                plain = _merged(project, clone, f"a{number}")
+                commanded = _landed(
+                    project,
+                    ask,
+                    f"c{number}",
+                    lambda: subprocess.run(command, cwd=project.root, check=True, capture_output=True),
+                )
+                found.append((asked, commanded, plain))
+        return found
+
+
+def _landed(project: Project, ask: Callable[..., Any], name: str, resume: Callable[[], Any]) -> float:
+    """Return the seconds from the wish to go on until main holds ten branches that were queued before."""
+    before = _git(project, "rev-parse", "main").strip()
+    tips = [_branch(project, f"{name}-{part}", part) for part in range(MERGES)]
+    ask("POST", "/api/queue/pause", {})
+    for part, tip in enumerate(tips):
+        merge = ask("POST", "/api/merges", {"branch": f"{name}-{part}", "commit": tip, "title": f"Change {part}"})
+        ask("POST", f"/api/merges/{merge['id']}/approve", {})
+    time.sleep(SETTLED)
+    began = time.perf_counter()
+    resume()
+    seen, ended = before, began
+    while time.perf_counter() < began + PATIENCE:
+        now = (project.common / "refs/heads/main").read_text().strip()
+        if now != seen:
+            seen, ended = now, time.perf_counter()
+        # Only a landing that is whole ends it, and nobody starts a git meanwhile that landing would wait for.
+        elif seen != before and not ask("GET", "/api/merges"):
+            break
+        time.sleep(0.001)
+    added = _git(project, "diff-tree", "-r", "--name-only", before, seen).split()
+    assert len(added) == MERGES, f"main got {added}"
+    return ended - began
+
+
+def _branch(project: Project, name: str, part: int) -> str:
+    """Put one file more on main as a branch of its own, without a checkout, and return the commit."""
+    index = project.root.parent / "index"
+    _git(project, "read-tree", "main", index=index)
+    blob = _git(project, "hash-object", "-w", "covey.toml").strip()
+    _git(project, "update-index", "--add", "--cacheinfo", f"100644,{blob},part{part}/{name}.txt", index=index)
+    tree = _git(project, "write-tree", index=index).strip()
+    commit = _git(project, "commit-tree", "-p", "main", "-m", f"Change {name}", tree).strip()
+    _git(project, "branch", name, commit)
+    return commit
+
+
+def _merged(project: Project, clone: Path, name: str) -> float:
+    """Return the seconds that plain git takes for the same branches, in a checkout of where main was."""
+    branches = [f"{name}-{part}" for part in range(MERGES)]
+    here = replace(project, root=clone)
+    _git(here, "fetch", "-q", "origin", *(f"{branch}:{branch}" for branch in branches))
+    _git(here, "reset", "-q", "--hard", f"{branches[0]}~")
+    _git(here, "status")
+    time.sleep(SETTLED)
+    began = time.perf_counter()
+    for branch in branches:
+        _git(here, "merge", "-q", "--no-ff", "-m", "Land it", branch)
+    return time.perf_counter() - began
+
+
+def _git(project: Project, *words: str, index: Path | None = None) -> str:
     env = os.environ | {f"GIT_{who}_{what}": "bench" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    env |= {} if index is None else {"GIT_INDEX_FILE": str(index)}
     return subprocess.run(["git", *words], cwd=project.root, env=env, check=True, capture_output=True, text=True).stdout
