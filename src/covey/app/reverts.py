@@ -28,6 +28,11 @@ def revert(call: Call, asked: Revert, id: str) -> MergeRow:
     task = find(call.tx, merge.task)
     if merge.state is not State.LANDED:
         raise Refused(f"{merge.id} is {merge.state}: only what has landed can be reverted.", hint=_instead(merge))
+    if merge.landed == merge.onto:
+        raise Refused(
+            f"{merge.id} brought nothing: what {task.id} handed in was in {call.house.config.target} before.",
+            hint="git revert takes out a commit of somebody else's; covey task add puts what is left to do on the board.",
+        )
     under_way = next((each for each in call.tx.reverts_of(merge.id) if is_live(each)), None)
     if under_way is not None:
         raise Refused(

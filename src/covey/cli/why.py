@@ -97,7 +97,11 @@ def _named(project: Project, client: Client, origin: Origin) -> tuple[str | None
     What came from elsewhere, or longer ago, is known only as it says itself.
     """
     merges = client.ask("merge.list", fields={"all": True, "limit": 1000}).value
-    landed = {each["landed"]: each for each in merges if each["state"] in ("landed", "reverted") and each["landed"]}
+    landed = {
+        each["landed"]: each
+        for each in merges
+        if each["state"] in ("landed", "reverted") and each["landed"] and each["landed"] != each["onto"]
+    }
     found = landed.get(origin.commit) or _brought(project, origin.commit, landed)
     if found is None:
         return origin.trailer("Covey-Task"), origin.trailer("Covey-Merge")
