@@ -31,7 +31,7 @@ def revert(call: Call, asked: Revert, id: str) -> MergeRow:
     if merge.landed == merge.onto:
         raise Refused(
             f"{merge.id} brought nothing: what {task.id} handed in was in {call.house.config.target} before.",
-            hint="git revert takes out a commit of somebody else's; covey task add puts what is left to do on the board.",
+            hint="git revert takes out what somebody else committed; covey task add adds what is left to do.",
         )
     under_way = next((each for each in call.tx.reverts_of(merge.id) if is_live(each)), None)
     if under_way is not None:
