@@ -298,7 +298,7 @@ def _judge(
             advice=(f"git rebase --onto {base[:12]} {taken_back[:12]}    (that leaves it out)",),
         )
     if own and not paths:
-        return Unfit(fit.wish, words=f"Its commits change nothing, so there is nothing to land.")
+        return Unfit(fit.wish, words="Its commits change nothing, so there is nothing to land.")
     touched = tuple(path for path in paths if globs.covered(path, config.merge.protected, ()))
     if touched and not fit.wish.merge.approved:
         return Protected(fit.wish, touched)
