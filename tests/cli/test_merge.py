@@ -179,7 +179,7 @@ def test_a_revert_is_built_tested_and_landed_and_its_task_is_open_again(shell: S
         assert (task["status"], task["notes"][-1]["text"].endswith("Why: It broke the shop")) == ("todo", True)
         shown = shell.json("merge", "show", merge["id"])
         assert (shown["state"], shown["reverted_by"]) == ("reverted", shell.json("merge", "list", "--all")[-1]["id"])
-        assert "was taken out of main again" in shell.ok("merge", "why", merge["id"])
+        assert "was taken out of trunk again" in shell.ok("merge", "why", merge["id"])
     finally:
         shell.run("down")
 
