@@ -125,6 +125,7 @@ def test_a_run_works_with_its_own_token_and_nothing_else(served: Shell) -> None:
     served.ok("mail", "send", "owner", "Hello", env=run)
     assert served.json("mail", "inbox")[0]["sender"] == "ada"
     assert "not known" in served.fails(6, "task", "next", env=run | {"COVEY_TOKEN": "wrong"})
+    assert "is set, but empty" in served.fails(6, "task", "next", env=run | {"COVEY_TOKEN": ""})
 
 
 def test_a_daemon_that_died_leaves_everything_to_the_command(served: Shell) -> None:

@@ -13,7 +13,7 @@ import time
 from covey.cli.addresses import ADDRESSES, OWNER_ONLY
 from covey.cli.place import here, quick_common, quick_place
 from covey.cli.wire import Lost, Wire
-from covey.errors import CoveyError, Denied, Invalid, Unavailable, missing
+from covey.errors import CoveyError, Denied, Invalid, Unavailable, Unknown, missing
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -61,7 +61,12 @@ class Client:
         self.folder = os.path.abspath(folder) if folder else here()
         if folder and not os.path.isdir(folder):  # or the repository around it would be taken
             raise Invalid(f"There is no folder {self.folder}.")
-        self.token = os.environ.get("COVEY_TOKEN") or None
+        self.token = os.environ.get("COVEY_TOKEN")
+        if self.token == "":  # whoever set it meant to be a session
+            raise Unknown(
+                "COVEY_TOKEN is set, but empty.",
+                hint="covey session token NAME prints a session's; unset COVEY_TOKEN to be the owner.",
+            )
         self.url: str | None = None
         """Where the last answer came from; None if we gave it ourselves."""
         self.said: dict[str, Any] = {}

@@ -289,7 +289,7 @@ def _single(word: str) -> Command:
 
 def only_owner(name: str) -> None:
     """Refuse a session what only the person in charge may do."""
-    if os.environ.get("COVEY_TOKEN"):
+    if "COVEY_TOKEN" in os.environ:
         raise Denied(
             f"covey {name} is for the owner, and COVEY_TOKEN makes you a session.",
             hint="Ask the owner: covey mail send owner ...",
