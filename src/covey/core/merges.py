@@ -143,10 +143,7 @@ class Requeued:
 
 @dataclass(frozen=True)
 class Landed:
-    """The merge is on main, in this commit; `landing` is the move that brought it.
-
-    Again, if it was taken out of main and that was taken back.
-    """
+    """The merge is on main, in this commit, or on it again; `landing` is the move that brought it."""
 
     commit: str
     landing: str | None = None
