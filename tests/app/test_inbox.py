@@ -87,12 +87,17 @@ def test_what_a_person_stopped_is_listed_until_it_goes_on(world: World, stop: st
 
 
 def test_a_queue_that_cannot_go_on_is_listed_while_something_waits_in_it(world: World) -> None:
-    world.do(lambda call: alert(call, "queue_stuck", "git cannot be run", None, None))
+    told = "The merge queue cannot go on: git cannot be run"
+    world.do(lambda call: alert(call, "queue_stuck", told, None, None))
     assert kinds(world) == []
     task = world.add()
     world.claim(task, "ada")
-    world.ask("merge.approve", id=world.hand_in(task, "ada", commit="a" * 40))
+    merge = world.hand_in(task, "ada", commit="a" * 40)
+    world.ask("merge.approve", id=merge)
     assert (one(world)["key"], one(world)["text"]) == ("queue:stuck", "git cannot be run")
+    assert world.ask("queue.show")["troubles"] == [told]
+    assert told in world.ask("merge.why", id=merge)["because"]
+    assert world.ask("merge.show", id=merge)["waits"] == "for the queue, which cannot go on"
 
 
 def test_sessions_that_do_not_get_on_for_one_reason_are_one_item(world: World) -> None:

@@ -132,10 +132,10 @@ def _troubles(call: Call, sight: Sight) -> Iterator[Item]:
     told = last_alert(call, "not_pushed") if call.house.config.merge.push else None
     if told is not None and not call.tx.find(rows.LANDINGS, "WHERE pushed > ? LIMIT 1", (told.raised,)):
         yield _stop("push", "What landed is not pushed", told.message, told.raised)
-    told = last_alert(call, "queue_stuck") if sight.open else None
-    went_on = [each.ordinal for each in call.tx.last_gates(1)] + [each.ordinal for each in call.tx.last_landings(1)]
-    if told is not None and all(ordinal < told.ordinal for ordinal in went_on):
-        yield _stop("stuck", "The merge queue cannot go on", told.message, told.raised)
+    if sight.stuck is not None:
+        title = "The merge queue cannot go on"
+        text = sight.stuck.message.removeprefix(f"{title}: ")
+        yield _stop("stuck", title, text, sight.stuck.raised)
 
 
 def _stop(name: str, title: str, text: str, since: float, decisions: tuple[str, ...] = ()) -> Item:

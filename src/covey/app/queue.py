@@ -61,9 +61,11 @@ def show(call: Call, asked: Nothing) -> QueueFull:
 
 
 def _troubles(call: Call, sight: Sight) -> Iterator[str]:
-    """Yield why the gate cannot be run, and why what landed does not reach the remote."""
+    """Yield why the gate cannot be run, why the queue cannot go on, and why what landed does not reach the remote."""
     if sight.broken:
         yield f"{sight.broken} Nothing lands until that is mended: {mending(sight.broken)}."
+    if sight.stuck is not None:
+        yield sight.stuck.message
     told = last_alert(call, "not_pushed") if call.house.config.merge.push else None
     if told is not None and not call.tx.find(rows.LANDINGS, "WHERE pushed > ? LIMIT 1", (told.raised,)):
         yield told.message

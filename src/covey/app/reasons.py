@@ -41,6 +41,8 @@ class Sight:
     checked: bool
     broken: str | None = None
     """Why the gate cannot be run at all, if it cannot."""
+    stuck: Alert | None = None
+    """What a person was told of a queue that cannot go on, if nothing shows that it went on since."""
     named: dict[str, Merge] = field(default_factory=dict)
     """Merges that have ended and that an open one needs."""
 
@@ -70,6 +72,7 @@ def look(call: Call, also: Iterable[Merge] = ()) -> Sight:
         fleet_paused=tx.fleet().paused,
         checked=bool(call.house.config.merge.check),
         broken=_broken(call, found),
+        stuck=_stuck(call) if found else None,
         named=tx.merges_named(named - {merge.id for merge in found}),
     )
 
@@ -86,6 +89,12 @@ def _broken(call: Call, found: Sequence[Merge]) -> str | None:
     told = last_alert(call, "gate_broken")
     waiting = (merge.reason for merge in found if merge.state is State.QUEUED and merge.reason)
     return None if told is None else next((reason for reason in waiting if told.message.startswith(reason)), None)
+
+
+def _stuck(call: Call) -> Alert | None:
+    told = last_alert(call, "queue_stuck")
+    went_on = [each.ordinal for each in call.tx.last_gates(1)] + [each.ordinal for each in call.tx.last_landings(1)]
+    return None if told is None or any(ordinal > told.ordinal for ordinal in went_on) else told
 
 
 def last_alert(call: Call, type: str) -> Alert | None:
@@ -163,6 +172,8 @@ def _stands_still(sight: Sight) -> str | None:
         return "the queue is paused"
     if sight.broken:
         return "for the gate, which cannot be run"
+    if sight.stuck:
+        return "for the queue, which cannot go on"
     return "the fleet is paused" if sight.fleet_paused else None
 
 
@@ -242,6 +253,8 @@ def whole_queue(sight: Sight) -> list[str]:
         said.append(_sentence(f"The queue is paused by {standing.paused_by}{_because(standing.paused_why)}"))
     if sight.broken:
         said.append(f"{_sentence(sight.broken)} Nothing lands until that is mended.")
+    if sight.stuck:
+        said.append(sight.stuck.message)
     if sight.fleet_paused:
         said.append("The whole fleet is paused.")
     if standing.frozen:

@@ -264,7 +264,8 @@ def _until_ended(client: Client, merge: str) -> dict[str, Any]:
             print(f"{merge} is tested as it would land ...", file=sys.stderr, flush=True)
             told = True
         now: dict[str, Any] = client.ask("merge.show", {"id": merge}).value
-        stuck = now["person"] or (now["state"] in ("queued", "passed") and now["reason"])
+        whole = (now["waits"] or "").startswith("for the queue, ")  # which cannot go on
+        stuck = now["person"] or whole or (now["state"] in ("queued", "passed") and now["reason"])
         stuck_since = (stuck_since or time.monotonic()) if stuck and now["state"] == "passed" else 0.0
         for_main = bool(stuck_since) and time.monotonic() - stuck_since < FOR_MAIN
         if now["state"] not in ("queued", "testing", "passed") or (stuck and not for_main):
