@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from covey.core.queue.train import Cancel
+from covey.loops import bringing
 from covey.loops.main_line import MainLine
 from covey.loops.queue import Queue
 from tests.git.repositories import commit_files, git_out
@@ -42,7 +43,7 @@ def test_a_paused_queue_rests_whatever_there_is_to_do_when_it_goes_on(yard: Yard
 
     async def run() -> None:
         queue = Paused(yard.desk)
-        queue._todo.append(Cancel(1))
+        queue.crew.todo.append(Cancel(1))
         running = asyncio.ensure_future(queue.run())
         for _ in range(100):
             await asyncio.sleep(0)
@@ -118,12 +119,12 @@ def test_what_others_pushed_and_is_red_is_not_tested_again_and_again(yard: Yard)
     queue = Queue(yard.desk)
 
     async def bring_in() -> None:
-        line = await queue.line.look()
+        line = await queue.crew.line.look()
         assert line is not None
-        await queue._bring_in(line, theirs)
-        if queue.testing.probe is not None and queue.testing.probe.task is not None:
-            await queue.testing.probe.task
-            await queue._bring_in(line, theirs)
+        await bringing.bring_in(queue.crew, line, theirs)
+        if queue.crew.testing.probe is not None and queue.crew.testing.probe.task is not None:
+            await queue.crew.testing.probe.task
+            await bringing.bring_in(queue.crew, line, theirs)
 
     for _ in range(3):
         yard.loop.run_until_complete(bring_in())

@@ -123,7 +123,7 @@ class Life:
     async def kill(self) -> None:
         """End it wherever it stands: nothing that it has not done yet is done any more."""
         self.place.loop.life += 1
-        gates = [each.task for each in self.queue.testing.running.values() if each.task is not None]
+        gates = [each.task for each in self.queue.crew.testing.running.values() if each.task is not None]
         tasks = [*self._tasks, *self.fleet._busy.values(), *gates]
         for task in tasks:
             task.cancel()
