@@ -5,6 +5,7 @@ Three processes read it for any number of branches.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
@@ -19,6 +20,10 @@ from covey.values import dataclass
 Trees = tuple[str, str]
 _DATE = re.compile(r"[0-9]{1,18} [+-][0-9]{4}")
 _FIELDS = ["%m", "%H", "%T", "%P", "%an", "%ae", "%ad", "%B"]
+_FULL = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+KEPT = 1000
+"""Commits up to which the last answer is kept: what joins is looked at, and then built, from the same ones."""
+_last: dict[tuple[object, ...], list[Commit]] = {}
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,29 @@ def _work(tip: str, graph: dict[str, Commit], read: Sequence[Commit]) -> Work:
 
 
 def _commits(project: Project, base: str, tips: Sequence[str]) -> list[Commit]:
-    """Return the commits that base lacks, parents before children, and those where they left it."""
+    """Return the commits that base lacks, parents before children, and those where they left it.
+
+    Commits do not change: who asks the same again gets the same, unless the repository got more history meanwhile.
+    """
+    key = (project.common, _shallow(project), base, *tips)
+    found = _last.get(key)
+    if found is None:
+        found = _read_commits(project, base, tips)
+        if len(found) <= KEPT and all(_FULL.fullmatch(name) for name in (base, *tips)):
+            _last.clear()
+            _last[key] = found
+    return found
+
+
+def _shallow(project: Project) -> int:
+    """Return when the repository was last given more, or less, of a history that it has only in part."""
+    try:
+        return os.stat(project.common / "shallow").st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _read_commits(project: Project, base: str, tips: Sequence[str]) -> list[Commit]:
     form = "".join(f"{field_}%x00" for field_ in _FIELDS)
     words = ("rev-list", "--stdin", "--boundary", "--topo-order", "--reverse", "--no-commit-header", "--date=raw")
     asked = "".join(f"{name}\n" for name in (*tips, f"^{base}")).encode()

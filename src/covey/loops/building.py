@@ -11,12 +11,12 @@ from covey.app.costs import spent_by
 from covey.app.verbs import Call
 from covey.config import Config
 from covey.core.merges import Merge
-from covey.git import chains, clashes, signing
+from covey.errors import ToolFailed
+from covey.git import chains, chains_read, clashes, signing
 from covey.git.candidates import Conflict, is_ancestor, resolve
 from covey.git.chains import Link, Placed, Policy, Stopped
 from covey.git.messages import Trailer
 from covey.git.project import Project
-from covey.git.run import try_git
 from covey.store import rows
 from covey.values import dataclass
 
@@ -142,13 +142,16 @@ class Builder:
         if policy == "merge" or not landed:
             return []  # merged commits keep their names
         tips = dict.fromkeys(each.tip for each in wanted)
-        asked = "".join(f"{name}\n" for name in (*tips, f"^{base}"))
-        added = try_git("rev-list", "--stdin", at=self.project.common, stdin=asked.encode())  # extend says what is odd
-        found = [name for name in added.stdout.decode().split() if name in landed]
+        try:
+            works, _ = chains_read.works(self.project, base, list(tips))
+        except ToolFailed:
+            return []  # extend says what is odd
+        added = dict.fromkeys(commit.name for work in works.values() for commit in work.own)
         return [
             name
-            for name in found
-            if (landed[name] == name and name not in tips) or is_ancestor(self.project, landed[name], base)
+            for name in added
+            if name in landed
+            and ((landed[name] == name and name not in tips) or is_ancestor(self.project, landed[name], base))
         ]
 
     def _extend(

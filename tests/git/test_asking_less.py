@@ -1,0 +1,81 @@
+"""Git is asked no more than is needed: what a landing takes is the number of processes that it starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from covey.config import Config
+from covey.git import chains_read
+from covey.git import project as projects
+from covey.git.candidates import is_ancestor
+from covey.git.chains import Link
+from covey.loops.building import Builder, Tree
+from tests.git.repositories import commit_files, git_out, make_repository
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """Return what git was asked since this was last called: the first word of each command."""
+    log, real = tmp_path / "asked", shutil.which("git")
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$1" >> {log}\nexec {real} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    def since() -> list[str]:
+        words = log.read_text().split() if log.exists() else []
+        log.write_text("")
+        return words
+
+    return since
+
+
+def _branches(path: Path, count: int) -> list[str]:
+    tips = []
+    for number in range(count):
+        git_out(path, "switch", "-q", "-c", f"work-{number}", "main")
+        commit_files(path, {f"part/{number}": "new\n"}, f"Change {number}")
+        tips.append(git_out(path, "rev-parse", "HEAD"))
+    git_out(path, "switch", "-q", "main")
+    return tips
+
+
+def test_that_a_commit_holds_itself_needs_no_git(tmp_path: Path, asked: Callable[[], list[str]]) -> None:
+    project = projects.find(make_repository(tmp_path / "repo", {"a": "a\n"}))
+    head = git_out(project.root, "rev-parse", "main")
+    asked()
+    assert is_ancestor(project, head, head)
+    assert asked() == []
+    assert is_ancestor(project, "main", "main")
+    assert asked() == ["merge-base"]
+
+
+def test_what_joined_is_built_from_what_was_read_then(tmp_path: Path, asked: Callable[[], list[str]]) -> None:
+    path = make_repository(tmp_path / "repo", {"a": "a\n"})
+    project = projects.find(path)
+    base, tips = git_out(path, "rev-parse", "main"), _branches(path, 10)
+    chains_read.works(project, base, tips)
+    links = [Link(id=tip, tip=tip, message="Land it", author=("ada", "ada@x")) for tip in tips]
+    asked()
+    built = Builder(project, lambda: 1_700_000_000).build(base, links, Config(), "1.1", {"0" * 40: "0" * 40})
+    assert isinstance(built, Tree)
+    assert sorted(asked()) == ["cat-file", "config", "diff-tree", "fast-import"]
+
+
+def test_a_history_that_grew_backwards_is_read_again(tmp_path: Path) -> None:
+    path = make_repository(tmp_path / "whole", {"a": "a\n"})
+    tip = _branches(path, 1)[0]
+    base = git_out(path, "rev-parse", "main")
+    shallow = tmp_path / "shallow"
+    git_out(tmp_path, "clone", "-q", "--depth", "1", "-b", "work-0", f"file://{path}", str(shallow))
+    git_out(shallow, "fetch", "-q", "--depth", "1", "origin", "main")
+    project = projects.find(shallow)
+    assert chains_read.works(project, base, [tip])[0][tip].forks == ()
+    git_out(shallow, "fetch", "-q", "--unshallow", "origin")
+    assert [fork.name for fork in chains_read.works(project, base, [tip])[0][tip].forks] == [base]
