@@ -125,6 +125,8 @@ def _through(files: int, *, follows: bool, rounds: int) -> list[tuple[float, flo
         fill(project, files)
         clone = project.root.parent / "clone"
         _git(project, "clone", "-q", str(project.root), str(clone))
+        for each in (project, replace(project, root=clone)):
+            _git(each, "config", "gc.auto", "0")  # which side it hits is chance
         if not follows:
             _git(project, "checkout", "-q", "-b", "elsewhere")
         found = []
@@ -154,9 +156,9 @@ def _landed(project: Project, ask: Callable[..., Any], name: str, resume: Callab
     time.sleep(SETTLED)
     began = time.perf_counter()
     resume()
-    seen, ended = before, began
+    ref, seen, ended = project.common / "refs/heads/main", before, began
     while time.perf_counter() < began + PATIENCE:
-        now = (project.common / "refs/heads/main").read_text().strip()
+        now = ref.read_text().strip() if ref.exists() else before
         if now != seen:
             seen, ended = now, time.perf_counter()
         # Only a landing that is whole ends it, and nobody starts a git meanwhile that landing would wait for.
