@@ -108,7 +108,8 @@ class Http(HttpToolsProtocol):
 
     def _without_upgrade(self) -> bytes:
         """Return the head of a request that offers another protocol, as some clients always do, without its offer."""
-        lines = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        version = self.parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
         lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
@@ -128,6 +129,7 @@ class Http(HttpToolsProtocol):
         """Send an answer that is whole at once: a round later its client may have hung up, and we could not tell."""
         cast("Together", self.transport).flush()
         super().on_response_complete()
+        self._fresh = None  # what has waited for this answer begins before more can come in
 
     def send_400_response(self, msg: str) -> None:
         """Say that this is no HTTP, and hang up."""
