@@ -7,10 +7,24 @@ from dataclasses import replace
 
 import pytest
 
-from covey.core.queue import group, steps
+from covey.core.queue import group, steps, train
 from covey.core.queue.group_belief import Joint, believe
-from covey.core.queue.train import Arrived, Cancel, Change, Ended, Land, Plan, Purpose, Rate, Start, State, Together
-from covey.core.queue.world import World
+from covey.core.queue.simulate import simulate
+from covey.core.queue.train import (
+    Arrived,
+    Cancel,
+    Change,
+    Ended,
+    Land,
+    Plan,
+    Purpose,
+    Rate,
+    Result,
+    Start,
+    State,
+    Together,
+)
+from covey.core.queue.world import Coming, World
 from tests.core.queue.worlds import compare, make
 
 GOOD = Rate(good=200.0, steady=200.0)
@@ -171,6 +185,15 @@ def test_a_second_failure_alone_is_worth_more_the_longer_its_author_waits() -> N
     assert later == Plan(("c0",), Purpose.RETRY)
 
 
+def test_who_is_found_bad_by_the_landing_of_all_others_is_not_left_for_the_end_of_a_long_queue() -> None:
+    world = World(changes=tuple(Coming(f"c{each}", bad=each % 20 == 7) for each in range(600)), slots=4)
+    report = simulate(world, "group")
+    last = max(each.at for each in report.landed)
+
+    assert sum(each.at > 0.9 * last for each in report.rejected) < 10
+    assert report.tests < 240
+
+
 def test_what_is_needed_stands_before_whoever_needs_it() -> None:
     needs: dict[str, tuple[str, ...]] = {"c0": ("c9",), "c3": ("c0",), "c20": ("c19",)}
     for tree in trees(group.choose(queue(60, needs=needs)).start):
@@ -203,6 +226,24 @@ def test_how_likely_tests_pass_is_known_exactly() -> None:
     assert 0.9 < bits < 1.0
     assert Joint(belief, [0b11], [0b01]).weigh(0b01)[1] == pytest.approx(0.0, abs=1e-9)
     assert Joint(belief, [0b11], []).weigh(0b11)[0] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_work_of_a_choice_is_bounded_however_many_sets_and_tests_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = queue(200, slots=16)
+    chain = [tuple(f"c{each}" for each in range(start, start + 12)) for start in range(0, 180, 6)]
+    failed = tuple(Result(train.Test(number, 0, changes), passed=False) for number, changes in enumerate(chain, 1))
+    state = replace(state, tests=len(failed), results=failed)
+    summed = 0
+
+    class Counted(Joint):
+        def _patterns(self, more: int) -> list[float]:
+            nonlocal summed
+            summed += sum(len(terms) for terms in self.terms)
+            return super()._patterns(more)
+
+    monkeypatch.setattr(group, "Joint", Counted)
+    assert len(group.choose(state).start) == 16
+    assert 0 < summed < 2 * group.EFFORT
 
 
 def speed(worlds: Iterable[World]) -> float:

@@ -37,6 +37,10 @@ LIKELY = 0.8
 """What runs is built upon if this is how likely it passes: if it lands, what is on it lands too, else it waits."""
 FINE = 24
 """Parts of a set are tried in every size up to this; larger ones are cut in halves, thirds and quarters."""
+EFFORT = 2**16
+"""So many terms are summed up for the choices of one step, so that it takes some tens of milliseconds at most."""
+MOST_FAILED = 16
+"""Of failed sets that have changes in common, so many of the smallest are cut; the others wait for what that tells."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,8 @@ class Table:
     """Those that passed elsewhere: they are put first into every tree."""
     needs: dict[int, int]
     """What changes need that is open too."""
+    needy: int
+    """Those that need something."""
     tests: list[int]
     """What runs or was chosen, without riders."""
     alone: dict[int, int]
@@ -95,9 +101,11 @@ class Table:
     known: set[int]
     """What failed together: no tree that holds it is tested again."""
     waiting: dict[int, float]
-    """For how many rounds of tests changes wait that failed alone."""
+    """For how many rounds of tests changes wait of which it is known that they are bad."""
     trees: tuple[int, ...] | None
     """For a single slot, what failed together on main as it is."""
+    slots: int
+    """How many tests run at a time."""
     most: int
     """So many untested changes may be in one group."""
     top: tuple[str, ...] = ()
@@ -115,7 +123,7 @@ class Table:
     def whole(self, changes: int) -> int:
         """Return those of a set that may be in one tree with the riders: what they need is there too."""
         there = changes | self.riders
-        while missing := union(each for each, needed in self.needs.items() if there & each and needed & ~there):
+        while missing := union(each for each in elements(there & self.needy) if self.needs[each] & ~there):
             there &= ~missing
         return there & ~self.riders
 
@@ -144,7 +152,18 @@ def _table(state: State) -> Table:
     trees = _trees(state, bit) if state.slots == 1 else None
     most = START if state.slots == 1 and belief.seen < START else len(belief.ids)
     table = Table(
-        belief, blamed, 0, needs, [], _alone(state, bit), _known(state, bit), _waiting(state, bit), trees, most
+        belief,
+        blamed,
+        0,
+        needs,
+        union(needs),
+        [],
+        _alone(state, bit),
+        _known(state, bit),
+        _waiting(state, bit),
+        trees,
+        state.slots,
+        most,
     )
     table.riders = table.whole(belief.passed & belief.may & ~blamed & ~belief.apart)
     table.tests = [test & ~table.riders for test in belief.running if test & ~table.riders]
@@ -191,7 +210,7 @@ def _waiting(state: State, bit: dict[str, int]) -> dict[int, float]:
     return {
         bit[result.test.changes[0]]: (state.tests - result.test.id) / state.slots
         for result in reversed(state.results)
-        if result.test.alone and not result.passed
+        if len(result.test.changes) == 1 and not result.passed
     }
 
 
@@ -286,8 +305,10 @@ def _parts(table: Table) -> Iterator[tuple[list[int], list[int]]]:
 
 def _weigh(table: Table, failed: Sequence[int], tests: Sequence[int]) -> Iterator[Option]:
     """Yield what could be tested among changes that failed together or are being tested, with what it is worth."""
-    joint = Joint(table.belief, failed, tests)
-    for changes in _candidates(table, failed, tests):
+    failed = sorted(failed, key=int.bit_count)[:MOST_FAILED]
+    candidates = _candidates(table, failed, tests)
+    joint = Joint(table.belief, failed, tests, EFFORT // (table.slots * max(len(candidates), 1)))
+    for changes in candidates - set(tests[joint.tests :]):
         passes, bits = joint.weigh(changes)
         alone = _is_one(changes) and table.counts(changes)
         if alone:

@@ -83,8 +83,7 @@ def believe(state: State) -> Belief:
     """Return what the results so far say."""
     line = eligible(state)
     may = (1 << len(line)) - 1
-    ids = [change.id for change in line]
-    ids += [id for id in state.changes if id not in set(ids)]
+    ids = list(dict.fromkeys([*(change.id for change in line), *state.changes]))
     bit = {id: 1 << number for number, id in enumerate(ids)}
     passed = union(_set(bit, result.test.changes) for result in state.results if result.passed)
     trees = _failed(state.results, bit, passed)
@@ -191,12 +190,14 @@ def entropy(chance: float) -> float:
 
 
 class Joint:
-    """How several tests may end together, given which sets failed."""
+    """How several tests may end together, given which sets failed; the first tests and sets, as far as terms allow."""
 
-    def __init__(self, belief: Belief, failed: Sequence[int], tests: Sequence[int]) -> None:
+    def __init__(self, belief: Belief, failed: Sequence[int], tests: Sequence[int], terms: int = 2**MOST_SETS) -> None:
         self.belief = belief
         keep = 1 - belief.flake
-        room = max(MOST_SETS - len(tests), 1)
+        most = max(min(terms.bit_length() - 1, MOST_SETS), 2)
+        tests = tests[: most - 1]
+        room = most - len(tests)
         signed: dict[int, float] = {0: 1.0}
         for each in sorted(failed, key=int.bit_count)[:room]:
             for union, sign in list(signed.items()):

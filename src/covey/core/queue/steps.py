@@ -264,7 +264,10 @@ def _on_top(test: Test, main: int, landed: tuple[str, ...]) -> Test:
         rest = test.changes[len(landed) :]
         return replace(test, on=main + 1, changes=rest, alone=len(rest) == 1)
     rest = tuple(id for id in test.changes if id not in landed)
-    return test if rest == test.changes else replace(test, on=-1, changes=rest, alone=False)
+    if rest == test.changes:
+        return test
+    whole = test.exact and test.on in (main, -1) and set(landed).issubset(test.changes)
+    return replace(test, on=-1, changes=rest, alone=False, exact=whole)
 
 
 def _after(result: Result, state: State, landed: tuple[str, ...]) -> Result | None:
@@ -273,7 +276,7 @@ def _after(result: Result, state: State, landed: tuple[str, ...]) -> Result | No
     whole = test.exact and test.on == state.main and gone.issubset(test.changes)
     if result.passed:
         test = _on_top(test, state.main, landed)
-    elif test.on >= state.green or whole or not state.green:
+    elif test.on >= state.green or whole or not state.green or (test.on == -1 and test.exact):
         # What failed fails on a main that holds some of it too; but alone is only who differs from all of that main.
         rest = tuple(id for id in test.changes if id not in gone)
         if rest != test.changes:
