@@ -111,15 +111,17 @@ def test_a_merge_that_has_ended_is_not_rejected_again(line: Queue) -> None:
     assert line.world.everything()["events"] == before
 
 
-@pytest.mark.parametrize("file", ["lib.py", "lib.py/part.py"])
-def test_a_conflict_tells_whose_work_it_meets(line: Queue, file: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "path"), [("lib.py", "lib.py"), ("lib.py/part.py", "lib.py"), ("lib.py", "lib.py/deep/part.py")]
+)
+def test_a_conflict_tells_whose_work_it_meets(line: Queue, file: str, path: str) -> None:
     line.world.add("First", body="Make it round.")
     line.world.add("Second")
     line.world.at_work()
     line.world.at_work("bob")
     theirs, mine = line.hand_in("ada"), line.hand_in("bob", "2" * 40)
     line.land(theirs, MAIN)
-    commits = (Commit(MAIN, "ada", "First", ("lib.py",)), Commit(BASE, "eve", "By hand", ("lib.py",)))
+    commits = (Commit(MAIN, "ada", "First", (path,)), Commit(BASE, "eve", "By hand", (path, "lib")))
     since = Since(base="a" * 40, onto=MAIN, paths=("lib.py", "own.py"), commits=commits)
     clash = Clash((file,), f"CONFLICT (content): Merge conflict in {file}")
     after = line.world.do(lambda call: sendback.rejected(call, mine, TEXT, since=since, clash=clash))
@@ -127,7 +129,7 @@ def test_a_conflict_tells_whose_work_it_meets(line: Queue, file: str) -> None:
     whose = f"{theirs.task} ({theirs.id}), commit {BASE[:12]}"
     assert after.reason == f"It conflicts with main in {file}, changed meanwhile by {whose}."
     told = line.world.task(mine.task)["tries"][-1]["what"]
-    assert f'- {theirs.task}: "First" by ada (it changed lib.py too)\n  > Make it round.\n' in told
+    assert f'- {theirs.task}: "First" by ada (it changed {path} too)\n  > Make it round.\n' in told
     assert f'  commit {MAIN[:12]} by ada: "First"' in told and f"git merge {MAIN[:12]}" in told
     assert "By hand" not in told
 

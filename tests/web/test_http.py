@@ -45,7 +45,7 @@ async def _ask_twice_and_then_nonsense() -> None:
         first = await read.readuntil(b"/quick")
         await begun.wait()
         write.write(b"nonsense\r\n\r\n")
-        while made[0].cycle.keep_alive and not made[0].transport.is_closing():  # until it has seen that
+        while made[0].cycle.keep_alive and not made[0].transport.is_closing():  # noqa: ASYNC110 - until that is seen
             await asyncio.sleep(0)
         go.set()
         second = await read.read()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from covey.app.changes import change, step
@@ -200,15 +200,22 @@ def _met(call: Call, why: Why) -> tuple[str, ...]:
     owners = {commit.hash: each.merge for each in _landed(call, why.since) for commit in each.commits}
     found: dict[str, None] = {}
     for commit in why.since.commits:
-        if any(path in files or _is_near(path, files) for path in commit.paths):
+        if _shared(commit.paths, files):
             owner = owners.get(commit.hash)
             found[f"commit {commit.hash[:12]}" if owner is None else f"{owner.task} ({owner.id})"] = None
     return tuple(found)
 
 
-def _is_near(path: str, files: Collection[str]) -> bool:
-    """Say whether a path lies in one of some files, or one of them in it: one side has made a folder of it."""
-    return any(path.startswith(f"{each}/") or each.startswith(f"{path}/") for each in files)
+def _shared(paths: Iterable[str], files: Set[str]) -> list[str]:
+    """Return those paths that are among some files, or of which one side has made a folder: one lies in the other."""
+    folders = {folder for each in files for folder in _folders(each)}
+    return [path for path in paths if path in files or path in folders or not files.isdisjoint(_folders(path))]
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yield the folders in which a path lies."""
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def _ranked(call: Call, merge: Merge, why: Why, suspects: Sequence[Merge], failed: Sequence[Gate]) -> list[_Landed]:
@@ -226,11 +233,10 @@ def _ranked(call: Call, merge: Merge, why: Why, suspects: Sequence[Merge], faile
     return [each for each in told if each is once[each.merge.id] and each.merge.id != merge.id]
 
 
-def _touches(landed: _Landed, ours: Collection[str], output: str) -> str:
+def _touches(landed: _Landed, ours: Set[str], output: str) -> str:
     """Say by which paths a merge has to do with the work that is sent back, if it has."""
     paths = sorted({path for commit in landed.commits for path in commit.paths})
-    shared = [path for path in paths if path in ours or _is_near(path, ours)]
-    if shared:
+    if shared := _shared(paths, ours):
         return f"it changed {', '.join(shared[:5])} too"
     named = [path for path in paths if path in output]
     return f"it changed {', '.join(named[:5])}, which the output names" if named else ""
