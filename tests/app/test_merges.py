@@ -445,6 +445,19 @@ def test_reverting_a_revert_ends_the_task_whose_work_is_on_main_again(world: Wor
     assert world.ask("merge.revert", id=merge)["reverts"] == merge, "it can be taken out once more"
 
 
+def test_work_counts_as_taken_out_again_when_the_revert_of_its_revert_is_reverted(world: World) -> None:
+    checked(world)
+    task, merge = landed(world)
+    chain = [merge]
+    for commit in (MAIN, COMMIT, MAIN[::-1]):
+        made = world.ask("merge.revert", id=chain[-1])
+        world.ask("merge.land", id=made["id"], commit=commit)
+        chain.append(made["id"])
+    states = [merge_of(world, each).state.value for each in chain]
+    assert states == ["reverted", "landed", "reverted", "landed"]
+    assert world.task(task)["reverted"] == chain[1]
+
+
 def test_a_merge_is_found_by_its_number_and_by_its_task_whose_newest_one_is_meant(world: World) -> None:
     checked(world)
     task, first = handed_in(world)

@@ -104,19 +104,28 @@ def settle(call: Call, merge: Merge) -> None:
 
 def _bring_back(call: Call, undone: Merge, by: Merge) -> None:
     """Where a revert was reverted, write that the work is on main again which that had taken out."""
-    first = call.tx.revert_for(undone.task)
-    back = None if first is None or first.reverts is None else call.tx.get(rows.MERGES, first.reverts)
-    if back is None or back.state is not State.REVERTED or back.landed is None:
+    back = _reverted(call, undone)
+    if back is None or back.state is not State.REVERTED or back.landed is None or by.landed is None:
         return
     step(call, back, merges.Landed(back.landed, back.landing), COVEY)
+    out = _reverted(call, back)
+    if out is not None and out.state is State.LANDED:  # what came back is itself a revert
+        step(call, out, merges.Reverted(by.landed), COVEY)
+        _bring_back(call, out, by)
     task, last = call.tx.task(back.task), call.tx.last_merge(back.task)
     if task is None or task.status in ENDED or last is None:
         return
     where = call.house.config.target
-    note = f"Its work is on {where} again: {by.task} took back in {(by.landed or '')[:12]} that it was taken out."
+    note = f"Its work is on {where} again: {by.task} took back in {by.landed[:12]} that it was taken out."
     task = change(call, task, tasks.Edited(note=note), COVEY)
     if last.id == back.id and task.status in (*WAITING, Status.BLOCKED):
         change(call, task, tasks.Done("landed", back.landed), COVEY)
+
+
+def _reverted(call: Call, merge: Merge) -> Merge | None:
+    """Return the merge that the task of another takes out of main, None if that is no revert."""
+    first = call.tx.revert_for(merge.task)
+    return None if first is None or first.reverts is None else call.tx.get(rows.MERGES, first.reverts)
 
 
 def _reason(call: Call, task: tasks.Task) -> str:
