@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from covey.app import gate_logs, train
 from covey.app.app import App
 from covey.app.changes import step
+from covey.app.sessions import alert
 from covey.app.verbs import Call, Principal
+from covey.cli import merge as commands
+from covey.cli.client import Client
 from covey.cli.train import reasons
-from covey.config import Config
+from covey.config import Config, Merge
 from covey.core import gates, landings, merges
 from covey.git.project import find
 from covey.store import rows
 from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
-from tests.app.world import ManualClock
+from tests.app.world import ManualClock, World
 from tests.cli.shell import Shell
 from tests.serving import wait_until
 
@@ -323,3 +327,25 @@ def test_a_reviewer_approves_with_its_own_token_what_another_wrote(reviewed: She
 @pytest.mark.parametrize("verb", ["show", "why", "log", "retry", "drop", "hold", "revert", "approve"])
 def test_a_merge_that_is_not_there_is_named(shared: Shell, verb: str) -> None:
     assert "There is no merge 'merge-999'." in shared.fails(4, "merge", verb, "merge-999")
+
+
+@pytest.mark.parametrize(("patience", "came_to"), [(60.0, "withdrawn"), (0.0, "queued")])
+def test_a_wait_gives_a_queue_that_was_stuck_the_time_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float, came_to: str
+) -> None:
+    monkeypatch.setattr(commands, "FOR_QUEUE", patience)
+    world = World(tmp_path, Config(merge=Merge(check="true")))
+    world.do(lambda call: alert(call, "queue_stuck", "The merge queue cannot go on: the disk is full.", None, None))
+    task = world.add()
+    world.claim(task, "ada")
+    merge = world.hand_in(task, "ada", commit="a" * 40)
+    looks = iter(range(5))
+
+    def ask(verb: str, params: dict[str, Any] | None = None) -> SimpleNamespace:
+        if next(looks) == 3:
+            world.ask("merge.drop", id=merge)
+        return SimpleNamespace(value=world.ask(verb, **(params or {})))
+
+    ended = commands._until_ended(cast("Client", SimpleNamespace(ask=ask)), merge)
+    assert ended["state"] == came_to
+    world.store.close()

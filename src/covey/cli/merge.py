@@ -24,6 +24,8 @@ WAITS = 3
 """The exit code of what was waited for in vain: only a person can bring it on."""
 FOR_MAIN = 2.0
 """Seconds for which what is in the way of main may go by itself: another git command, for example."""
+FOR_QUEUE = 15.0
+"""Seconds in which a queue that could not go on, as was told before, can show that it does so now."""
 TAIL = 4000
 """Bytes of the end of a gate's output that are shown unless all of it is asked for."""
 
@@ -266,9 +268,10 @@ def _until_ended(client: Client, merge: str) -> dict[str, Any]:
         now: dict[str, Any] = client.ask("merge.show", {"id": merge}).value
         whole = (now["waits"] or "").startswith("for the queue, ")  # which cannot go on
         stuck = now["person"] or whole or (now["state"] in ("queued", "passed") and now["reason"])
-        stuck_since = (stuck_since or time.monotonic()) if stuck and now["state"] == "passed" else 0.0
-        for_main = bool(stuck_since) and time.monotonic() - stuck_since < FOR_MAIN
-        if now["state"] not in ("queued", "testing", "passed") or (stuck and not for_main):
+        stuck_since = (stuck_since or time.monotonic()) if stuck else 0.0
+        patience = FOR_QUEUE if whole else FOR_MAIN if now["state"] == "passed" else 0.0
+        is_over = stuck and time.monotonic() - stuck_since >= patience
+        if now["state"] not in ("queued", "testing", "passed") or is_over:
             return now
         queue = client.ask("queue.show").value
         if (_stands_still(queue) and not now["gate"]) or (queue["frozen"] and now["state"] == "passed"):
