@@ -112,10 +112,13 @@ def test_a_revert_that_conflicts_names_what_was_built_on_it(made: Callable[..., 
 
 
 def test_an_integration_branch_takes_what_a_branch_has_of_main_as_it_is(made: Callable[..., Line]) -> None:
-    line = made('[merge]\ncheck = "test ! -e bad"\nbranch = "next"\n')
+    line = made('[merge]\ncheck = "no-such-command"\nbranch = "next"\n')
     line.up()
     _commit_on(line, "first", "one", "one\n")
-    line.ok("merge", "queue", "first", "--wait")
+    line.ok("merge", "queue", "first")
+    wait_until(lambda: line.events("gate.lost") != [] and line.alerts() != [], "a gate that cannot be run")
+    line.settings('[merge]\ncheck = "test ! -e bad"\nbranch = "next"\n')
+    wait_until(lambda: merges(line)[0]["state"] == "landed", "the first")
     theirs = line.commit("other", "other\n", "By somebody on main")
     _commit_on(line, "second", "two", "two\n")
     line.ok("merge", "queue", "second", "--wait")

@@ -11,6 +11,7 @@ import pytest
 
 from covey.core.queue.train import Cancel
 from covey.loops import bringing
+from covey.loops.crew import Anew
 from covey.loops.main_line import MainLine
 from covey.loops.queue import Queue
 from tests.git.repositories import commit_files, git_out
@@ -108,30 +109,108 @@ def test_what_leaves_the_queue_while_main_moves_is_in_the_journal(yard: Yard) ->
     assert "git revert" in told.data
 
 
-def test_what_others_pushed_and_is_red_is_not_tested_again_and_again(yard: Yard) -> None:
+def _differing(yard: Yard, check: str, theirs: dict[str, str]) -> str:
+    """Let a remote have a commit that we lack, and we one that it lacks; return the remote's."""
     house = yard.app.house
-    house.config = replace(house.config, merge=replace(house.config.merge, check="test ! -e red", push="origin"))
+    house.config = replace(house.config, merge=replace(house.config.merge, check=check, push="origin"))
     git_out(yard.root, "checkout", "-q", "-b", "theirs")
-    commit_files(yard.root, {"red": "red\n"}, "Theirs")
-    theirs = git_out(yard.root, "rev-parse", "HEAD")
+    commit_files(yard.root, theirs, "Theirs")
     git_out(yard.root, "checkout", "-q", "main")
     commit_files(yard.root, {"b.txt": "b\n"}, "Ours")
-    queue = Queue(yard.desk)
+    return git_out(yard.root, "rev-parse", "theirs")
 
-    async def bring_in() -> None:
+
+def _bring_in(yard: Yard, queue: Queue, theirs: str) -> None:
+    """Look once at what the remote has, let what is tested for that come to its end, and look again."""
+
+    async def look() -> bool:
         line = await queue.crew.line.look()
         assert line is not None
         await bringing.bring_in(queue.crew, line, theirs)
-        if queue.crew.testing.probe is not None and queue.crew.testing.probe.task is not None:
-            await queue.crew.testing.probe.task
-            await bringing.bring_in(queue.crew, line, theirs)
+        probe = queue.crew.testing.probe
+        if probe is None or probe.task is None or probe.is_over():
+            return False
+        await probe.task
+        return True
 
+    while yard.loop.run_until_complete(look()):
+        pass
+
+
+def _gates(yard: Yard) -> int:
+    return len(yard.store.read(lambda tx: tx.last_gates(10)))
+
+
+def test_what_others_pushed_and_is_red_is_not_tested_again_and_again(yard: Yard) -> None:
+    theirs = _differing(yard, "test ! -e red", {"red": "red\n"})
+    queue = Queue(yard.desk)
     for _ in range(3):
-        yard.loop.run_until_complete(bring_in())
-    assert len(yard.store.read(lambda tx: tx.last_gates(10))) == 2
+        _bring_in(yard, queue, theirs)
+    assert _gates(yard) == 2
     commit_files(yard.root, {"c.txt": "c\n"}, "Perhaps it is mended")
-    yard.loop.run_until_complete(bring_in())
-    assert len(yard.store.read(lambda tx: tx.last_gates(10))) == 4
+    _bring_in(yard, queue, theirs)
+    assert _gates(yard) == 4
+
+
+def test_what_others_pushed_waits_for_the_users_files_without_holding_up_the_queue_or_being_tested_again(
+    yard: Yard,
+) -> None:
+    theirs = _differing(yard, "true", {"theirs.txt": "theirs\n"})
+    queue = Queue(yard.desk)
+    (yard.root / "theirs.txt").write_text("mine\n")
+    for _ in range(2):
+        _bring_in(yard, queue, theirs)
+    (told,) = [event for event in yard.store.read(lambda tx: list(tx.all_events())) if event.kind == "alert.raised"]
+    assert "theirs.txt" in told.data
+    (yard.root / "theirs.txt").unlink()
+    with pytest.raises(Anew):
+        _bring_in(yard, queue, theirs)
+    assert _gates(yard) == 1
+    assert theirs in git_out(yard.root, "rev-list", "main").splitlines()
+
+
+def test_what_passed_the_checks_of_before_is_tested_by_those_of_now(yard: Yard) -> None:
+    theirs = _differing(yard, "true", {"red": "red\n"})
+    queue, before = Queue(yard.desk), git_out(yard.root, "rev-parse", "main")
+
+    async def look() -> None:
+        line = await queue.crew.line.look()
+        assert line is not None
+        await bringing.bring_in(queue.crew, line, theirs)
+        assert queue.crew.testing.probe is not None and queue.crew.testing.probe.task is not None
+        await queue.crew.testing.probe.task
+
+    yard.loop.run_until_complete(look())
+    house = yard.app.house
+    house.config = replace(house.config, merge=replace(house.config.merge, check="test ! -e red"))
+    _bring_in(yard, queue, theirs)
+    assert git_out(yard.root, "rev-parse", "main") == before
+    assert _gates(yard) == 3
+
+
+def test_a_gate_that_was_killed_says_nothing_of_what_others_pushed(yard: Yard) -> None:
+    left = yard.root.parent / "left"
+    left.write_text("xx")
+    killed = f"test ! -s {left} || {{ truncate -s -1 {left}; kill -9 $$; }}"
+    theirs = _differing(yard, killed, {"theirs.txt": "theirs\n"})
+    with pytest.raises(Anew):
+        _bring_in(yard, Queue(yard.desk), theirs)
+    assert _gates(yard) == 3
+
+
+def test_one_thing_at_a_time_is_tested_for_its_own_sake(yard: Yard) -> None:
+    _differing(yard, "true", {"theirs.txt": "theirs\n"})
+    testing = Queue(yard.desk).crew.testing
+
+    async def begin() -> None:
+        for what in ("one", "other"):
+            testing.begin_alone(what, yard.head, git_out(yard.root, "rev-parse", "main"))
+        assert testing.probe is not None and testing.probe.task is not None and testing.probe.what == "one"
+        await testing.probe.task
+        assert testing.probe.passed_by() and testing.take_alone("other", yard.head) is None
+
+    yard.loop.run_until_complete(begin())
+    assert _gates(yard) == 1
 
 
 def test_the_queue_hears_what_is_asked_while_it_tests_what_others_pushed(made: Callable[..., Line]) -> None:

@@ -58,7 +58,7 @@ async def _catch_up(crew: Crew, journey: Journey, wishes: Wishes) -> Wishes:
             crew.vain.add(found.commit)
             return await _catch_up(crew, journey, wishes)
         crew.testing.begin_alone(what, line.head, built)
-    if probe is None or not probe.is_over() or crew.testing.broken is not None:
+    if probe is None or not probe.is_over() or crew.testing.is_broken():
         return replace(wishes, fresh=())
     passed_by = probe.passed_by()
     if passed_by is None:

@@ -173,7 +173,7 @@ class Queue:
         if probe.is_over():
             if self.crew.pusher.behind is not None:
                 await bringing.push(self.crew)  # before anything else moves main: it was tested on main as it is
-            return False
+            return self.crew.testing.is_probing()
         line = await self.crew.line.look()
         if line is None or line.head != probe.head or probe.checks != digest(self.crew.config):
             await self.crew.testing.end_alone()

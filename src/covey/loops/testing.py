@@ -105,7 +105,15 @@ class Testing:
 
     def is_busy(self) -> bool:
         """Say whether a gate runs, or is about to."""
-        return bool(self.running) or (self.probe is not None and not self.probe.is_over())
+        return bool(self.running) or self.is_probing()
+
+    def is_probing(self) -> bool:
+        """Say whether something is tested for its own sake."""
+        return self.probe is not None and not self.probe.is_over()
+
+    def is_broken(self) -> bool:
+        """Say whether the gate could not be run a moment ago, whatever was tested."""
+        return self.broken is not None and self.desk.awake() <= self.broken[1]
 
     async def start(self, test: Test, tree: Tree) -> bool:
         """Begin the gate on a tree, and say so, unless one of its merges is no longer there to be tested."""
@@ -134,15 +142,20 @@ class Testing:
         await self.desk.write(write)
 
     def begin_alone(self, what: str, head: str, commit: str) -> None:
-        """Begin to test a commit that is none of the train's, twice if need be; the train may go on hearing."""
+        """Begin to test a commit that is none of the train's, twice if need be; the train may go on hearing.
+
+        Where another such test is under way, that ends first: whoever asked asks again.
+        """
+        if self.is_probing():
+            return
         probe = self.probe = Probe(what, head, commit, digest(self.desk.app.house.config))
         probe.task = asyncio.ensure_future(self._prove(probe))
         probe.task.add_done_callback(lambda _: self.tell())
 
     def take_alone(self, what: str, head: str) -> Probe | None:
-        """Return the test of this on this head, if there is one; once it is over, it is forgotten."""
-        probe = self.probe
-        if probe is None or (probe.what, probe.head) != (what, head):
+        """Return the test of this on this head by these checks, if there is one; once it is over, it is forgotten."""
+        probe, checks = self.probe, digest(self.desk.app.house.config)
+        if probe is None or (probe.what, probe.head, probe.checks) != (what, head, checks):
             return None
         if probe.is_over():
             self.probe = None
@@ -159,10 +172,14 @@ class Testing:
             await asyncio.wait([probe.task], timeout=0.1)
 
     async def _prove(self, probe: Probe) -> str | None:
-        for _ in range(FAILURES):
+        failed = 0
+        for _ in range(FAILURES + LOST):
             gate = await self._run_alone(Tree(probe.commit, ()), probe.head) if probe.wanted else None
             if gate is not None and gate.state is gates.State.PASSED:
                 return gate.id
+            failed += gate is not None and gate.state is gates.State.FAILED  # one that was lost says nothing
+            if gate is None or failed == FAILURES or self.is_broken():
+                break
         return None
 
     async def _run_alone(self, tree: Tree, base: str) -> Gate | None:
