@@ -60,6 +60,8 @@ class Http(HttpToolsProtocol):
     """The request that is being answered, or was answered last."""
     _fresh: RequestResponseCycle | None = None
     """The one whose answering was asked for in this moment, and so has not begun."""
+    _is_refused = False
+    """Nothing more is read here; what was asked before is still answered."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; its answers go out in one piece each, and one that never asks is closed in its time."""
@@ -74,13 +76,15 @@ class Http(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes in; a head that does not end is refused before it fills the memory, or waits for ever."""
+        if self._is_refused:
+            return
         self._unset_keepalive_if_required()
         self._head += len(data)
         rest: bytes | None = data
         while rest is not None:
             rest = self._take(rest)
         self._fresh = None
-        if self not in self.connections or self.transport.is_closing():
+        if self._is_refused or self not in self.connections or self.transport.is_closing():
             return
         scope = cast("dict[str, Any] | None", self.scope)  # None before the first request
         if scope is not None and "path" in scope:
@@ -158,6 +162,7 @@ class Http(HttpToolsProtocol):
         What came at the same moment is not done: what seems to be another request is often a body without its length,
         and whoever reads that it was refused must be able to rely on it.
         """
+        self._is_refused = True
         self._head_is_here()
         self.pipeline.clear()
         before = self._answered
