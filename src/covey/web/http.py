@@ -84,7 +84,7 @@ class Http(HttpToolsProtocol):
         while rest is not None:
             rest = self._take(rest)
         self._fresh = None
-        if self._is_refused or self not in self.connections or self.transport.is_closing():
+        if self not in self.connections or self.transport.is_closing():
             return
         scope = cast("dict[str, Any] | None", self.scope)  # None before the first request
         if scope is not None and "path" in scope:
