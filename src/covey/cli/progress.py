@@ -142,7 +142,7 @@ class Story:
             case "task.blocked":
                 return "blocked", first_line(data["reason"], 160)
             case "task.dropped":
-                return "dropped", first_line(data["reason"], 160)
+                return "dropped", first_line(data.get("reason", ""), 160)
             case _:
                 return None
 
