@@ -46,7 +46,7 @@ def _is_git_at_work(name: str, tops: list[str]) -> bool:
     except OSError:  # It has just ended, or is another user's.
         return False
     # What we do ourselves, and several things at a time, is done in the folder of git.
-    return any((cwd == top or cwd.startswith(f"{top}/")) and not cwd.startswith(f"{top}/.git") for top in tops)
+    return any(f"{cwd}/".startswith(f"{top}/") and not f"{cwd}/".startswith(f"{top}/.git/") for top in tops)
 
 
 def _read(path: str) -> bytes:
