@@ -260,6 +260,27 @@ def test_what_others_ask_of_git_does_not_fail_while_worktrees_come_and_go(tmp_pa
     assert len(raced) <= 3, raced
 
 
+def test_a_removal_takes_no_entry_for_trash_that_is_being_drawn_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worktrees = make_worktrees(tmp_path)
+    worktrees.prepare("ada", "covey/T-1", "main")
+    removing = threading.Thread(target=lambda: worktrees.remove("ada"))
+    link = entries.link
+
+    def meet(checkout: Path, entry: Path) -> None:
+        link(checkout, entry)
+        if not removing.is_alive():
+            removing.start()
+            removing.join(0.5)  # it waits for us, unless it need not; then it has done its worst by now
+
+    monkeypatch.setattr(entries, "link", meet)
+    worktrees.prepare("bob", "covey/T-2", "main")
+    monkeypatch.undo()
+    removing.join()
+    assert [each.name for each in worktrees.list()] == ["bob"]
+
+
 PREPARE = """
 import sys
 from pathlib import Path

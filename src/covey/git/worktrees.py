@@ -209,10 +209,11 @@ class Worktrees:
         with contextlib.suppress(FileNotFoundError):
             for trash in folder.glob(f"{TRASH}*"):
                 _delete(trash)
-        for trash in self.project.state.glob(f"{TRASH}*"):
-            _delete(trash)
-        with held(self._adding), contextlib.suppress(OSError):
-            folder.rmdir()
+        with held(self._adding):  # or an entry that is just being drawn up would be taken for trash
+            for trash in self.project.state.glob(f"{TRASH}*"):
+                _delete(trash)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
     # Branches
 
