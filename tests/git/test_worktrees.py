@@ -264,20 +264,17 @@ def test_a_removal_takes_no_entry_for_trash_that_is_being_drawn_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worktrees = make_worktrees(tmp_path)
-    worktrees.prepare("ada", "covey/T-1", "main")
-    removing = threading.Thread(target=lambda: worktrees.remove("ada"))
+    sweeping = threading.Thread(target=lambda: worktrees._sweep(worktrees.folder))  # as the last step of a removal
     link = entries.link
 
     def meet(checkout: Path, entry: Path) -> None:
         link(checkout, entry)
-        if not removing.is_alive():
-            removing.start()
-            removing.join(0.5)  # it waits for us, unless it need not; then it has done its worst by now
+        sweeping.start()
+        sweeping.join(0.5)  # it waits for us, unless it need not; then it has done its worst by now
 
     monkeypatch.setattr(entries, "link", meet)
     worktrees.prepare("bob", "covey/T-2", "main")
-    monkeypatch.undo()
-    removing.join()
+    sweeping.join()
     assert [each.name for each in worktrees.list()] == ["bob"]
 
 
