@@ -51,7 +51,7 @@ def test_a_reason_or_a_commit_is_given_in_its_place_or_by_its_option(shell: Shel
     assert shell.json("task", "block", "T-2", "--as", "owner", "And", "this?")["reason"] == "And this?"
     assert shell.json("task", "drop", "--reason=not now", "T-1")["reason"] == "not now"
     assert "given twice" in shell.fails(2, "task", "drop", "T-2", "so", "--reason", "so")
-    assert "REASON" in shell.fails(2, "task", "drop", "T-2")
+    assert "REASON" in shell.fails(2, "task", "block", "T-2")
     shell.ok("task", "drop", "T-2", "--", "--reason", "is a word here")
     assert shell.json("task", "show", "T-2")["reason"] == "--reason is a word here"
     for name in ("T-3", "T-4"):

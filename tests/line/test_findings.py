@@ -105,11 +105,15 @@ def test_main_takes_no_commit_of_the_remote_past_the_gate(made: Callable[..., Li
     line.assert_green("test ! -e bad")
 
 
-def test_a_good_commit_of_the_remote_lands_with_work_that_is_empty(made: Callable[..., Line], tmp_path: Path) -> None:
-    line = made(SCRIPTED, GOOD)
-    theirs = _remote(line, tmp_path, "good")
-    line.ok("run", line.tasks({"title": "One", "body": "run git commit -q --allow-empty -m Nothing\n"}))
-    assert line.git("rev-parse", "main") == theirs
+def test_empty_work_on_a_commit_of_the_remote_is_sent_back_and_lands_nothing(
+    made: Callable[..., Line], tmp_path: Path
+) -> None:
+    line = made(SCRIPTED, GOOD, "[board]\ntries = 1\n")
+    _remote(line, tmp_path, "good")
+    before = line.git("rev-parse", "main")
+    line.ends(1, "run", line.tasks({"title": "One", "body": "run git commit -q --allow-empty -m Nothing\n"}))
+    assert "change nothing" in line.json("task", "show", "T-1")["reason"]
+    assert line.git("rev-parse", "main") == before
 
 
 # Taken back after it had passed
