@@ -4,8 +4,8 @@
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
-# One more than there are processors: many tests wait for programs that they have started.
-WORKERS := $(shell expr `nproc 2>/dev/null || echo 1` + 1)
+# Two for each processor: most tests wait for programs that they have started.
+WORKERS := $(shell expr `nproc 2>/dev/null || echo 1` \* 2)
 # Folders and scripts that hold Python; a missing one is left out.
 CODE := $(wildcard src tests bench scripts/*.py)
 REFERENCE := $(wildcard scripts/reference.py)

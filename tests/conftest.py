@@ -16,6 +16,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a long text by its length: names of tests stand in the environment of all that a test starts."""
+    return f"{val[:20]!r} and {len(val) - 20} more" if isinstance(val, str | bytes) and len(val) > 200 else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse to run if pytest-xdist has forgotten its groups: a group's daemon would be started once a worker."""
