@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from covey.errors import Invalid, Refused
-from covey.git import entries, upstream
+from covey.git import entries, others, upstream
 from covey.git.project import Project, find
 from covey.git.worktrees import Worktrees, default_folder
 from tests.git.repositories import commit_files, git_out, make_repository, user_env
@@ -258,6 +258,24 @@ def test_what_others_ask_of_git_does_not_fail_while_worktrees_come_and_go(tmp_pa
     asking.join()
     assert failures == []
     assert len(raced) <= 3, raced
+
+
+def test_locks_of_a_killed_git_are_removed_but_not_those_of_one_that_may_be_at_work(tmp_path: Path) -> None:
+    worktrees = make_worktrees(tmp_path)
+    worktrees.prepare("ada", "covey/T-1", "main")
+    common = worktrees.project.common
+    packed, gone, used = (
+        common / name for name in ("packed-refs.lock", "refs/heads/covey/T-3.lock", "refs/heads/covey/T-1.lock")
+    )
+    for lock in (packed, gone, used):
+        lock.touch()
+        os.utime(lock, (1.0, 1.0))
+    with subprocess.Popen(["sh", "-c", "git cat-file --batch; :"], cwd=worktrees.path("ada"), stdin=subprocess.PIPE):
+        wait_until(lambda: others.are_in([worktrees.folder]), "a git of somebody else's")
+        worktrees.unlock_refs()
+        assert (packed.exists(), gone.exists(), used.exists()) == (True, False, True)
+    worktrees.unlock_refs()
+    assert (packed.exists(), used.exists()) == (False, True)
 
 
 def test_a_removal_takes_no_entry_for_trash_that_is_being_drawn_up(

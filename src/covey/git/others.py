@@ -35,6 +35,34 @@ def await_rest(places: Iterable[Path], patience: float) -> bool:
     return True
 
 
+def are_in(places: Iterable[Path]) -> bool:
+    """Say whether a git command that is not a child of ours runs in one of some folders, at work or not.
+
+    True also where that cannot be known, since it is another user's.
+    """
+    tops = [os.path.realpath(place) for place in places]
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return True
+    return any(_is_git_in(name, tops) for name in names if name.isdigit())
+
+
+def _is_git_in(name: str, tops: list[str]) -> bool:
+    try:
+        if not _read(f"/proc/{name}/comm").startswith(b"git"):
+            return False
+        state, parent = _read(f"/proc/{name}/stat").rpartition(b") ")[2].split()[:2]
+        if state in b"ZX" or int(parent) == os.getpid():
+            return False
+        cwd = os.readlink(f"/proc/{name}/cwd")
+    except PermissionError:
+        return True
+    except OSError:  # It has just ended.
+        return False
+    return any(f"{cwd}/".startswith(f"{top}/") for top in tops)
+
+
 def _is_git_at_work(name: str, tops: list[str]) -> bool:
     try:
         # Its name first: that costs a third of all else, and few are git.

@@ -18,7 +18,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from covey.errors import Invalid, Refused, ToolFailed, Unavailable
-from covey.git import entries
+from covey.git import entries, others
 from covey.git.guard import session_env
 from covey.git.locks import clear_left_behind, held
 from covey.git.project import Project
@@ -237,6 +237,18 @@ class Worktrees:
         if done.returncode != 0 and self._tip(branch) == tip:
             raise ToolFailed(f"The branch {branch} could not be deleted: {complaint(done)}.")
         return done.returncode == 0
+
+    def unlock_refs(self) -> None:
+        """Remove the locks that a killed git left on branches that are gone, and on the packed refs: none could go."""
+        heads, tips = self.project.common / "refs" / "heads", self.tips()
+        with contextlib.suppress(FileNotFoundError):  # git removes a folder of branches with the last of them
+            for lock in (heads / BRANCHES).rglob("*.lock"):
+                if str(lock.relative_to(heads).with_suffix("")) not in tips:
+                    clear_left_behind(lock)
+        packed = self.project.common / "packed-refs.lock"
+        # A git that packs many refs does not touch its lock for long; then it runs somewhere in here.
+        if packed.exists() and not others.are_in((self.project.root, self.project.common, self.folder)):
+            clear_left_behind(packed)
 
     def drop_empty_branch(self, branch: str, base: str) -> bool:
         """Delete a session's branch if it has nothing that `base` lacks, and say whether it did."""

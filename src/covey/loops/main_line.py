@@ -303,6 +303,7 @@ class MainLine:
         """Delete every branch of a task that stands where its work was when that landed; one in use has to wait."""
         if not self._untidy:
             return
+        await self.desk.beside(self.desk.worktrees.unlock_refs)
         tips = await self.desk.beside(self.desk.worktrees.tips)
 
         def ended(call: Call) -> dict[str, str]:
