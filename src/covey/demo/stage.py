@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from covey import trash
 from covey.cli.show import one, table
 from covey.demo import shop
 from covey.demo.branches import BRANCHES
@@ -105,7 +105,7 @@ def _folder(*, keep: bool) -> Iterator[Path]:
         if keep:
             print(f"\nThe sample repository is in {folder / 'bookshop'}.")
         else:
-            shutil.rmtree(folder, ignore_errors=True)
+            trash.remove(folder)
 
 
 # Commands

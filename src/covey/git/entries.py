@@ -11,9 +11,9 @@ import contextlib
 import os
 import re
 import secrets
-import shutil
 from pathlib import Path
 
+from covey import trash
 from covey.git.locks import clear_left_behind
 
 _COMMIT = re.compile(r"(?!0+\Z)([0-9a-f]{40}|[0-9a-f]{64})\Z")
@@ -107,11 +107,9 @@ def complete(entry: Path, base: str) -> None:
 def forget_unfinished(entry: Path) -> None:
     """Forget the merge, rebase, cherry-pick, revert or bisect that was under way; no branch and no file moves."""
     for name in _STATE:
-        path = entry / name
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        if "/" in name and (entry / name).parent.is_symlink():
+            continue  # what it leads to is somebody else's
+        trash.remove(entry / name)
 
 
 def clear_locks(entry: Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
 from pathlib import Path
 from typing import Any
 
+from covey import trash
 from covey.errors import Refused, ToolFailed
 from covey.git.locks import held
 from covey.git.project import Project
@@ -86,7 +86,7 @@ def _begin_branch(project: Project, found: Rescued, own: Path) -> None:
 def _take_back(project: Project, target: Path) -> None:
     with held(_lock(project)):
         refs_git(project, "worktree", "remove", "--force", str(target))
-    shutil.rmtree(target, ignore_errors=True)
+    trash.remove(target)
 
 
 def _fill(

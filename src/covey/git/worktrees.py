@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 
+from covey import trash
 from covey.errors import Invalid, Refused, ToolFailed, Unavailable
 from covey.git import entries, others
 from covey.git.guard import session_env
@@ -186,9 +187,9 @@ class Worktrees:
             entry = self._entry(record)
             if entry is None:
                 self._must_not_be_foreign(record)
-            trash = record.path.with_name(f"{TRASH}{name}-{secrets.token_hex(4)}")
+            away = record.path.with_name(f"{TRASH}{name}-{secrets.token_hex(4)}")
             with contextlib.suppress(FileNotFoundError):
-                record.path.rename(trash)
+                record.path.rename(away)
             with held(self._adding):
                 if entry is not None:
                     self._discard(entry)
@@ -200,18 +201,18 @@ class Worktrees:
         """Take an entry out of git's sight in one step: others read the entries at any moment."""
         aside = self.project.state / f"{TRASH}{secrets.token_hex(4)}"
         entry.rename(aside)
-        _delete(aside)
+        trash.remove(aside)
         with contextlib.suppress(OSError):
             entry.parent.rmdir()
 
     def _sweep(self, folder: Path) -> None:
         """Delete what is in the trash, also of a removal that was cut short, and the folder if it is empty then."""
         with contextlib.suppress(FileNotFoundError):
-            for trash in folder.glob(f"{TRASH}*"):
-                _delete(trash)
+            for found in folder.glob(f"{TRASH}*"):
+                trash.remove(found)
         with held(self._adding):  # or an entry that is just being drawn up would be taken for trash
-            for trash in self.project.state.glob(f"{TRASH}*"):
-                _delete(trash)
+            for found in self.project.state.glob(f"{TRASH}*"):
+                trash.remove(found)
             with contextlib.suppress(OSError):
                 folder.rmdir()
 
@@ -582,11 +583,3 @@ def _make_writable(folder: Path) -> None:
             if not os.path.islink(name):
                 with contextlib.suppress(OSError):
                     os.chmod(name, 0o700)
-
-
-def _delete(folder: Path) -> None:
-    """Delete a folder that is in the trash; what cannot be deleted now stays there for the next time."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        _make_writable(folder)
-        shutil.rmtree(folder, ignore_errors=True)

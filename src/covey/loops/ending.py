@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from covey import trash
 from covey.agents import streams
 from covey.app import costs, journals
 from covey.app import runs as life
@@ -236,7 +236,7 @@ class Closer:
             self.desk.worktrees.release(run.session)
         self.desk.runner.forget(run.id)
         folder = self.desk.project.state / "runs" / run.id
-        shutil.rmtree(place_of(folder), ignore_errors=True)
+        trash.remove(place_of(folder))
         try:
             if folder.is_dir():
                 journals.close(folder)

@@ -15,6 +15,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from covey import trash
 from covey.app import gate_logs
 from covey.config import Config
 from covey.core import failures
@@ -450,15 +451,15 @@ class Gates:
         for run, _ in test.ended:
             self._forget(self.desk.project.state / "runs" / run)
         if test.temporary:
-            _remove(Path(test.temporary))
+            trash.remove(Path(test.temporary))
         if test.folder != Path():
-            _remove(test.folder)
+            trash.remove(test.folder)
 
     def _forget(self, run: Path) -> None:
         """End a step if it runs, and remove what the runner has of it."""
         try:
             self.desk.runner.stop(run.name)
-            _remove(run)
+            trash.remove(run)
         except Unavailable as error:  # Something of it hangs in the system; the next start of covey tries again.
             log.warning("%s", error)
 
@@ -468,8 +469,8 @@ class Gates:
             if folder in known:
                 continue
             with contextlib.suppress(OSError):
-                _remove(Path(os.readlink(folder / "temporary")))
-            _remove(folder)
+                trash.remove(Path(os.readlink(folder / "temporary")))
+            trash.remove(folder)
 
 
 def _borrow(objects: Path, folder: Path) -> None:
@@ -551,16 +552,3 @@ def _shortened(text: str) -> str:
         return text
     half = SUMMARY // 2 - 10
     return f"{text[:half]}\n[...]\n{text[-half:]}"
-
-
-def _remove(path: Path) -> None:
-    """Remove a folder whatever the rights in it are; what cannot be removed stays."""
-    shutil.rmtree(path, ignore_errors=True)
-    if not path.exists():
-        return
-    for top, folders, _ in os.walk(path):
-        for name in (top, *(os.path.join(top, each) for each in folders)):
-            if not os.path.islink(name):
-                with contextlib.suppress(OSError):
-                    os.chmod(name, 0o700)
-    shutil.rmtree(path, ignore_errors=True)

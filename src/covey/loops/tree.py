@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from covey import trash
 from covey.app.verbs import Call
 from covey.core.judge import is_cache
 from covey.git import candidates, checkouts, entries
@@ -105,11 +105,11 @@ def expire(folder: Path, alive: Collection[str], old: float) -> None:
     """Remove the folders of runs that ended before a moment."""
     for entry in folder.iterdir() if folder.is_dir() else ():
         if entry.name not in alive and (entry / "rc").exists() and entry.stat().st_mtime < old:
-            shutil.rmtree(entry, ignore_errors=True)
+            trash.remove(entry)
 
 
 def clear(folder: Path, old: float) -> None:
     """Remove what lies in a folder of our own since before a moment."""
     for entry in folder.iterdir() if folder.is_dir() else ():
         if entry.stat().st_mtime < old:
-            shutil.rmtree(entry, ignore_errors=True)
+            trash.remove(entry)
