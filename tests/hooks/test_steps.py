@@ -22,6 +22,7 @@ from covey.core.hooks import Hook, Moment
 from covey.core.runs import Run
 from covey.core.signals import Compacts, Works
 from covey.errors import ToolFailed
+from covey.git.project import find
 from covey.hooks import relay
 from covey.hooks.outside import Outside
 from covey.hooks.server import Held, Hooks, signals_of
@@ -233,11 +234,12 @@ def test_a_look_at_a_worktree_is_given_up_when_it_takes_too_long(
 ) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path / "tree")], check=True)
     (tmp_path / "tree" / "new").touch()
-    assert [write.path for write in places.unsaved(tmp_path / "tree", 1.0)] == ["new"]
+    project = find(tmp_path / "tree")
+    assert [write.path for write in places.unsaved(project, project.root, 1.0)] == ["new"]
     gate.touch()
     monkeypatch.setattr(places, "PATIENCE", 0.1)
     with pytest.raises(ToolFailed, match="did not end within"):
-        places.unsaved(tmp_path / "tree", 1.0)
+        places.unsaved(project, project.root, 1.0)
 
 
 # Who is kept waiting

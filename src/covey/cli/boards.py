@@ -62,7 +62,7 @@ class Board:
 def name_of(path: Path, client: Client) -> str:
     """Return the name under which a file's tasks are known: its path in the project, the same from every worktree."""
     folder = path.resolve().parent
-    prefix = try_git("rev-parse", "--show-prefix", at=folder)
+    prefix = try_git("rev-parse", "--show-prefix", at=folder, discover=True)
     if prefix.returncode != 0 or (client.token is None and find(folder).common != client.project().common):
         return path.name
     return prefix.stdout.decode().strip() + path.name

@@ -155,15 +155,16 @@ def _path(args: Namespace, client: Client) -> Path:
 
 
 def _checkout(client: Client) -> Path:
-    return Path(os.fsdecode(git("rev-parse", "--show-toplevel", at=Path(client.folder))).removesuffix("\n"))
+    top = git("rev-parse", "--show-toplevel", at=Path(client.folder), discover=True)
+    return Path(os.fsdecode(top).removesuffix("\n"))
 
 
 def _exclude(client: Client, path: Path) -> None:
     """Keep git from showing the file as new: it is this machine's own."""
     top = _checkout(client)
-    if try_git("check-ignore", "--quiet", str(path), at=top).returncode == 0:
+    if try_git("check-ignore", "--quiet", str(path), at=top, discover=True).returncode == 0:
         return
-    if try_git("ls-files", "--error-unmatch", str(path), at=top).returncode == 0:
+    if try_git("ls-files", "--error-unmatch", str(path), at=top, discover=True).returncode == 0:
         return  # somebody has committed it, and will see the change
     exclude = client.project().common / "info" / "exclude"
     exclude.parent.mkdir(parents=True, exist_ok=True)

@@ -116,10 +116,10 @@ def _write_new(path: Path, text: str, mode: int) -> bool:
 
 def main_branch(project: Project) -> str:
     """Return the branch that is main here: the one checked out, else what git calls a first branch."""
-    checked_out = try_git("symbolic-ref", "--short", "--quiet", "HEAD", at=project.root)
+    checked_out = try_git("symbolic-ref", "--short", "--quiet", "HEAD", at=project.common)
     if checked_out.returncode == 0:
         return checked_out.stdout.decode().strip()
-    named = try_git("config", "init.defaultBranch", at=project.root)
+    named = try_git("config", "init.defaultBranch", at=project.common)
     return named.stdout.decode().strip() if named.returncode == 0 else "main"
 
 

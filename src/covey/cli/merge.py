@@ -445,7 +445,8 @@ def whole_hash(folder: str, name: str) -> str:
 
     from covey.git.run import try_git
 
-    asked = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", at=Path(folder))
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    asked = try_git(*words, at=Path(folder), discover=True)
     if asked.returncode != 0:
         raise Invalid(f"git knows no commit {name[:80]!r} here.", hint="git log shows the commits.")
     return asked.stdout.decode().strip()

@@ -63,7 +63,7 @@ def why(args: Namespace, client: Client) -> None:
 def _here(client: Client) -> Project:
     """Return the project with the checkout that we stand in, which may be another than its first."""
     project = client.project()
-    top = try_git("rev-parse", "--show-toplevel", at=Path(client.folder))
+    top = try_git("rev-parse", "--show-toplevel", at=Path(client.folder), discover=True)
     return project if top.returncode != 0 else replace(project, root=Path(top.stdout.decode().strip()))
 
 
@@ -110,7 +110,7 @@ def _named(project: Project, client: Client, origin: Origin) -> tuple[str | None
 
 def _brought(project: Project, commit: str, landed: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
     """Return the merge that brought a commit to main with others: the first landed commit after it."""
-    asked = try_git("rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD", at=project.root)
+    asked = try_git("rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD", at=project.root, discover=True)
     later = asked.stdout.decode().split() if asked.returncode == 0 else []
     merge = next((landed[each] for each in later if each in landed), None)
     if merge is None or (merge["onto"] and is_ancestor(project, commit, merge["onto"])):

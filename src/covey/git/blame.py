@@ -51,12 +51,12 @@ def who(project: Project, file: str, line: int, rev: str | None = None) -> Origi
 
 
 def _blame(project: Project, file: str, line: int, rev: str | None) -> CompletedProcess[bytes]:
-    words = ("blame", "--porcelain", "-L", f"{line},{line}")
+    words = ("blame", "--no-textconv", "--porcelain", "-L", f"{line},{line}")
     place = (*((rev,) if rev else ()), "--", file)
     if rev is not None and rev.startswith("-"):
         raise NotFound(f"There is no commit {rev}.")
     env = {"GIT_LITERAL_PATHSPECS": "1"}
-    return try_git(*words, *place, at=project.root, env=env, patience=PATIENCE)
+    return try_git(*words, *place, at=project.root, env=env, patience=PATIENCE, discover=True)
 
 
 def _failure(asked: CompletedProcess[bytes], file: str, line: int, rev: str | None) -> Exception:

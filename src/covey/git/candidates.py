@@ -11,13 +11,11 @@ from typing import Literal
 
 from covey.errors import NotFound, ToolFailed
 from covey.git.project import Project
-from covey.git.run import complaint, git, try_git
+from covey.git.refs import COVEY
+from covey.git.run import complaint, git, settings, try_git
 from covey.values import dataclass
 
 PATIENCE = 120.0
-COVEY = {"GIT_COMMITTER_NAME": "covey", "GIT_COMMITTER_EMAIL": "covey@localhost"}
-"""Who moves branches and writes candidates, whatever the user's own name is."""
-
 LONGEST_MESSAGE = 4000
 SIGN_PATIENCE = 30.0
 CRUD = "".join(map(chr, range(33))) + ".,:;<>\"\\'"
@@ -116,17 +114,6 @@ def changed_paths(project: Project, base: str, tip: str, *, only_new: bool = Fal
 def readable(name: bytes) -> str:
     """Return a path as text that any surface can show; bytes that are no UTF-8 are written as escapes."""
     return name.decode("utf-8", "backslashreplace")
-
-
-def settings(values: dict[str, str]) -> dict[str, str]:
-    """Return an environment that gives git these settings for one command, over what the user's files say."""
-    numbered = enumerate(values.items())
-    pairs = {
-        f"GIT_CONFIG_{part}_{n}": text
-        for n, pair in numbered
-        for part, text in zip(("KEY", "VALUE"), pair, strict=True)
-    }
-    return {"GIT_CONFIG_COUNT": str(len(values)), **pairs}
 
 
 def _plain(name: str) -> str:

@@ -21,9 +21,10 @@ from typing import IO
 
 from covey.errors import ToolFailed, Unavailable
 from covey.git import others
-from covey.git.candidates import COVEY, readable, settings
+from covey.git.candidates import readable
 from covey.git.checkouts import Checkout
-from covey.git.run import complaint
+from covey.git.refs import COVEY, Order
+from covey.git.run import complaint, environment, named_env, settings
 from covey.values import dataclass
 
 MARK = "covey-landing"
@@ -47,13 +48,7 @@ UNCHANGED = 1.0
 NEAR_NS = 5_000_000_000
 """A lock on a branch lives for milliseconds: one that lies there for this long, made that near to ours, is ours."""
 
-SETTINGS = {
-    "core.hooksPath": os.devnull,
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-    "submodule.recurse": "false",
-    "core.filesRefLockTimeout": "1000",
-}
+SETTINGS = {"core.filesRefLockTimeout": "1000"}
 
 LINK, GITLINK = b"120000", b"160000"
 Entry = tuple[bytes, bytes]
@@ -142,9 +137,7 @@ class Hold:
 
     def start(self, *words: str, index: str = "") -> subprocess.Popen[bytes]:
         """Start git in the checkout, with pipes to talk to it."""
-        keep = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH")
-        inherited = {name: text for name, text in os.environ.items() if not name.startswith("GIT_") or name in keep}
-        own = {"GIT_DIR": str(self.checkout.folder), "GIT_WORK_TREE": str(self.checkout.path)}
+        own = named_env(self.checkout.folder, self.checkout.path)
         if index:
             own["GIT_INDEX_FILE"] = str(self.checkout.folder / index)
         return subprocess.Popen(
@@ -153,7 +146,7 @@ class Hold:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**inherited, **COVEY, **settings(SETTINGS), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **own},
+            env=environment(self.checkout.path, {**COVEY, **settings(SETTINGS), "GIT_TERMINAL_PROMPT": "0", **own}),
             pass_fds=(self._file,),
         )
 
@@ -166,9 +159,8 @@ class Move:
         message = f"covey: land {intent.commit[:12]}"
         began = time.monotonic()
         self._process = hold.start("update-ref", "--stdin", "-m", message)
-        self.prepared = self._ask(
-            f"start\nupdate refs/heads/{intent.main} {intent.commit} {intent.expected}\nprepare\n", b"prepare: ok\n"
-        )
+        order = Order(f"refs/heads/{intent.main}", intent.commit, intent.expected)
+        self.prepared = self._ask(f"start\n{order.words()}prepare\n", b"prepare: ok\n")
         self.took = time.monotonic() - began
 
     def __enter__(self) -> Move:

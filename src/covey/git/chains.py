@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import secrets
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,6 @@ from covey.errors import ToolFailed
 from covey.git import chains_read as reading
 from covey.git import messages
 from covey.git.candidates import (
-    COVEY,
     PATIENCE,
     Author,
     Conflict,
@@ -28,13 +28,13 @@ from covey.git.candidates import (
     find_sides,
     merge,
     merge_each,
-    settings,
 )
 from covey.git.carry import Change
 from covey.git.chains_read import Commit, Touched, Work
 from covey.git.messages import Person, Trailer
 from covey.git.project import Project
-from covey.git.run import git
+from covey.git.refs import COVEY
+from covey.git.run import git, settings
 from covey.values import dataclass
 
 COST = "Covey-Cost"
@@ -43,7 +43,6 @@ Policy = Literal["merge", "squash", "rebase", "ff"]
 LOOSE = 5000
 """Objects up to which a run of links leaves no pack behind: gc looks after loose ones."""
 ATTRIBUTES = b".gitattributes"
-_COUNT = itertools.count()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,7 +345,7 @@ class _Builder:
             self.placed.append(Placed(link.id, link.tip, before, self.head, commits, note))
 
     def _write(self, steps: Sequence[_Step]) -> list[str]:
-        ref = f"refs/covey/chain-{os.getpid()}-{next(_COUNT)}"
+        ref = f"refs/covey/chain-{secrets.token_hex(16)}"  # nobody can have made it a name of another
         stream = _stream(ref, self.head, steps, self.at)
         quiet = {"fastimport.unpackLimit": str(LOOSE), "core.ignoreCase": "false", "core.hooksPath": os.devnull}
         if _most_objects(steps) <= LOOSE:

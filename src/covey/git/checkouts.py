@@ -8,7 +8,7 @@ from pathlib import Path
 
 from covey.errors import ToolFailed
 from covey.git.project import Project
-from covey.git.run import complaint, try_git
+from covey.git.run import complaint, named_env, try_git
 from covey.values import dataclass
 
 TRIES = 20
@@ -63,7 +63,7 @@ def is_on(checkout: Checkout, branch: str) -> bool:
     head = (checkout.folder / "HEAD").read_bytes().strip()
     if head.startswith(b"ref: ") and not head.endswith(b"/.invalid"):
         return head == os.fsencode(f"ref: refs/heads/{branch}")
-    asked = try_git("symbolic-ref", "--quiet", "HEAD", at=checkout.folder, env={"GIT_DIR": str(checkout.folder)})
+    asked = try_git("symbolic-ref", "--quiet", "HEAD", at=checkout.folder, env=named_env(checkout.folder))
     return asked.stdout.strip() == os.fsencode(f"refs/heads/{branch}")
 
 

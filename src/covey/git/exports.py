@@ -27,7 +27,9 @@ import msgspec
 from covey.core.events import FIRST, Event, digest
 from covey.core.origins import AGAIN, MAIL, PRIVATE, PROMPTS, Line, follow
 from covey.errors import CoveyError, Refused, ToolFailed
+from covey.git import refs
 from covey.git.project import Project
+from covey.git.refs import Order
 from covey.git.run import complaint, git, try_git
 from covey.values import dataclass
 
@@ -304,8 +306,7 @@ def _commit(project: Project, tree: str, parent: str | None, message: str) -> st
 
 def _move(project: Project, ref: str, new: str, old: str | None) -> None:
     """Move a ref from where we saw it, and from nowhere else."""
-    expected = "0" * len(new) if old is None else old
-    done = try_git("update-ref", ref, new, expected, at=project.common, env=_env(project))
+    done = refs.change(project, Order(ref, new, old or ""))
     if done.returncode != 0:
         raise ToolFailed(f"{ref} could not be moved: {complaint(done)}.", hint="Try again.")
 
@@ -443,5 +444,4 @@ def _is_behind(project: Project, one: str, other: str) -> bool:
 
 
 def _forget(project: Project, aside: str) -> None:
-    names = _git(project, "for-each-ref", "--format=delete %(refname)", aside)
-    _git(project, "update-ref", "--stdin", stdin=names)
+    refs.change(project, *(Order(name, None) for name in refs.values(project, aside)))

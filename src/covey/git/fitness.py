@@ -22,7 +22,7 @@ def unfit(project: Project, main: str) -> str | None:
 
 
 def _unfit_git() -> str | None:
-    said = git("version", at=Path("/")).decode(errors="replace")
+    said = git("version", at=Path("/"), discover=True).decode(errors="replace")
     found = re.search(r"(\d+)\.(\d+)", said)
     if found is None or (int(found[1]), int(found[2])) >= OLDEST:
         return None
@@ -67,4 +67,4 @@ def _content(common: Path, tree: str) -> tuple[bool, bool]:
 
 
 def _exec_path() -> Path:
-    return Path(git("--exec-path", at=Path("/")).decode().strip())
+    return Path(git("--exec-path", at=Path("/"), discover=True).decode().strip())

@@ -64,9 +64,16 @@ def session_env(project: Project, name: str, guard: Path, path: Path) -> dict[st
     return {**env, **silent, "GIT_TERMINAL_PROMPT": "0", "GIT_CEILING_DIRECTORIES": str(path.parent)}
 
 
+def hooks_of(project: Project) -> Path:
+    """Return the folder of the user's own hooks, relative if it is so for each checkout."""
+    return _settings(project)[0]
+
+
 def _settings(project: Project) -> tuple[Path, list[str]]:
     """Return the folder of the user's hooks, relative if it is so for each checkout, and the names of the remotes."""
-    asked = try_git("config", "--null", "--get-regexp", r"^(core\.hookspath|remote\..*\.(url|fetch))$", at=project.root)
+    asked = try_git(
+        "config", "--null", "--get-regexp", r"^(core\.hookspath|remote\..*\.(url|fetch))$", at=project.common
+    )
     pairs = [line.partition("\n") for line in asked.stdout.decode(errors="surrogateescape").split("\0") if line]
     named = [value for key, _, value in pairs if key == "core.hookspath"]
     hooks = Path(named[-1]).expanduser() if named and named[-1] else project.common / "hooks"

@@ -9,12 +9,13 @@ import time
 from dataclasses import replace
 
 from covey.errors import Invalid, Refused, Unavailable
-from covey.git import carry, checkouts
-from covey.git.candidates import COVEY, is_ancestor, resolve, settings
+from covey.git import carry, checkouts, refs
+from covey.git.candidates import is_ancestor, resolve
 from covey.git.carry import Blocked, Hold, Intent, Move
 from covey.git.checkouts import Checkout
 from covey.git.project import Project
-from covey.git.run import complaint, try_git
+from covey.git.refs import Order
+from covey.git.run import complaint
 from covey.values import dataclass
 
 LANDED = "refs/covey/landed"
@@ -119,13 +120,13 @@ def landed_line(project: Project, main: str) -> Line:
 def put_landed(project: Project, commit: str, expected: str | None, main: str | None = None) -> None:
     """Let the queue build on `commit`, with main where it is; refused when another than `expected` is there."""
     make_durable(project)
-    since = [f"update {SINCE} {main}"] if main else []
-    _swap(project, f"update {LANDED} {commit} {expected}" if expected else f"create {LANDED} {commit}", *since)
+    since = [Order(SINCE, main)] if main else []
+    _swap(project, Order(LANDED, commit, expected or ""), *since)
 
 
 def drop_landed(project: Project, expected: str) -> None:
     """Forget the landed commit; refused when another than `expected` is there."""
-    _swap(project, f"delete {LANDED} {expected}", f"delete {SINCE}")
+    _swap(project, Order(LANDED, None, expected), Order(SINCE, None))
 
 
 def follow(project: Project, main: str) -> Outcome | None:
@@ -141,15 +142,10 @@ def follow(project: Project, main: str) -> Outcome | None:
     return outcome
 
 
-def _swap(project: Project, *orders: str) -> None:
-    asked = "".join(f"{order}\n" for order in orders).encode()
-    done = try_git("update-ref", "--stdin", at=project.common, env=_quiet(), stdin=asked)
+def _swap(project: Project, *orders: Order) -> None:
+    done = refs.change(project, *orders)
     if done.returncode != 0:
         raise Refused(f"What has landed was changed by another: {complaint(done)}.")
-
-
-def _quiet() -> dict[str, str]:
-    return {**COVEY, **settings({"core.hooksPath": os.devnull})}
 
 
 def _land(project: Project, intent: Intent) -> Outcome | None:
@@ -294,8 +290,8 @@ def _join_held(project: Project, hold: Hold, intent: Intent) -> Outcome | None:
 
 
 def _set_main(project: Project, intent: Intent, commit: str, expected: str) -> bool:
-    words = ("update-ref", "-m", f"covey: land {commit[:12]}", f"refs/heads/{intent.main}", commit, expected)
-    return try_git(*words, at=project.common, env=_quiet()).returncode == 0
+    order = Order(f"refs/heads/{intent.main}", commit, expected)
+    return refs.change(project, order, message=f"covey: land {commit[:12]}").returncode == 0
 
 
 def _await_switches(unheld: list[Checkout]) -> None:

@@ -89,6 +89,7 @@ def find(folder: Path) -> Project:
         "--absolute-git-dir",
         "--is-bare-repository",
         at=folder,
+        discover=True,
     )
     if asked.returncode != 0:
         complaint = asked.stderr.decode(errors="replace").strip()
@@ -117,7 +118,7 @@ def _is_inside(folder: Path, parent: Path) -> bool:
 def _main_worktree(folder: Path, common: Path, own: Path) -> Path:
     """Return the checkout that the repository began with, whatever worktree we stand in."""
     if common == own:
-        top = try_git("rev-parse", "--show-toplevel", at=folder)
+        top = try_git("rev-parse", "--show-toplevel", at=folder, discover=True)
         if top.returncode == 0 and top.stdout.strip():
             return Path(top.stdout.decode().strip())
     if common.name == ".git":

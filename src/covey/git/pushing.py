@@ -10,9 +10,11 @@ import time
 from subprocess import CompletedProcess
 
 from covey.errors import ToolFailed
+from covey.git import refs
 from covey.git.candidates import is_ancestor, resolve
+from covey.git.guard import hooks_of
 from covey.git.project import Project
-from covey.git.run import complaint, try_git
+from covey.git.run import complaint, settings, try_git
 from covey.git.upstream import silent_env
 from covey.values import dataclass
 
@@ -97,6 +99,7 @@ def _fetch(project: Project, remote: str, branch: str, commit: str, deadline: fl
         "--no-recurse-submodules", "--no-auto-maintenance", "--refmap=", "--", remote,
         f"+refs/heads/{branch}:{FETCHED}",
     )  # fmt: skip
+    refs.untwist(project, FETCHED)  # or what it stands for would be overwritten
     done = _ask(project, words, deadline)
     there = resolve(project, FETCHED) if done.returncode == 0 else None
     if there is None:
@@ -108,7 +111,9 @@ def _fetch(project: Project, remote: str, branch: str, commit: str, deadline: fl
 
 def _ask(project: Project, words: tuple[str, ...], deadline: float) -> CompletedProcess[bytes]:
     left = max(SHORTEST, deadline - time.monotonic())
-    return try_git(*words, at=project.root, env=silent_env(project), patience=left, apart=True)
+    # Where the user stands when they push, and without git's folder by name: their hook may look into others.
+    env = silent_env(project) | settings({"core.hooksPath": str(hooks_of(project))} if words[0] == "push" else {})
+    return try_git(*words, at=project.root, env=env, patience=left, apart=True, discover=True)
 
 
 def _refusal(printed: bytes) -> str:

@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import NotFound, Refused, ToolFailed
+from covey.git import refs
 from covey.git.project import Project
+from covey.git.refs import Order
 from covey.git.rescue_git import PrivateGit, private_git, refs_git
 from covey.git.rescue_keep import is_underway, keep_files, kinds_of, named_objects, state_of, unreached
 from covey.git.rescue_look import (
@@ -166,7 +168,7 @@ def _name_it(project: Project, session: str, at: float, commit: str) -> str:
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
     for number in range(TRIES):
         name = f"{session}/{moment}" + (f"-{number}" if number else "")
-        done = refs_git(project, "update-ref", REFS + name, commit, "0" * len(commit))
+        done = refs.change(project, Order(REFS + name, commit, ""))
         if done.returncode == 0:
             return name
         if refs_git(project, "rev-parse", "--verify", "--quiet", REFS + name).returncode != 0:
@@ -269,6 +271,6 @@ def expire(
         end = ended(one.session)
         if end is None or now - max(end, one.time) <= keep_days * DAY:
             continue
-        if refs_git(project, "update-ref", "-d", one.ref, one.commit).returncode == 0:
+        if refs.change(project, Order(one.ref, None, one.commit)).returncode == 0:
             gone.append(one.name)
     return gone

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -121,9 +121,9 @@ class PrivateGit:
 
 
 @contextmanager
-def private_git(project: Project, worktree: Path) -> Iterator[PrivateGit]:
-    """Make a private repository folder over the project's objects while a rescue needs it."""
-    settings = _settings_of(project)
+def private_git(project: Project, worktree: Path, settings: Mapping[str, str] | None = None) -> Iterator[PrivateGit]:
+    """Make a private repository folder over the project's objects while a rescue or a look needs it."""
+    settings = _settings_of(project) if settings is None else settings
     hash_name = settings.get("extensions.objectformat", "sha1")
     place = project.state / SCRATCH
     place.mkdir(mode=0o700, parents=True, exist_ok=True)

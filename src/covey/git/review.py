@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from covey.core.judge import is_cache
-from covey.errors import NotFound, ToolFailed
-from covey.git import chains, checkouts, entries
+from covey.errors import CoveyError, NotFound, ToolFailed
+from covey.git import chains, checkouts, entries, looks
 from covey.git.candidates import readable, resolve
 from covey.git.chains import Link
 from covey.git.clashes import changed
@@ -49,7 +49,6 @@ _NOBODY = ("covey", "covey@localhost")
 _SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
 _HUNK = re.compile(rb"^@@ ", re.MULTILINE)
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--histogram", "--no-relative", "--submodule=short")
-_QUIET = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "status.showUntrackedFiles=all")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +256,7 @@ def find(project: Project, main: str | None, names: Sequence[str], branch: str) 
         return None
     base = tip if main is None else base_of(project, main, tip)
     checkout = _checkout(project, branch)
-    return Work(base, tip, checkout, checkout is not None and is_dirty(checkout))
+    return Work(base, tip, checkout, checkout is not None and is_dirty(project, checkout))
 
 
 def landed(project: Project, onto: str | None, commit: str) -> Work | None:
@@ -283,10 +282,14 @@ def _checkout(project: Project, branch: str) -> Path | None:
     return None
 
 
-def is_dirty(checkout: Path) -> bool:
+def is_dirty(project: Project, checkout: Path) -> bool:
     """Say whether there is something in a checkout that is not committed; nothing in it is touched."""
-    words = ("status", "--porcelain", "-z", "--no-renames")
-    asked = try_git(*_QUIET, *words, at=checkout, env={"GIT_OPTIONAL_LOCKS": "0"}, patience=PATIENCE)
+    try:
+        with looks.look(project, checkout) as seen:
+            words = ("status", "--porcelain", "-z", "--no-renames", looks.NO_SUBMODULES)
+            asked = seen.ask(*words, patience=PATIENCE)
+    except CoveyError:
+        return False
     found = (entry for entry in asked.stdout.decode(errors="replace").split("\0") if entry)
     return asked.returncode == 0 and any(not (entry[:2] == "??" and is_cache(entry[3:])) for entry in found)
 
@@ -326,7 +329,7 @@ def working(project: Project, checkout: Path) -> Iterator[tuple[str, dict[str, s
 
 
 def _git_folder(project: Project, checkout: Path) -> Path | None:
-    return next((each for each in checkouts.git_folders(project) if checkouts.path_of(project, each) == checkout), None)
+    return looks.entry_of(project, checkout)
 
 
 def _is_wanted(checkout: Path, name: bytes) -> bool:

@@ -1,13 +1,20 @@
-"""One door to the git program, with a bounded time."""
+"""One door to the git program, with a bounded time.
+
+Each call names the repository that it means: a session may rewrite whatever git would find it by, in its worktree and
+in the shared folder. And no call runs a program of which one setting is enough to name it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import re
 import signal
 import subprocess
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 from covey.errors import ToolFailed
@@ -24,6 +31,14 @@ _KEPT = (
 whoever starts us from a hook hands it down."""
 _AS_IT_IS = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
 """What lands is what commits hold: refs/replace and grafts would show a gate something else in its place."""
+NO_PROGRAMS = {
+    "core.hooksPath": os.devnull, "core.fsmonitor": "false", "core.editor": ":", "sequence.editor": ":",
+    "core.pager": "cat", "core.alternateRefsCommand": "true", "log.showSignature": "false",
+    "protocol.ext.allow": "never", "submodule.recurse": "false", "gc.auto": "0", "maintenance.auto": "false",
+}  # fmt: skip
+"""Settings that would let git run a program beside it, or work on its own account: off, whatever the files say."""
+_BARE = re.compile(r"^[ \t]*bare[ \t]*(=[ \t]*(true|yes|on|1)[ \t]*)?$", re.IGNORECASE | re.MULTILINE)
+_NUMBERED = re.compile(r"GIT_CONFIG_(COUNT|KEY_\d+|VALUE_\d+)")
 
 
 def git(
@@ -33,9 +48,10 @@ def git(
     env: dict[str, str] | None = None,
     patience: float = PATIENCE,
     keep: tuple[int, ...] = (),
+    discover: bool = False,
 ) -> bytes:
     """Run git in a folder and return what it prints; what it complains of becomes the error."""
-    done = try_git(*words, at=at, stdin=stdin, env=env, patience=patience, keep=keep)
+    done = try_git(*words, at=at, stdin=stdin, env=env, patience=patience, keep=keep, discover=discover)
     if done.returncode != 0:
         raise ToolFailed(f"git {_verb(words)} failed: {complaint(done)}.")
     return done.stdout
@@ -54,6 +70,64 @@ def inherited_env() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name.startswith(_KEPT)}
 
 
+def settings(values: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment that gives git these settings for one command, over what the user's files say."""
+    pairs = {
+        f"GIT_CONFIG_{part}_{number}": text
+        for number, pair in enumerate(values.items())
+        for part, text in zip(("KEY", "VALUE"), pair, strict=True)
+    }
+    return {"GIT_CONFIG_COUNT": str(len(values)), **pairs}
+
+
+def named_env(git_dir: Path, work_tree: Path | None = None) -> dict[str, str]:
+    """Return what names a git folder, its repository and its files, so that git believes no file about where they are.
+
+    The folder of a linked worktree lies in `worktrees` of its repository; its own `commondir` is not asked.
+    """
+    common = git_dir.parent.parent if git_dir.parent.name == "worktrees" else git_dir
+    env = {"GIT_DIR": str(git_dir), "GIT_COMMON_DIR": str(common)}
+    if work_tree is not None:
+        return {**env, "GIT_WORK_TREE": str(work_tree)}
+    # With both named, git does not heed core.bare, and takes the folder that it runs in for the files.
+    return {**env, "GIT_IMPLICIT_WORK_TREE": "0"} if _is_bare(common) else env
+
+
+@functools.lru_cache(maxsize=64)
+def _is_bare(common: Path) -> bool:
+    try:
+        return _BARE.search((common / "config").read_text(encoding="utf-8", errors="replace")) is not None
+    except OSError:
+        return False
+
+
+def _is_git_folder(place: Path) -> bool:
+    return (place / "HEAD").exists() and ((place / "objects").is_dir() or place.parent.name == "worktrees")
+
+
+def environment(at: Path, env: Mapping[str, str], *, discover: bool = False, asks: bool = False) -> dict[str, str]:
+    """Return the environment of one git call: the repository by name, and our settings below those of the call.
+
+    What `asks` for settings runs nothing, and is told those of the files.
+    """
+    if "GIT_DIR" in env:
+        work_tree = env.get("GIT_WORK_TREE")
+        named = named_env(Path(env["GIT_DIR"]), Path(work_tree) if work_tree else None)
+    elif discover:
+        named = {}
+    elif _is_git_folder(at):
+        named = named_env(at)
+    elif not at.is_dir():
+        raise ToolFailed(f"There is no folder {at}.")
+    else:
+        raise ToolFailed(f"{at} is no repository.")
+    count = int(env.get("GIT_CONFIG_COUNT", "0"))
+    own = {env[f"GIT_CONFIG_KEY_{number}"]: env[f"GIT_CONFIG_VALUE_{number}"] for number in range(count)}
+    rest = {name: value for name, value in env.items() if not _NUMBERED.fullmatch(name)}
+    ours = settings(own if asks else {**NO_PROGRAMS, **own})
+    return {**inherited_env(), **_AS_IT_IS, "LC_ALL": "C", **named, **rest, **ours}
+
+
 def try_git(
     *words: str,
     at: Path,
@@ -62,11 +136,13 @@ def try_git(
     patience: float = PATIENCE,
     keep: tuple[int, ...] = (),
     apart: bool = False,
+    discover: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder and return how it ended.
 
-    It inherits the descriptors to `keep`, so that their locks outlive us with it. `apart` from our terminal it can
-    ask nobody, and whatever it started ends with it.
+    The folder is a repository's own, or `env` names that; only where a person stands, git may `discover` it. It
+    inherits the descriptors to `keep`, so that their locks outlive us with it. `apart` from our terminal it can ask
+    nobody, and whatever it started ends with it.
     """
     try:
         with subprocess.Popen(
@@ -75,7 +151,7 @@ def try_git(
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**inherited_env(), **_AS_IT_IS, "LC_ALL": "C", **(env or {})},
+            env=environment(at, env or {}, discover=discover, asks=_verb(words) == "config"),
             pass_fds=keep,
             start_new_session=apart,
         ) as process:
@@ -105,7 +181,7 @@ def first_of(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=complaints,
-            env={**inherited_env(), **_AS_IT_IS, "LC_ALL": "C", **(env or {})},
+            env=environment(at, env or {}),
         ) as process,
     ):
         assert process.stdout is not None

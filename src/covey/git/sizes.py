@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from covey.core.live import Size
-from covey.git.run import git
+from covey.git.looks import NO_SUBMODULES, look
+from covey.git.project import Project
 
 PATIENCE = 20.0
 MOST_FILES = 200
@@ -14,12 +15,14 @@ LARGE = 1024 * 1024
 """Bytes from which on nobody counts the lines of a new file."""
 
 
-def size_of(folder: Path, base: str) -> Size:
+def size_of(project: Project, folder: Path, base: str) -> Size:
     """Return how much a worktree differs from a commit; files that git ignores do not count."""
-    told = git("--no-optional-locks", "diff", "--numstat", "-z", "--no-renames", base, at=folder, patience=PATIENCE)
+    words = ("diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, base, "--")
+    with look(project, folder) as seen:
+        told = seen.run(*words, patience=PATIENCE)
+        listed = seen.run("ls-files", "-z", "--others", "--exclude-standard", patience=PATIENCE)
     lines = [entry.split(b"\t", 2) for entry in told.split(b"\0") if entry]
     plus, minus = (sum(int(line[i]) for line in lines if line[i].isdigit()) for i in (0, 1))
-    listed = git("ls-files", "-z", "--others", "--exclude-standard", at=folder, patience=PATIENCE)
     new = [name for name in listed.split(b"\0") if name]
     plus += sum(_lines(folder, name) for name in new[:MOST_FILES])
     return Size(plus, minus, len(lines) + len(new))

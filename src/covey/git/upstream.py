@@ -8,6 +8,7 @@ import time
 from subprocess import CompletedProcess
 
 from covey.errors import CoveyError, Refused
+from covey.git import refs
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
 
@@ -70,6 +71,7 @@ class Upstream:
             "--update-head-ok", "--no-recurse-submodules", "--no-auto-maintenance", "--refmap=", "--", remote,
             f"+refs/heads/{main}:{FETCHED}",
         )  # fmt: skip
+        refs.untwist(self.project, FETCHED)  # or what it stands for would be overwritten
         try:
             deadline, env = time.monotonic() + FETCH_PATIENCE, silent_env(self.project)
             done = self._try(*words, env=env, patience=FETCH_PATIENCE)

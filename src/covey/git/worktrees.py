@@ -19,10 +19,11 @@ from subprocess import CompletedProcess
 
 from covey import trash
 from covey.errors import Invalid, Refused, ToolFailed, Unavailable
-from covey.git import entries, others
+from covey.git import entries, others, refs
 from covey.git.guard import session_env
 from covey.git.locks import clear_left_behind, held
 from covey.git.project import Project
+from covey.git.refs import Order
 from covey.git.run import complaint, try_git
 from covey.git.upstream import Upstream
 from covey.values import dataclass
@@ -34,10 +35,8 @@ TRASH = ".covey-trash-"
 ASIDE = ".covey-aside-"
 
 _NAME = re.compile(r"\.?[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
-_ALONE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c",
-          "maintenance.auto=false", "-c", "submodule.recurse=false", "-c", "core.filesRefLockTimeout=5000", "-c",
-          "core.packedRefsTimeout=10000", "-c", "checkout.workers=2")  # fmt: skip
-"""Nothing of the user's runs when covey itself works in a worktree, but for the filters that files need."""
+_ALONE = ("-c", "core.filesRefLockTimeout=5000", "-c", "core.packedRefsTimeout=10000", "-c", "checkout.workers=2")
+"""Locks are waited for; nothing of the user's runs when covey works in a worktree but the filters that files need."""
 _IDENTITY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -118,6 +117,7 @@ class Worktrees:
         """
         _must_be_ours(branch)
         with self._alone(name) as lock:
+            refs.untwist(self.project, f"refs/heads/{branch}")
             start, tip = self._commit(base), self._tip(branch)
             entry, path, is_new = self._make(name, start)
             entries.forget_unfinished(entry)
@@ -125,7 +125,7 @@ class Worktrees:
             clear_left_behind(self._branch_lock(branch))
             self._free(branch, besides=entry)
             if tip is None or not self._is_ahead(tip, start):
-                self._git("update-ref", f"refs/heads/{branch}", start, tip or "0" * len(start), lock=lock)
+                self._move(Order(f"refs/heads/{branch}", start, tip or ""), lock)
                 tip = start
             self._in(entry, path, "symbolic-ref", "HEAD", f"refs/heads/{branch}", lock=lock)
             self._reset(entry, path, lock, ("-ffd",) if not is_new else ())
@@ -138,6 +138,7 @@ class Worktrees:
         """
         _must_be_ours(branch)
         with self._alone(name) as lock:
+            refs.untwist(self.project, f"refs/heads/{branch}")
             entry, tip = self.git_dir(name), self._tip(branch)
             path = self.path(name)
             if entry is None or tip is None or not path.is_dir():
@@ -232,9 +233,10 @@ class Worktrees:
                 f"The branch {branch} is checked out in {self._place(holder)}.", hint="Release it there first."
             )
         clear_left_behind(self._branch_lock(branch))
+        refs.untwist(self.project, f"refs/heads/{branch}")
         if self._tip(branch) != tip:
             return False
-        done = self._try("update-ref", "-d", f"refs/heads/{branch}", tip)
+        done = refs.change(self.project, Order(f"refs/heads/{branch}", None, tip), patience=CHECKOUT_PATIENCE)
         if done.returncode != 0 and self._tip(branch) == tip:
             raise ToolFailed(f"The branch {branch} could not be deleted: {complaint(done)}.")
         return done.returncode == 0
@@ -447,6 +449,11 @@ class Worktrees:
     def _is_ahead(self, tip: str, base: str) -> bool:
         return tip != base and self._try("merge-base", "--is-ancestor", tip, base).returncode != 0
 
+    def _move(self, order: Order, lock: int) -> None:
+        done = refs.change(self.project, order, keep=(lock,), patience=CHECKOUT_PATIENCE)
+        if done.returncode != 0:
+            raise ToolFailed(f"{order.name} could not be moved: {complaint(done)}.")
+
     def _git(self, *words: str, lock: int | None = None) -> bytes:
         return _checked_output(words, self._try(*words, lock=lock))
 
@@ -531,11 +538,11 @@ def _must_be_out_of_sight(project: Project, folder: Path) -> None:
         raise Invalid(f"{folder} is where git keeps the repository: no place for worktrees.", hint=hint)
     there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
     asked = try_git(
-        "rev-parse", "--path-format=absolute", "--is-inside-work-tree", "--git-common-dir", at=there
+        "rev-parse", "--path-format=absolute", "--is-inside-work-tree", "--git-common-dir", at=there, discover=True
     ).stdout.decode(errors="surrogateescape").splitlines()  # fmt: skip
     if len(asked) != 2 or asked[0] != "true" or Path(asked[1]).resolve() != common:
         return
-    if try_git("check-ignore", "--quiet", "--no-index", str(folder / "x"), at=there).returncode != 0:
+    if try_git("check-ignore", "--quiet", "--no-index", str(folder / "x"), at=there, discover=True).returncode != 0:
         raise Invalid(f"{folder} is inside a checkout of this repository: git would show it there.", hint=hint)
 
 

@@ -272,7 +272,7 @@ class Hooks:
         """Look at what a command changed in the worktree, and notice what is new."""
         now = self.desk.wall()
         try:
-            found = await self.desk.aside(lambda: unsaved(asker.worktree, now))
+            found = await self.desk.aside(lambda: unsaved(self.desk.project, asker.worktree, now))
             fresh = [write for write in found if memory.known.get(write.path, -1.0) < write.written]
             memory.known.update({write.path: write.written for write in fresh})
             text = await self._notice(asker, fresh, "shell")

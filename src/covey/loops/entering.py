@@ -23,7 +23,6 @@ from covey.errors import CoveyError
 from covey.git import candidates, chains_read, clashes, meanwhile, reverts, signing
 from covey.git.candidates import Conflict
 from covey.git.project import Project
-from covey.git.run import git
 from covey.loops import building, tree
 from covey.loops.desk import Desk
 from covey.store import rows
@@ -363,7 +362,7 @@ def _revert(project: Project, config: Config, base: str, wish: Wish, at: float) 
         )
     if made.empty:
         return made.base
-    git("update-ref", f"refs/heads/{merge.branch}", made.commit, at=project.common)
+    tree.put(project, f"refs/heads/{merge.branch}", made.commit)
     tree.keep(project, merge.task, made.commit)
     return made.commit
 

@@ -236,7 +236,7 @@ class Live:
             folder, base = self.desk.worktrees.path(run.session), run.base
             size = self._measured[run.id].size
             try:
-                size = await self.desk.aside(lambda folder=folder, base=base: size_of(folder, base))  # type: ignore[misc]
+                size = await self.desk.aside(lambda folder=folder, base=base: size_of(self.desk.project, folder, base))  # type: ignore[misc]
             except (CoveyError, OSError) as error:
                 log.info("the changes of %s could not be counted: %s", run.session, error)
             self._measured[run.id] = Measured(size, self.desk.awake(), after)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from covey.core.force import Write
 from covey.git import written
+from covey.git.looks import NO_SUBMODULES, look
 from covey.git.project import Project
-from covey.git.run import try_git
 from covey.git.worktrees import Worktrees
 from covey.values import dataclass
 
@@ -55,11 +55,10 @@ def write_of(worktree: Path, path: str, now: float, *, tracked: bool = True) -> 
     return Write(path, written.changed(worktree, path, now), new=not tracked and os.path.lexists(worktree / path))
 
 
-def unsaved(worktree: Path, now: float) -> list[Write]:
+def unsaved(project: Project, worktree: Path, now: float) -> list[Write]:
     """Return what differs from the last commit in a worktree, untracked files too; fails if that takes too long."""
-    # Never what a session's own configuration would run: no filesystem monitor, no hooks.
-    settings = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-    told = try_git(*settings, *_status(), at=worktree, patience=PATIENCE, apart=True)
+    with look(project, worktree) as seen:
+        told = seen.ask(*_status(), patience=PATIENCE, apart=True)
     if told.returncode:
         return []
     found: list[Write] = []
@@ -71,7 +70,7 @@ def unsaved(worktree: Path, now: float) -> list[Write]:
 
 
 def _status() -> tuple[str, ...]:
-    return ("--no-optional-locks", "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
+    return ("status", "--porcelain=v1", "-z", "--no-renames", NO_SUBMODULES, "--untracked-files=all")
 
 
 def _below(path: str, folder: str) -> str | None:

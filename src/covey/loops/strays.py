@@ -7,12 +7,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from covey.git.looks import NO_SUBMODULES
+from covey.git.looks import look as look_at
 from covey.git.project import Project
 from covey.git.run import try_git
 from covey.values import dataclass
 
 _OURS = ("refs/heads/covey/", "refs/covey/", "refs/remotes/", "refs/stash")
-_QUIET = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks")
 _MOST = 5
 """Places that are named."""
 
@@ -34,7 +35,7 @@ def look(project: Project, target: str) -> Picture:
     )
     pairs = (line.split(" ", 1) for line in listed.splitlines())
     refs = {name: commit for commit, name in pairs if not name.startswith(_OURS) and name != f"refs/heads/{target}"}
-    return Picture({} if project.bare else _files(project.root), refs, _settings(project.common))
+    return Picture({} if project.bare else _files(project), refs, _settings(project.common))
 
 
 def strayed(before: Picture, after: Picture) -> tuple[str, ...]:
@@ -46,10 +47,13 @@ def strayed(before: Picture, after: Picture) -> tuple[str, ...]:
     return tuple(told[:_MOST] + ([f"{len(told) - _MOST} more"] if len(told) > _MOST else []))
 
 
-def _files(root: Path) -> dict[str, tuple[int, int]]:
-    asked = try_git(*_QUIET, "status", "--porcelain", "-z", "--no-renames", "-uall", at=root, patience=300)
+def _files(project: Project) -> dict[str, tuple[int, int]]:
+    if not (project.common / "index").exists():
+        return {}
+    with look_at(project, project.root) as seen:
+        asked = seen.ask("status", "--porcelain", "-z", "--no-renames", "-uall", NO_SUBMODULES, patience=300)
     names = [entry[3:] for entry in asked.stdout.decode(errors="surrogateescape").split("\0") if entry]
-    return {name: _stamp(root / name) for name in names}
+    return {name: _stamp(project.root / name) for name in names}
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -8,16 +8,17 @@ from pathlib import Path
 from covey import trash
 from covey.app.verbs import Call
 from covey.core.judge import is_cache
-from covey.git import candidates, checkouts, entries
+from covey.errors import CoveyError, ToolFailed
+from covey.git import candidates, checkouts, entries, looks, refs
 from covey.git.project import Project
-from covey.git.run import git, try_git
+from covey.git.refs import Order
+from covey.git.run import complaint, git, try_git
 from covey.git.worktrees import Worktrees
 from covey.store import rows
 from covey.values import dataclass
 
 UNWANTED = 50
 """The last merges that did not land among which we look for one that had passed."""
-_QUIET = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "status.showUntrackedFiles=all")
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,16 @@ def look(project: Project, path: Path, branch: str, base: str) -> Tree:
     ahead = False
     if head is not None:
         ahead = git("rev-list", "--count", head, f"^{base}", at=project.common).strip() != b"0"
-    return Tree(True, head, ahead, _dirty(path))
+    return Tree(True, head, ahead, _dirty(project, path))
 
 
-def _dirty(path: Path) -> tuple[str, ...]:
-    asked = try_git(*_QUIET, "status", "--porcelain", "-z", "--no-renames", at=path, patience=300)
-    if asked.returncode != 0:
-        return (f"(git cannot read the worktree: {asked.stderr.decode(errors='replace').strip()[:200]})",)
-    entries = [entry for entry in asked.stdout.decode(errors="replace").split("\0") if entry]
+def _dirty(project: Project, path: Path) -> tuple[str, ...]:
+    try:
+        with looks.look(project, path) as seen:
+            asked = seen.run("status", "--porcelain", "-z", "--no-renames", looks.NO_SUBMODULES, patience=300)
+    except CoveyError as error:
+        return (f"(git cannot read the worktree: {error.message[:200]})",)
+    entries = [entry for entry in asked.decode(errors="replace").split("\0") if entry]
     return tuple(entry[3:] for entry in entries if not (entry.startswith("??") and is_cache(entry[3:])))
 
 
@@ -69,7 +72,7 @@ def begin(project: Project, target: str, main: str) -> str | None:
     at = candidates.resolve(project, f"refs/heads/{main}") if found is None and target != main else None
     if at is None:
         return found
-    try_git("update-ref", f"refs/heads/{target}", at, "0" * len(at), at=project.common)  # or another has just done so
+    refs.change(project, Order(f"refs/heads/{target}", at, ""))  # or another has just done so
     return candidates.resolve(project, f"refs/heads/{target}")
 
 
@@ -86,19 +89,25 @@ def set_aside(project: Project, worktrees: Worktrees, task: str, branch: str, ba
     kept = candidates.resolve(project, f"refs/covey/tasks/{task}")
     if kept is not None and candidates.is_ancestor(project, kept, tip):
         return
-    git("update-ref", f"refs/covey/kept/{task}-{tip[:12]}", tip, at=project.common)
+    put(project, f"refs/covey/kept/{task}-{tip[:12]}", tip)
     worktrees.drop_branch(branch, tip)
 
 
 def keep(project: Project, task: str, commit: str) -> None:
     """Keep the work of a task reachable, whatever becomes of its branch."""
-    git("update-ref", f"refs/covey/tasks/{task}", commit, at=project.common)
+    put(project, f"refs/covey/tasks/{task}", commit)
 
 
 def let_go(project: Project, tasks: Iterable[str]) -> None:
     """Keep the work of tasks no longer for its own sake: it has landed. Work from outside was never kept."""
-    asked = "".join(f"delete refs/covey/tasks/{task}\n" for task in dict.fromkeys(tasks))
-    try_git("update-ref", "--stdin", at=project.common, stdin=asked.encode())
+    refs.change(project, *(Order(f"refs/covey/tasks/{task}", None) for task in dict.fromkeys(tasks)))
+
+
+def put(project: Project, name: str, commit: str) -> None:
+    """Let a ref of covey's own be at a commit, wherever it was."""
+    done = refs.change(project, Order(name, commit))
+    if done.returncode != 0:
+        raise ToolFailed(f"{name} could not be moved: {complaint(done)}.")
 
 
 def expire(folder: Path, alive: Collection[str], old: float) -> None:

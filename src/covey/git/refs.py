@@ -1,0 +1,186 @@
+"""The one door to refs: whatever covey moves or deletes is the ref itself, never what that stands for.
+
+All sessions share one repository, and git asks no hook about a symbolic ref. A branch of a session may have become
+another name of main: to delete or move what it stands for would delete or move main. So no ref is followed here, each
+is compared with what it was, and one that is no plain ref is taken for what a session made of it: it goes, the value
+that it had before comes back from its reflog, and the caller tells. Kinds are read from the files, which costs no
+process, since git passes over a ref that leads nowhere and waits for ever at a pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from subprocess import CompletedProcess
+
+from covey.git.project import Project
+from covey.git.run import PATIENCE, settings, try_git
+from covey.values import dataclass
+
+OURS = ("refs/heads/covey", "refs/covey")
+"""Folders in which all refs are covey's or its sessions'."""
+COVEY = {"GIT_COMMITTER_NAME": "covey", "GIT_COMMITTER_EMAIL": "covey@localhost"}
+"""Who moves refs, whatever the user's own name is."""
+SESSIONS = "@agents.local"
+"""How the address of each session ends."""
+READ = 512
+"""Bytes of a ref's file that are read: a name and a line end."""
+LOG_READ = 64 * 1024
+"""Bytes from the end of a reflog that are read."""
+
+_ALONE = COVEY | settings(
+    {"core.filesRefLockTimeout": "5000", "core.packedRefsTimeout": "10000", "core.fsync": "reference"}
+)
+_VALUE = re.compile(rb"(?!0+\s)([0-9a-f]{64}|[0-9a-f]{40})\s*\Z")
+_NAMED = re.compile(rb"ref:\s*(\S.*?)\s*\Z", re.DOTALL)
+_ENTRY = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^<]*<([^>]*)> \d+ [+-]\d{4}(?:\t(.*))?")
+
+
+@dataclass(frozen=True)
+class Order:
+    """One ref that is to change: what it becomes (None: nothing), and what it is now (None: whatever; "": nothing)."""
+
+    name: str
+    new: str | None
+    expected: str | None = None
+
+    def words(self) -> str:
+        """Return the order as git reads it, for the ref itself."""
+        number = len(self.new or self.expected or "") or 40
+        old = "" if self.expected is None else f" {self.expected or '0' * number}"
+        verb = f"delete {self.name}" if self.new is None else f"update {self.name} {self.new}"
+        return f"option no-deref\n{verb}{old}\n"
+
+
+@dataclass(frozen=True)
+class Twisted:
+    """A ref that was no plain one: what it was instead, and the value from before that it has again, if it has one."""
+
+    name: str
+    what: str
+    value: str | None
+
+
+@dataclass(frozen=True)
+class Moved:
+    """One line of a reflog: from where to where a ref was moved, by whom, and the message."""
+
+    old: str
+    new: str
+    email: str
+    message: str
+
+
+def change(
+    project: Project, *orders: Order, message: str = "", keep: tuple[int, ...] = (), patience: float = PATIENCE
+) -> CompletedProcess[bytes]:
+    """Move or delete refs, all or none, each only if it is what the order expects; return how git ended."""
+    for order in orders:
+        clear_way(project, order.name)
+    words = ("-m", message) if message else ()
+    stdin = "".join(order.words() for order in orders).encode(errors="surrogateescape")
+    return try_git(
+        "update-ref", *words, "--stdin", at=project.common, stdin=stdin, env=_ALONE, keep=keep, patience=patience
+    )
+
+
+def values(project: Project, *patterns: str) -> dict[str, str]:
+    """Return the refs below some names with what they hold, in one process; symbolic ones are left out."""
+    done = try_git("for-each-ref", "--format=%(objectname) %(refname) %(symref)", *patterns, at=project.common)
+    lines = (line.split(" ") for line in done.stdout.decode(errors="surrogateescape").splitlines())
+    return {line[1]: line[0] for line in lines if len(line) == 3 and not line[2]}
+
+
+def twist(project: Project, name: str) -> str:
+    """Say what a ref is if it is no plain one, from its file; nothing if it is plain or not there."""
+    path = project.common / name
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    if stat.S_ISDIR(found.st_mode):
+        return ""
+    if stat.S_ISLNK(found.st_mode):
+        return f"a link to {os.readlink(path)}"
+    if not stat.S_ISREG(found.st_mode):
+        return "no file"
+    try:
+        with path.open("rb") as file:
+            said = file.read(READ)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"a file that cannot be read ({error.strerror})"
+    if _VALUE.fullmatch(said):
+        return ""
+    named = _NAMED.match(said)
+    return f"a symbolic ref to {named[1].decode(errors='replace')}" if named else "a file without a commit"
+
+
+def untwist(project: Project, name: str, last: str | None = None) -> Twisted | None:
+    """Remove a ref that is no plain one, never what it leads to, and give it back the value that it had before.
+
+    That is `last` if the caller knows it, else what its reflog says; a value that git does not know is none.
+    """
+    led_away = clear_way(project, name)
+    what = twist(project, name) or led_away
+    if not what:
+        return None
+    if not led_away:
+        with contextlib.suppress(FileNotFoundError):
+            (project.common / name).unlink()
+    entries = reflog(project, name)
+    value = last or (entries[-1].new if entries else None)
+    if value is not None and change(project, Order(name, value), message="covey: put back").returncode != 0:
+        value = None
+    return Twisted(name, what, value)
+
+
+def untwist_all(project: Project, *folders: str) -> list[Twisted]:
+    """Remove each ref in some folders that is no plain one, and return what they were."""
+    names = [name for folder in folders or OURS for name in _odd(project, folder)]
+    found = (untwist(project, name) for name in names)
+    return [each for each in found if each is not None]
+
+
+def _odd(project: Project, folder: str) -> Iterator[str]:
+    top = project.common / folder
+    if top.is_symlink():
+        yield f"{folder}/any"
+        return
+    for place, folders, files in os.walk(top):
+        below = os.path.relpath(place, project.common)
+        for name in (*files, *(each for each in folders if os.path.islink(os.path.join(place, each)))):
+            if not name.endswith(".lock") and twist(project, f"{below}/{name}"):
+                yield f"{below}/{name}"
+
+
+def clear_way(project: Project, name: str) -> str:
+    """Remove the links by which git would write a ref or its reflog elsewhere, and say where the ref's own led."""
+    parts = name.split("/")
+    led = ""
+    for top, first in ((project.common, 2), (project.common / "logs", 1)):
+        for number in range(first, len(parts) + (top != project.common)):
+            path = top.joinpath(*parts[:number])
+            if path.is_symlink():
+                led = f"in a folder that was a link to {os.readlink(path)}" if top == project.common else led
+                path.unlink(missing_ok=True)
+    return led
+
+
+def reflog(project: Project, name: str) -> list[Moved]:
+    """Return the last moves of a ref, the newest last, from the file that git keeps of them."""
+    path = project.common / "logs" / name
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return []
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_READ))
+            lines = file.read().splitlines()
+    except OSError:
+        return []
+    found = (_ENTRY.fullmatch(line) for line in lines)
+    return [Moved(*(part.decode(errors="replace") for part in each.groups(b""))) for each in found if each]
