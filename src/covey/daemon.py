@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import errno
 import hashlib
 import json
 import logging
@@ -25,9 +26,11 @@ import uvicorn
 import uvloop
 
 from covey import __version__, config
+from covey.app import devices
 from covey.app.app import App
 from covey.app.clock import SystemClock
 from covey.app.sessions import alert
+from covey.app.verbs import Call
 from covey.cli.client import is_daemon
 from covey.cli.main import complain
 from covey.core.devices import Addresses
@@ -66,7 +69,9 @@ GRACE = 3
 
 PORTS = range(20_000, 32_768)
 SHARED = ("localhost", "127.0.0.1", "[::1]", "0.0.0.0", "[::]")
-"""Names under which other servers of this machine live too: no page of ours, since they would get its cookie."""
+"""Names under which other servers of this machine live too: no page of ours, since they would share its storage."""
+LISTENING = "0A"
+"""How the kernel writes the state of a socket that listens."""
 STUCK = 60
 """Seconds for which a client may take nothing of what it was sent."""
 
@@ -130,8 +135,9 @@ class Daemon:
         self._app.house.repository = project
         self._app.house.attach_command = runner.attach_command
         self._app.house.is_used = runner.is_used
-        self._sockets = [_loopback(project, port)]
+        self._sockets, self._taken = _loopback(project, port)
         self._bind = bind
+        self._plain = len(self._sockets)
         if bind is not None:
             self._sockets.append(_listen(bind.host, bind.port, "--bind HOST:PORT"))
         own = self._sockets[0].getsockname()[1]
@@ -181,7 +187,7 @@ class Daemon:
         self.project.daemon_file.unlink(missing_ok=True)  # what a killed daemon said names a process that is gone
 
     def _server(self, number: int) -> _Server:
-        tls = self._bind if number else None
+        tls = self._bind if number >= self._plain else None
         settings = uvicorn.Config(
             self._web,
             loop="none",
@@ -210,6 +216,8 @@ class Daemon:
         self._web.begin(self._store)
         await self._web.write(lambda tx: tx.append(COVEY, "daemon", Started(__version__)))
         await self._hooks.begin()
+        if self._taken is not None:
+            await self._desk.write(partial(_warn_of_taken_port, self._taken, self._sockets[0].getsockname()[1]))
         serving = [
             asyncio.create_task(server.serve(sockets=[sock]))
             for server, sock in zip(self._servers, self._sockets, strict=True)
@@ -371,27 +379,85 @@ def _outward() -> str:
     return socket.gethostname()
 
 
-def _loopback(project: Project, port: int | None) -> socket.socket:
-    """Listen on the port that the project had before, or on one that is free and stays the project's."""
+def _warn_of_taken_port(taken: int, own: int, call: Call) -> None:
+    """Send every browser away, since its key may be in other hands, and tell the owner why."""
+    sent_away = devices.revoke_all(call)
+    message = (
+        f"Another user of this machine listens at port {taken}, where covey answered before. covey is at {own} now. "
+        "A page that was loaded there meanwhile was not covey's and could read what the browser kept, so every "
+        f"browser has to be invited again ({sent_away} were known): covey open. Close all tabs of port {taken}."
+    )
+    alert(call, "port_taken", message, None, None)
+
+
+def _loopback(project: Project, port: int | None) -> tuple[list[socket.socket], int | None]:
+    """Listen on the port that the project had before, or on one that is free and stays the project's.
+
+    Where another user has taken it, another is chosen, and the one that was taken is told.
+    """
     kept = project.state / "port"
     text = kept.read_text().strip() if kept.exists() else ""
     known = int(text) if text.isdigit() else 0
-    wanted = port or known
-    listening = _listen("127.0.0.1", wanted) if wanted else _listen_anywhere()
-    own = listening.getsockname()[1]
+    taken: int | None = None
+    try:
+        listening = _listen_both(port or known) if port or known else _listen_anywhere()
+    except Refused:
+        if port or not _is_anothers(known):
+            raise
+        listening, taken = _listen_anywhere(), known
+    own = listening[0].getsockname()[1]
     if own != known:
         part = kept.with_suffix(".part")
         part.write_text(str(own))
         part.rename(kept)
-    return listening
+    return listening, taken
 
 
-def _listen_anywhere() -> socket.socket:
+def _listen_anywhere() -> list[socket.socket]:
     """Listen on a free port that the kernel gives to no outgoing connection, so that it is free after a restart too."""
     for port in random.sample(PORTS, 50):
         with contextlib.suppress(Refused):
-            return _listen("127.0.0.1", port)
-    return _listen("127.0.0.1", 0)
+            return _listen_both(port)
+    return _listen_both(0)
+
+
+def _listen_both(port: int) -> list[socket.socket]:
+    """Listen at both addresses of loopback: a browser that asks for a name under localhost takes either.
+
+    Where there is no second one, nobody else can have it.
+    """
+    first = _listen("127.0.0.1", port)
+    if not _has_second_loopback():
+        return [first]
+    try:
+        return [first, _listen("::1", first.getsockname()[1])]
+    except Refused:
+        first.close()
+        raise
+
+
+def _has_second_loopback() -> bool:
+    if not socket.has_ipv6:
+        return False
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as asked:
+            asked.bind(("::1", 0))
+    except OSError as error:
+        if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT):
+            return False
+        raise
+    return True
+
+
+def _is_anothers(port: int) -> bool:
+    """Say whether a process of another user listens at a port of this machine."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for fields in map(str.split, Path(table).read_text().splitlines()[1:]):
+                listens = fields[3] == LISTENING and int(fields[1].rpartition(":")[2], 16) == port
+                if listens and int(fields[7]) != os.geteuid():
+                    return True
+    return False
 
 
 def _listen(host: str, port: int, option: str = "--port N") -> socket.socket:
@@ -402,13 +468,13 @@ def _listen(host: str, port: int, option: str = "--port N") -> socket.socket:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK * 1000)
     try:
         listening.bind((host, port))
+        listening.listen(1024)  # fails too if another bound the same in this very moment and was faster
     except (OSError, UnicodeError) as error:  # the latter of a name that cannot be one of a host
         listening.close()
         raise Refused(
             f"Port {port} of {host} cannot be had: {getattr(error, 'strerror', None) or error}.",
             hint=f"End what uses it, or give the daemon another: covey up {option}.",
         ) from error
-    listening.listen(1024)
     listening.setblocking(False)
     return listening
 

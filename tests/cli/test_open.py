@@ -30,7 +30,7 @@ def free_port() -> int:
 
 
 def join(url: str, page: str, *, to: tuple[str, int], tls: bool = False) -> tuple[int, str]:
-    """Show the code of an address as the page does; return the status and the cookie."""
+    """Show the code of an address as the page does; return the status and the secret."""
     connection = (
         http.client.HTTPSConnection(*to, timeout=60, context=ssl._create_unverified_context())
         if tls
@@ -38,14 +38,12 @@ def join(url: str, page: str, *, to: tuple[str, int], tls: bool = False) -> tupl
     )
     parts = urllib.parse.urlsplit(url)
     headers = {"Host": parts.netloc, "Origin": page, "Sec-Fetch-Site": "same-origin"}
-    body = json.dumps(
-        {"code": parts.fragment.removeprefix("code="), "label": "a test", "key": "a-key-that-the-page-keeps"}
-    )
+    body = json.dumps({"code": parts.fragment.removeprefix("code="), "label": "a test"})
     connection.request("POST", "/api/devices/join", body, headers)
     answer = connection.getresponse()
-    answer.read()
+    said = json.loads(answer.read())
     connection.close()
-    return answer.status, answer.getheader("set-cookie") or ""
+    return answer.status, said.get("secret") or ""
 
 
 def test_open_starts_the_daemon_and_prints_the_address_where_there_is_no_screen(shell: Shell) -> None:
@@ -70,8 +68,8 @@ def test_a_browser_joins_is_listed_and_is_sent_away(served: Shell) -> None:
     url = served.ok("open", "--print").strip()
     page, port = url.partition("/#")[0], int(url.partition("/#")[0].rpartition(":")[2])
     assert served.ok("open", "--list") == "No browser may ask; covey open lets one in.\n"
-    status, cookie = join(url, page, to=("127.0.0.1", port))
-    assert status == 201 and "Secure" not in cookie
+    status, secret = join(url, page, to=("127.0.0.1", port))
+    assert status == 201 and secret
     assert join(url, page, to=("127.0.0.1", port))[0] == 401
     (device,) = served.verb("device.list", "open", "--list")
     assert "a test" in served.ok("open", "--list")
@@ -114,8 +112,8 @@ def test_a_phone_joins_over_the_bind_under_a_name_that_is_kept(shell: Shell) -> 
         page = f"https://phone.example:{port}"
         shared = invitation["url"].replace("phone.example", "127.0.0.1")
         assert join(shared, shared.partition("/#")[0], to=("127.0.0.1", port), tls=True)[0] == 403
-        status, cookie = join(invitation["url"], page, to=("127.0.0.1", port), tls=True)
-        assert status == 201 and cookie.endswith("; Secure")
+        status, secret = join(invitation["url"], page, to=("127.0.0.1", port), tls=True)
+        assert status == 201 and secret
         certificate = (shell.state / "tls" / "names").read_text()
         assert "DNS:phone.example" in certificate
     finally:

@@ -22,32 +22,32 @@ def invited(kind: Kind = Kind.PAGE) -> Device:
 
 def joined() -> Device:
     device = invited()
-    return devices.apply(device, devices.join(device, "", "token", None, NOW), NOW)
+    return devices.apply(device, devices.join(device, "", "token", NOW), NOW)
 
 
 @pytest.mark.parametrize(("kind", "seconds"), [(Kind.PAGE, 60), (Kind.PHONE, 300)])
 def test_a_code_works_until_its_time_is_over(kind: Kind, seconds: float) -> None:
-    assert devices.join(invited(kind), "", "token", None, NOW + seconds - 0.001).label == "laptop"
+    assert devices.join(invited(kind), "", "token", NOW + seconds - 0.001).label == "laptop"
     with pytest.raises(Unknown):
-        devices.join(invited(kind), "", "token", None, NOW + seconds)
+        devices.join(invited(kind), "", "token", NOW + seconds)
 
 
 def test_a_code_works_once() -> None:
     with pytest.raises(Unknown):
-        devices.join(joined(), "", "another", None, NOW + 1)
+        devices.join(joined(), "", "another", NOW + 1)
 
 
 def test_a_code_that_was_revoked_does_not_work() -> None:
     device = invited()
     with pytest.raises(Unknown):
-        devices.join(devices.apply(device, devices.revoke(device), NOW), "", "token", None, NOW)
+        devices.join(devices.apply(device, devices.revoke(device), NOW), "", "token", NOW)
 
 
 def test_a_wrong_code_is_refused_in_the_same_words_as_one_that_was_used() -> None:
     with pytest.raises(Unknown) as wrong:
-        devices.join(None, "", "token", None, NOW)
+        devices.join(None, "", "token", NOW)
     with pytest.raises(Unknown) as used:
-        devices.join(joined(), "", "token", None, NOW)
+        devices.join(joined(), "", "token", NOW)
     assert wrong.value.message == used.value.message
 
 
@@ -74,7 +74,7 @@ def test_a_browser_joins_again_in_the_second_half_of_its_life() -> None:
 def test_whoever_joins_in_time_is_known_then(kind: Kind, at: float, later: float) -> None:
     device = devices.first("device-1", 1, devices.invite(kind, "", "code", at), at)
     try:
-        device = devices.apply(device, devices.join(device, "", "token", None, at + later), at + later)
+        device = devices.apply(device, devices.join(device, "", "token", at + later), at + later)
     except Unknown:
         assert later >= PATIENCE[kind] - 0.01
     else:
@@ -99,7 +99,7 @@ class AnyOrder(RuleBasedStateMachine):
     def join(self) -> None:
         token = f"token-{len(self.tokens)}"
         try:
-            event = devices.join(self.device, "", token, None, self.now)
+            event = devices.join(self.device, "", token, self.now)
         except CoveyError:
             return
         self.device = devices.apply(self.device, event, self.now)

@@ -127,22 +127,14 @@ def test_a_dev_server_on_another_port_gets_nothing_and_changes_nothing(
     assert change(site) == before
 
 
-def test_a_program_that_is_sent_the_cookie_on_another_port_cannot_use_it(
-    site: Site, visit: Visit, dev: DevServer
-) -> None:
+def test_a_program_on_another_port_of_the_pages_name_is_sent_nothing(site: Site, visit: Visit, dev: DevServer) -> None:
     page = visit()
     host = urlsplit(site.origin).hostname
     dev.cookies.clear()
     page.goto(f"http://{host}:{dev.port}/")
     page.evaluate("() => fetch('/steal').then((answer) => answer.text())")
-    before = change(site)
-    for cookie in dev.cookies:  # a browser does not tell ports apart
-        connection = http.client.HTTPConnection("127.0.0.1", site.port)
-        own = {"Host": urlsplit(site.origin).netloc, "Origin": site.origin, "Sec-Fetch-Site": "same-origin"}
-        connection.request("GET", "/api/board", headers={"Cookie": cookie, **own})
-        assert connection.getresponse().status in (401, 403), "who has the cookie acts as the owner"
-        connection.close()
-    assert change(site) == before
+    assert dev.cookies == []  # a browser does not tell ports apart, so there is no cookie
+    assert page.evaluate("() => JSON.stringify({...localStorage})") == "{}"
 
 
 def test_the_page_cannot_be_shown_in_a_frame(site: Site, visit: Visit, dev: DevServer, complaints: Complaints) -> None:
@@ -174,14 +166,15 @@ def test_loopback_by_number_leads_to_the_pages_own_name(site: Site, visit: Visit
         wait_for_page(page)
 
 
-@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
-def test_the_cookie_counts_on_the_pages_own_name_only(site: Site, visit: Visit, name: str) -> None:
-    (cookie,) = visit().context.cookies()
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "the page's own"])
+def test_a_key_counts_on_the_pages_own_name_only(site: Site, visit: Visit, name: str) -> None:
+    own = name == "the page's own"
+    key = visit().evaluate("async () => (await import('/js/api.js')).key()")
     connection = http.client.HTTPConnection("127.0.0.1", site.port)
-    host = f"{name}:{site.port}"
+    host = urlsplit(site.origin).netloc if own else f"{name}:{site.port}"
     told = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
-    connection.request("GET", "/api/board", headers={"Cookie": f"{cookie['name']}={cookie['value']}", **told})
-    assert connection.getresponse().status in (401, 403)
+    connection.request("GET", "/api/board", headers={"Covey-Key": key, **told})
+    assert connection.getresponse().status in ((200,) if own else (401, 403))
     connection.close()
 
 
@@ -200,12 +193,12 @@ def test_a_code_works_once_and_leaves_no_trace(site: Site, visit: Visit, complai
     wait_for_page(page)
     assert "code" not in page.url
     assert page.evaluate("() => history.length") <= 2
-    (cookie,) = page.context.cookies()
-    assert cookie["httpOnly"] and cookie["sameSite"] == "Strict" and cookie["path"] == "/"
+    assert page.context.cookies() == []
     held = page.evaluate("() => JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
-    for secret in (code, cookie["value"]):
-        assert secret not in held
-        assert secret not in page.content()
+    assert code not in held
+    secret = page.evaluate("() => JSON.parse(localStorage['covey.device']).secret")
+    for each in (code, secret):
+        assert each not in page.content()
     page.reload()
     wait_for_page(page)
 
@@ -213,7 +206,7 @@ def test_a_code_works_once_and_leaves_no_trace(site: Site, visit: Visit, complai
     late = stranger(visit)
     late.goto(address)
     expect(late.get_by_text(UNKNOWN)).to_be_visible()
-    assert late.context.cookies() == []
+    assert late.evaluate("() => localStorage['covey.device']") is None
 
 
 def test_nobody_joins_from_another_page(site: Site, visit: Visit, dev: DevServer, complaints: Complaints) -> None:

@@ -351,9 +351,9 @@ def _meet(call: Call, luck: random.Random) -> None:
 
 
 def _join(call: Call, luck: random.Random) -> None:
-    """Let a browser join, with a key of its page's own or without."""
+    """Let a browser join."""
     code = devices.invite(call, devices.InviteDevice()).code
-    devices.join(call, devices.JoinDevice(code=code, label="laptop", key="k" * 32), None)
+    devices.join(call, devices.JoinDevice(code=code, label="laptop"), None, lambda device: f"secret of {device}")
 
 
 def _queue_deed(call: Call, luck: random.Random) -> None:

@@ -20,6 +20,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from covey import proof
 from covey.app.app import VERBS, App, Principal
 from covey.config import Config
 from covey.core.devices import LIFE, Addresses, Kind
@@ -31,7 +32,7 @@ from tests.serving import PATIENCE, Daemon, Reply, check_database, make_reposito
 
 QUICK = {"covey.web.devices.WRONG": 0.05}
 """Who shows a wrong code waits no longer than a test can."""
-KEY = "a-key-that-the-page-keeps"
+NONCE = "0123456789abcdef"
 NOWHERE = "/api/sessions/nobody/terminal/socket"
 LET_IN = (101, 404)
 """How a socket is answered whose owner may ask, for a session that there is not."""
@@ -46,12 +47,12 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @dataclass
 class Browser:
-    """A browser at our page: sends what a browser sends, and keeps the cookie."""
+    """A browser at our page: sends what a browser sends, and keeps its secret."""
 
     daemon: Daemon
     page: str
-    cookie: str = ""
-    key: str = KEY
+    device: str = ""
+    secret: str = ""
 
     @property
     def host(self) -> str:
@@ -60,7 +61,7 @@ class Browser:
     def ask(self, method: str, path: str, body: Any = None, **others: str | None) -> Reply:
         """Ask as a script of the page does; `others` are headers that differ, or are missing if None."""
         headers: dict[str, str | None] = {"Host": self.host, "Sec-Fetch-Site": "same-origin"}
-        headers |= {"Cookie": self.cookie or None, "Covey-Key": self.key}
+        headers["Covey-Key"] = self.key or None
         if method != "GET":
             headers["Origin"] = self.page
         headers |= {name.replace("_", "-"): value for name, value in others.items()}
@@ -74,12 +75,16 @@ class Browser:
         finally:
             connection.close()
 
+    @property
+    def key(self) -> str:
+        """Return what it sends to the daemon of this moment."""
+        return page_key(self.daemon, self.host, self.device, self.secret) if self.secret else ""
+
     def join(self, code: str, **others: str | None) -> Reply:
-        """Show a code, and keep the cookie that comes back."""
-        body = {"code": code, "label": "a test", "key": self.key}
-        reply = self.ask("POST", "/api/devices/join", body, **others)
-        if "set-cookie" in reply.headers:
-            self.cookie = reply.headers["set-cookie"].partition(";")[0]
+        """Show a code, and keep the secret that comes back."""
+        reply = self.ask("POST", "/api/devices/join", {"code": code, "label": "a test"}, **others)
+        if reply.status == 201:
+            self.device, self.secret = reply.json["id"], reply.json["secret"]
         return reply
 
 
@@ -93,10 +98,25 @@ def stranger(daemon: Daemon) -> Browser:
     return Browser(daemon, said["page"])
 
 
-def member(daemon: Daemon, key: str = KEY) -> Browser:
+def prove(daemon: Daemon, host: str, name: str = "owner", nonce: str = NONCE) -> Reply:
+    """Ask for a proof, as whoever is about to send a secret does."""
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=PATIENCE)
+    try:
+        connection.request("GET", f"/api/proof?for={name}&nonce={nonce}", headers={"Host": host})
+        response = connection.getresponse()
+        return Reply(response.status, {}, response.read())
+    finally:
+        connection.close()
+
+
+def page_key(daemon: Daemon, host: str, device: str, secret: str) -> str:
+    """Return what a browser makes of its secret for the daemon of this moment."""
+    return f"{device}.{proof.page_key(secret, host, prove(daemon, host).json['life'])}"
+
+
+def member(daemon: Daemon) -> Browser:
     """Return a browser that joined."""
     browser = stranger(daemon)
-    browser.key = key
     assert browser.join(invite(daemon)["code"]).status == 201
     return browser
 
@@ -122,11 +142,13 @@ def test_a_code_makes_one_browser_the_owners(daemon: Daemon) -> None:
     assert own["id"] == joined.json["id"] == invitation["id"]
 
 
-def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites(daemon: Daemon) -> None:
-    parts = stranger(daemon).join(invite(daemon)["code"]).headers["set-cookie"].split("; ")
-    assert {"HttpOnly", "SameSite=Strict", "Path=/", f"Max-Age={LIFE:.0f}"} <= set(parts)
-    assert not any(part.lower().startswith("domain") for part in parts)
-    assert re.fullmatch(r"covey-[0-9a-f]{6}=[\w-]{43}", parts[0])
+def test_no_cookie_is_ever_set_nor_believed(daemon: Daemon) -> None:
+    browser = stranger(daemon)
+    joined = browser.join(invite(daemon)["code"])
+    assert "set-cookie" not in joined.headers
+    assert re.fullmatch(r"[0-9a-f]{64}", browser.secret)
+    for cookie in (browser.secret, browser.key, f"covey-000000={browser.secret}"):
+        assert browser.ask("GET", "/api/status", Cookie=cookie, Covey_Key=None).status == 401
 
 
 def test_a_code_works_once_however_many_show_it_at_once(daemon: Daemon) -> None:
@@ -142,7 +164,7 @@ def test_a_wrong_code_tells_nothing_and_waits(daemon: Daemon) -> None:
     began = time.monotonic()
     wrong = stranger(daemon).join("A" * 22)
     assert time.monotonic() - began >= QUICK["covey.web.devices.WRONG"]
-    assert wrong.status == 401 and "set-cookie" not in wrong.headers
+    assert wrong.status == 401 and "secret" not in wrong.json
     assert stranger(daemon).join(used).body == wrong.body
 
 
@@ -166,18 +188,41 @@ def test_a_browser_that_is_known_stays_the_same_device_and_spends_the_code(daemo
     devices = len(browser.ask("GET", "/api/devices").json)
     code = invite(daemon)["code"]
     again = browser.join(code)
-    assert again.status == 200 and "set-cookie" not in again.headers
+    assert again.status == 200 and again.json["secret"] is None
     assert len(browser.ask("GET", "/api/devices").json) == devices
     assert stranger(daemon).join(code).status == 401
 
 
-def test_a_key_of_the_page_makes_its_cookie_worthless_to_a_server_on_another_port(daemon: Daemon) -> None:
-    browser = member(daemon, key="k" * 32)
-    assert browser.ask("GET", "/api/status").status == 200
-    assert browser.ask("GET", "/api/status", Covey_Key=None).status == 401
-    assert browser.ask("GET", "/api/status", Covey_Key="x" * 32).status == 401
-    assert browser.ask("GET", "/api/events", Covey_Key=None).status == 401
-    follow(browser, f"/api/events?key={'k' * 32}").close()
+def test_a_key_is_of_one_browser_one_host_and_one_life_of_the_daemon(tmp_path: Path) -> None:
+    with serving(tmp_path / "shop", constants=QUICK) as daemon:
+        browser, other = member(daemon), member(daemon)
+        key = browser.key
+        assert browser.ask("GET", "/api/status", Covey_Key=key).status == 200
+        follow(browser, f"/api/events?key={key}").close()
+        for wrong in (None, "", key[:-1], key + "0", f"{other.device}.{key.partition('.')[2]}", browser.secret):
+            assert browser.ask("GET", "/api/status", Covey_Key=wrong).status == 401, wrong
+        elsewhere = page_key(daemon, f"127.0.0.1:{daemon.port}", browser.device, browser.secret)
+        assert browser.ask("GET", "/api/status", Covey_Key=elsewhere).status == 401
+        daemon.kill()
+        daemon.start()
+        assert browser.ask("GET", "/api/status", Covey_Key=key).status == 401, "what an impostor was sent is of use"
+        assert browser.ask("GET", "/api/status").status == 200
+
+
+def test_the_daemon_proves_itself_to_each_with_a_key_of_its_own(daemon: Daemon) -> None:
+    host = f"127.0.0.1:{daemon.port}"
+    for name in ("owner", "run:run-1", "device:device-1"):
+        said = prove(daemon, host, name).json
+        assert said["proof"] == proof.proof(proof.key_of(daemon.token, name), NONCE, host, said["life"])
+    proofs = [prove(daemon, host, name).json["proof"] for name in ("owner", "run:run-1", "run:run-2")]
+    assert len(set(proofs)) == 3
+    assert prove(daemon, host, nonce="short").status == 400
+    assert prove(daemon, host, name="a%0Ab").status == 400
+
+
+def test_nobody_at_another_address_can_pass_a_proof_on(daemon: Daemon) -> None:
+    for host in (f"127.0.0.1:{daemon.port + 1}", f"shop.localhost:{daemon.port}", "evil.example"):
+        assert prove(daemon, host).status == 421, host
 
 
 def test_nobody_but_the_owner_invites(daemon: Daemon) -> None:
@@ -200,7 +245,7 @@ def test_a_phone_is_not_invited_where_it_cannot_come(daemon: Daemon) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{}", b"[1]", b'{"code": 7}', b"\xff", b'{"code": "x"}', b'{"code": "x", "key": "too short"}', b"{" * 4000],
+    [b"", b"{}", b"[1]", b'{"code": 7}', b"\xff", b'{"code": ""}', b'{"code": "x", "key": "of old"}', b"{" * 4000],
 )
 def test_a_body_that_makes_no_sense_is_said_to_be_so(daemon: Daemon, body: bytes) -> None:
     assert stranger(daemon).ask("POST", "/api/devices/join", body).status == 400
@@ -221,7 +266,7 @@ def test_nothing_is_answered_without_a_token(daemon: Daemon) -> None:
     for path, methods in [*paths.items(), ("/api/openapi.json", {"get": {}}), ("/api/none", {"get": {}})]:
         for method in methods:
             filled = re.sub(r"\{\w+\}", "x", path)
-            body = {"code": "x", "key": KEY} if path.endswith("/join") else {}
+            body = {"code": "x"} if path.endswith("/join") else {}
             for others in (
                 {},
                 {"Cookie": "covey-000000=x"},
@@ -236,16 +281,16 @@ def test_nothing_is_answered_without_a_token(daemon: Daemon) -> None:
     assert daemon.seq() == before
 
 
-def test_a_cookie_that_nobody_got_is_not_known(daemon: Daemon) -> None:
+def test_a_secret_that_nobody_got_is_not_known(daemon: Daemon) -> None:
     browser = member(daemon)
-    browser.cookie = browser.cookie[:-4] + "AAAA"
+    browser.secret = browser.secret[:-4] + "0000"
     assert browser.ask("GET", "/api/status").status == 401
 
 
 # From where
 
 
-def test_a_cookie_counts_only_where_the_browser_says_that_our_page_asks(daemon: Daemon) -> None:
+def test_a_key_counts_only_where_the_browser_says_that_our_page_asks(daemon: Daemon) -> None:
     browser = member(daemon)
     before = tasks(daemon)
     for site in (None, "cross-site", "same-site", "none", "Same-Origin"):
@@ -293,7 +338,7 @@ def test_a_name_that_points_here_is_not_ours_for_that(daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
-def test_the_cookie_is_refused_at_an_address_that_others_share(daemon: Daemon, name: str) -> None:
+def test_a_key_is_refused_at_an_address_that_others_share(daemon: Daemon, name: str) -> None:
     browser = member(daemon)
     host = f"{name}:{daemon.port}"
     assert browser.ask("GET", "/api/board", Host=host).status == 403
@@ -311,7 +356,7 @@ def test_no_answer_lets_another_origin_read_it(daemon: Daemon) -> None:
 # Sockets
 
 
-def knock(daemon: Daemon, path: str = f"{NOWHERE}?key={KEY}", **headers: str | None) -> int:
+def knock(daemon: Daemon, path: str = NOWHERE, **headers: str | None) -> int:
     """Ask for a WebSocket and return the status of the answer."""
     host = stranger(daemon).host
     sent = {"Host": host} | {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
@@ -322,17 +367,18 @@ def knock(daemon: Daemon, path: str = f"{NOWHERE}?key={KEY}", **headers: str | N
         return int(raw.makefile("rb").readline().split()[1])
 
 
-def test_a_socket_needs_the_cookie_and_our_own_origin(daemon: Daemon) -> None:
+def test_a_socket_needs_the_key_and_our_own_origin(daemon: Daemon) -> None:
     browser = member(daemon)
-    assert knock(daemon, Cookie=browser.cookie, Origin=browser.page) in LET_IN
-    assert knock(daemon, NOWHERE, Cookie=browser.cookie, Origin=browser.page) == 401
+    path = f"{NOWHERE}?key={browser.key}"
+    assert knock(daemon, path, Origin=browser.page) in LET_IN
+    assert knock(daemon, f"{path}0", Origin=browser.page) == 401
     assert knock(daemon, Origin=browser.page) == 401
     assert knock(daemon) == 401
     for origin in origins(browser):
-        assert knock(daemon, Cookie=browser.cookie, Origin=origin) == 403, origin
-    assert knock(daemon, Host=f"evil.example:{daemon.port}", Cookie=browser.cookie, Origin=browser.page) == 421
+        assert knock(daemon, path, Origin=origin) == 403, origin
+    assert knock(daemon, path, Host=f"evil.example:{daemon.port}", Origin=browser.page) == 421
     shared = f"127.0.0.1:{daemon.port}"
-    assert knock(daemon, Host=shared, Cookie=browser.cookie, Origin=f"http://{shared}") == 403
+    assert knock(daemon, path, Host=shared, Origin=f"http://{shared}") == 403
 
 
 def test_a_socket_may_be_asked_for_with_the_owners_token_and_not_with_a_sessions(daemon: Daemon) -> None:
@@ -366,10 +412,10 @@ class Following:
         self._connection.close()
 
 
-def follow(browser: Browser, path: str = f"/api/events?key={KEY}") -> Following:
+def follow(browser: Browser, path: str = "") -> Following:
     connection = http.client.HTTPConnection("127.0.0.1", browser.daemon.port, timeout=PATIENCE)
-    sent = {"Host": browser.host, "Sec-Fetch-Site": "same-origin", "Cookie": browser.cookie}
-    connection.request("GET", path, headers=sent)
+    sent = {"Host": browser.host, "Sec-Fetch-Site": "same-origin"}
+    connection.request("GET", path or f"/api/events?key={browser.key}", headers=sent)
     response = connection.getresponse()
     assert response.status == 200, response.read()
     assert response.readline() == b"retry: 1000\n"
@@ -396,8 +442,8 @@ def test_a_stream_goes_on_after_the_event_that_its_address_names(daemon: Daemon)
     before = daemon.seq()
     made = daemon.ask("POST", "/api/board", {"title": "Missed"}).good()["id"]
     connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=PATIENCE)
-    sent = {"Host": browser.host, "Sec-Fetch-Site": "same-origin", "Cookie": browser.cookie}
-    connection.request("GET", f"/api/events?after={before}&key={KEY}", headers=sent)
+    sent = {"Host": browser.host, "Sec-Fetch-Site": "same-origin"}
+    connection.request("GET", f"/api/events?after={before}&key={browser.key}", headers=sent)
     response = connection.getresponse()
     assert response.readline() == f"id: {before + 1}\n".encode()
     assert response.readline() == b"event: board\n"
@@ -413,12 +459,12 @@ def test_a_stream_goes_on_after_the_event_that_its_address_names(daemon: Daemon)
 def test_browsers_are_known_after_a_restart_and_their_secrets_are_nowhere(tmp_path: Path) -> None:
     with serving(tmp_path / "shop", constants=QUICK) as daemon:
         codes = [invite(daemon)["code"] for _ in range(2)]
-        browser, gone = stranger(daemon), member(daemon, key="secret-of-the-page")
+        browser, gone = stranger(daemon), member(daemon)
         browser.join(codes[0])
         (device,) = [each for each in gone.ask("GET", "/api/devices").json if each["this"]]
         gone.ask("POST", f"/api/devices/{device['id']}/revoke", {})
         stranger(daemon).join("wrong-" + codes[1])
-        secrets = [*codes, browser.cookie.partition("=")[2], gone.cookie.partition("=")[2], "secret-of-the-page"]
+        secrets = [*codes, browser.secret, gone.secret, browser.key]
         daemon.kill()
         daemon.start()
         assert browser.ask("GET", "/api/status").status == 200
@@ -478,7 +524,9 @@ async def asked_of(web: Web, app: App, name: str, params: dict[str, str] | None 
     return (await (web.write if verb.changes else web.read)(job)).value()
 
 
-async def request(web: Web, method: str, path: str, body: bytes = b"", page: str = PAGE, cookie: str = "") -> Reply:
+async def request(
+    web: Web, method: str, path: str, body: bytes = b"", page: str = PAGE, joined: Any = None, query: str = ""
+) -> Reply:
     """Ask as our page does."""
     sent: list[Any] = []
 
@@ -490,41 +538,48 @@ async def request(web: Web, method: str, path: str, body: bytes = b"", page: str
 
     headers = [(b"host", page.partition("://")[2].encode()), (b"origin", page.encode())]
     headers += [(b"sec-fetch-site", b"same-origin"), (b"content-length", b"%d" % len(body))]
-    headers += [(b"covey-key", KEY.encode())]
-    headers += [(b"cookie", cookie.encode())] if cookie else []
     scope = {"type": "http", "method": method, "path": path, "headers": headers, "scheme": "http", "query_string": b""}
+    if joined is not None:
+        headers += [(b"covey-key", (await key_of(web, joined, page)).encode())]
+    scope["query_string"] = query.encode()
     await web(scope, receive, send)
     made = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return Reply(int(sent[0]["status"]), made, sent[1]["body"])
 
 
+async def key_of(web: Web, joined: Any, page: str = PAGE) -> str:
+    """Return what a browser that joined makes of its secret."""
+    said = (await request(web, "GET", "/api/proof", page=page, query=f"for=owner&nonce={NONCE}")).json
+    return f"{joined['id']}.{proof.page_key(joined['secret'], page.partition('://')[2], said['life'])}"
+
+
 def showing(code: str) -> bytes:
-    return json.dumps({"code": code, "key": KEY}).encode()
+    return json.dumps({"code": code}).encode()
 
 
-def test_a_code_and_a_cookie_end_in_their_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_code_and_a_browser_end_in_their_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("covey.web.devices.WRONG", 0.0)
 
     async def tell() -> None:
         async with at_home(tmp_path / "shop") as (clock, app, web):
-            cookie = ""
+            known: Any = None
             for kind, seconds in ((Kind.PAGE, 60.0), (Kind.PHONE, 300.0)):
                 codes = [(await asked_of(web, app, "device.invite", kind=kind))["code"] for _ in range(2)]
                 clock.wall += seconds - 1
                 joined = await request(web, "POST", "/api/devices/join", showing(codes[0]))
                 assert joined.status == 201
-                cookie = joined.headers["set-cookie"].partition(";")[0]
+                known = joined.json
                 clock.wall += 1
                 assert (await request(web, "POST", "/api/devices/join", showing(codes[1]))).status == 401
             clock.wall += LIFE - 10
-            assert (await request(web, "GET", "/api/status", cookie=cookie)).status == 200
+            assert (await request(web, "GET", "/api/status", joined=known)).status == 200
             clock.wall += 10
-            assert (await request(web, "GET", "/api/status", cookie=cookie)).status == 401
+            assert (await request(web, "GET", "/api/status", joined=known)).status == 401
 
     asyncio.run(tell())
 
 
-def test_beyond_this_machine_the_cookie_goes_over_tls_alone(tmp_path: Path) -> None:
+def test_a_phone_joins_where_it_was_invited_to(tmp_path: Path) -> None:
     async def tell() -> None:
         async with at_home(tmp_path / "shop") as (_, app, web):
             invited = await asked_of(web, app, "device.invite", kind=Kind.PHONE)
@@ -535,9 +590,8 @@ def test_beyond_this_machine_the_cookie_goes_over_tls_alone(tmp_path: Path) -> N
             joined = await request(
                 web, "POST", "/api/devices/join", showing(invited["code"]), page="https://phone.example"
             )
-            assert joined.headers["set-cookie"].endswith("; Secure")
-            cookie = joined.headers["set-cookie"].partition(";")[0]
-            assert (await request(web, "GET", "/api/status", page="https://phone.example", cookie=cookie)).status == 200
+            phone = "https://phone.example"
+            assert (await request(web, "GET", "/api/status", page=phone, joined=joined.json)).status == 200
 
     asyncio.run(tell())
 
@@ -561,10 +615,9 @@ def test_the_sockets_of_a_browser_that_is_sent_away_are_closed(tmp_path: Path) -
             async def send(message: Any) -> None:
                 sent.append(message)
 
-            cookie = joined.headers["set-cookie"].partition(";")[0].encode()
-            headers = [(b"host", b"shop.localhost:1"), (b"origin", PAGE.encode()), (b"cookie", cookie)]
+            headers = [(b"host", b"shop.localhost:1"), (b"origin", PAGE.encode())]
             scope: dict[str, Any] = {"type": "websocket", "path": NOWHERE, "headers": headers, "scheme": "ws"}
-            scope["query_string"] = f"key={KEY}".encode()
+            scope["query_string"] = f"key={await key_of(web, joined.json)}".encode()
             socket_open = asyncio.create_task(web(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
             await asyncio.wait_for(open_now.wait(), PATIENCE)
             await asked_of(web, app, "device.revoke", {"id": joined.json["id"]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+from collections.abc import Callable
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -18,10 +19,8 @@ from covey.core.texts import line
 from covey.errors import Refused
 from covey.store import rows
 from covey.store.tx import Tx
-from covey.values import dataclass
 
 Label = Annotated[str, Meta(max_length=80)]
-Secret = Annotated[str, Meta(min_length=16, max_length=200)]
 
 
 class InviteDevice(Asked, frozen=True, kw_only=True):
@@ -32,11 +31,10 @@ class InviteDevice(Asked, frozen=True, kw_only=True):
 
 
 class JoinDevice(Asked, frozen=True, kw_only=True):
-    """A code, a name, and a key of the page's own: the cookie is worth nothing to who does not have it."""
+    """A code, and what to call the browser that shows it."""
 
     code: Annotated[str, Meta(min_length=1, max_length=200)]
     label: Label = ""
-    key: Secret
 
 
 class ListDevices(Asked, frozen=True, kw_only=True):
@@ -70,12 +68,10 @@ class DeviceRow(Struct, frozen=True, kw_only=True):
     this: bool = False
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A browser that was let in, and the token that only it gets; none if it was known already."""
+class Entry(DeviceRow, frozen=True, kw_only=True):
+    """A browser that was let in, and the secret that only it gets; none if it was known already."""
 
-    row: DeviceRow
-    token: str | None
+    secret: str | None
 
 
 @verb("device.list", "GET /api/devices", ListDevices, list[DeviceRow], owner=True)
@@ -117,37 +113,37 @@ def revoke(call: Call, asked: Nothing, id: str) -> DeviceRow:
     return device_row(call, _put(call, device, id, devices.revoke(device)))
 
 
-def join(call: Call, asked: JoinDevice, known: str | None) -> Entry:
+def join(call: Call, asked: JoinDevice, known: str | None, secret_of: Callable[[str], str]) -> Entry:
     """Let the browser in that shows a code; the code is spent then, also by a browser that is known already."""
     device = _by_code(call.tx, asked.code)
-    secret = _token()
-    key = digest(asked.key)
-    label = _label(asked.label)
-    event = devices.join(device, label, digest(secret), key, call.tx.now)
+    secret = "" if device is None else secret_of(device.id)
+    event = devices.join(device, _label(asked.label), digest(secret), call.tx.now)
     assert device is not None
     same = call.tx.get(rows.DEVICES, known) if known is not None else None
-    if same is not None and devices.is_fresh(same, call.tx.now) and same.key == key:
+    if same is not None and devices.is_fresh(same, call.tx.now):
         _put(call, device, device.id, devices.Revoked())
-        return Entry(device_row(call, same), None)
+        return _entry(call, same, None)
     joined = _put(call, device, device.id, event)
     call.house.pulses.hear(of_device(joined.id))
-    return Entry(device_row(call, joined), secret)
+    return _entry(call, joined, secret)
 
 
-def by_token(tx: Tx, token: str) -> Device | None:
-    """Return the device to which a token was given, whether it may still ask or not."""
-    found = tx.find(rows.DEVICES, "WHERE token = ?", (digest(token),))
-    return found[0] if found else None
+def revoke_all(call: Call) -> int:
+    """Send every browser away, with what was invited, and return how many there were."""
+    found = call.tx.find(rows.DEVICES, "WHERE revoked IS NULL ORDER BY ordinal")
+    for device in found:
+        _put(call, device, device.id, devices.revoke(device))
+    return sum(devices.is_known(device, call.tx.now) for device in found)
+
+
+def by_id(tx: Tx, device_id: str) -> Device | None:
+    """Return a device, whether it may still ask or not."""
+    return tx.get(rows.DEVICES, device_id)
 
 
 def digest(secret: str) -> str:
-    """Return the hash under which a code, a token or a key is known."""
+    """Return the hash under which a code or a secret is known."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def has_key(device: Device, key: str | None) -> bool:
-    """Say whether this is the key of the page that joined."""
-    return device.key is not None and key is not None and hmac.compare_digest(device.key, digest(key))
 
 
 def device_row(call: Call, device: Device) -> DeviceRow:
@@ -163,6 +159,11 @@ def device_row(call: Call, device: Device) -> DeviceRow:
         known=devices.is_known(device, call.tx.now),
         this=device.id == call.who.device,
     )
+
+
+def _entry(call: Call, device: Device, secret: str | None) -> Entry:
+    row = device_row(call, device)
+    return Entry(**{name: getattr(row, name) for name in DeviceRow.__struct_fields__}, secret=secret)
 
 
 def _label(text: str) -> str:
@@ -206,10 +207,6 @@ def _code(call: Call) -> str:
     if call.tx.key is None or not call.house.secret:
         return _text(os.urandom(16))
     return _text(hmac.digest(call.house.secret, b"a device's code " + call.tx.key.encode(), "sha256")[:16])
-
-
-def _token() -> str:
-    return _text(os.urandom(32))
 
 
 def _text(data: bytes) -> str:

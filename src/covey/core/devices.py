@@ -36,7 +36,10 @@ PATIENCE = {Kind.PAGE: 60.0, Kind.PHONE: 300.0}
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """A browser that was invited, or has joined; code, token and key are here by their hashes alone."""
+    """A browser that was invited, or has joined; its code and its secret, the token, are here by their hashes alone.
+
+    One that has a key joined when browsers were known by a cookie, and has to be invited again.
+    """
 
     id: str
     ordinal: int
@@ -83,11 +86,11 @@ def invite(kind: Kind, label: str, code: str, at: float) -> Invited:
     return Invited(kind=kind, label=label, code=code, until=round(at + PATIENCE[kind], 3))
 
 
-def join(device: Device | None, label: str, token: str, key: str | None, at: float) -> Joined:
+def join(device: Device | None, label: str, token: str, at: float) -> Joined:
     """Let a browser in that shows a code; one that is wrong, used, revoked or too old tells nothing of which it is."""
     if device is None or device.joined is not None or device.revoked is not None or at >= device.until:
         raise Unknown("This code is not known here, was used, or is too old.", hint="covey open makes a new one.")
-    return Joined(label=label or device.label, token=token, key=key)
+    return Joined(label=label or device.label, token=token)
 
 
 def revoke(device: Device) -> Revoked:
@@ -99,7 +102,9 @@ def revoke(device: Device) -> Revoked:
 
 def is_known(device: Device, at: float) -> bool:
     """Say whether a browser that shows this device's token may act as the owner."""
-    return device.joined is not None and device.revoked is None and at < device.joined + LIFE
+    if device.joined is None or device.revoked is not None or device.key is not None:
+        return False
+    return at < device.joined + LIFE
 
 
 def is_fresh(device: Device, at: float) -> bool:

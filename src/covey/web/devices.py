@@ -1,19 +1,22 @@
-"""Browsers: a code becomes a cookie once, and the cookie counts only where our page itself asks."""
+"""Browsers: a code becomes a secret once, which no browser ever sends, and counts only where our page itself asks."""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
+import os
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from covey import proof
 from covey.app import devices
 from covey.app.app import App
 from covey.app.devices import Entry, JoinDevice
 from covey.app.pulses import of_device
 from covey.app.verbs import Call, Principal, explain
-from covey.core.devices import LIFE, Device, is_known
+from covey.core.devices import Device, is_known
 from covey.errors import Invalid, Unavailable, Unknown
 from covey.store.rows import Change
 from covey.store.tx import Tx
@@ -29,14 +32,17 @@ _decoder = msgspec.json.Decoder(JoinDevice)
 class Devices:
     """The browsers that may act as the owner, as far as requests need to know them."""
 
-    def __init__(self, app: App, read: Callable[[Callable[[Tx], Device | None]], Awaitable[Device | None]]) -> None:
+    def __init__(
+        self, app: App, owner_token: str, read: Callable[[Callable[[Tx], Device | None]], Awaitable[Device | None]]
+    ) -> None:
         self._app = app
+        self._owner_token = owner_token
         self._read = read
-        self._known: dict[str, Device] = {}
+        self._known: dict[tuple[str, str], Device] = {}
         self._revoked: set[str] = set()
         self._trying: Counter[str] = Counter()
-        self.cookie = "covey-" + app.store.read(lambda tx: tx.head.log)[:6]
-        """The name of the cookie, so that two projects under one name do not take each other's away."""
+        self.life = os.urandom(16).hex()
+        """What this daemon is known by until it ends: what a browser sends it is worth nothing to the next."""
 
     def committed(self, changes: list[Change]) -> set[str]:
         """Return which devices were revoked just now; they are unknown from then on."""
@@ -46,31 +52,31 @@ class Devices:
             self._revoked |= gone
         return gone
 
-    def token(self, headers: dict[bytes, bytes]) -> str | None:
-        """Return the token in our cookie."""
-        for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
-            name, _, value = part.strip().partition("=")
-            if name == self.cookie and value:
-                return value
-        return None
+    def secret(self, device: str) -> str:
+        """Return the secret of a browser, which is kept nowhere here: it is made anew from the owner's token."""
+        return proof.key_of(self._owner_token, f"device:{device}")
 
-    async def who(self, token: str, key: str | None) -> Principal:
-        """Return the owner as a device, if the token is one's that may ask."""
-        device = await self._find(token)
+    async def who(self, key: str, host: str) -> Principal:
+        """Return the owner as a device, if a key is what one that may ask has made for our life and this host."""
+        device = await self._find(key, host)
         clock = self._app.house.pulses.clock
-        if device is None or not is_known(device, clock.now().wall) or not devices.has_key(device, key):
+        if device is None or not is_known(device, clock.now().wall):
             raise Unknown("This browser is not known here.", hint="Run covey open.")
         self._app.house.pulses.hear(of_device(device.id))
         return Principal(device=device.id)
 
-    async def _find(self, token: str) -> Device | None:
+    async def _find(self, key: str, host: str) -> Device | None:
         known = self._known  # replaced when a device is revoked, so that what we find now is not kept then
-        device = known.get(token)
+        device = known.get((key, host))
         if device is None:
-            device = await self._read(lambda tx: devices.by_token(tx, token))
-            if device is None or device.id in self._revoked:
+            name, _, shown = key.partition(".")
+            secret = self.secret(name)
+            if not hmac.compare_digest(proof.page_key(secret, host, self.life).encode(), shown.encode()):
                 return None
-            known[token] = device
+            device = await self._read(lambda tx: devices.by_id(tx, name))
+            if device is None or device.id in self._revoked or device.token != devices.digest(secret):
+                return None
+            known[key, host] = device
         return device
 
     async def join(
@@ -87,7 +93,9 @@ class Devices:
         device = None if known is None else known.device
         self._trying[client] += 1
         try:
-            return await write(lambda tx: devices.join(Call(tx, Principal(), self._app.house), asked, device))
+            return await write(
+                lambda tx: devices.join(Call(tx, Principal(), self._app.house), asked, device, self.secret)
+            )
         except Unknown:
             await asyncio.sleep(WRONG)
             raise
@@ -103,9 +111,3 @@ def _read(body: bytes) -> JoinDevice:
         raise Invalid(explain(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"The body is not valid JSON: {error}.") from None
-
-
-def set_cookie(name: str, token: str, *, secure: bool) -> tuple[bytes, bytes]:
-    """Return the header that gives a browser its token, out of reach of scripts and of other sites."""
-    text = f"{name}={token}; Path=/; Max-Age={LIFE:.0f}; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}"
-    return b"set-cookie", text.encode()

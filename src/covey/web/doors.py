@@ -1,4 +1,4 @@
-"""Where we may be asked, and by whose pages: hosts, origins, and the rules for requests that carry a cookie."""
+"""Where we may be asked, and by whose pages: hosts, origins, and the rules for what our own page asks."""
 
 from __future__ import annotations
 
@@ -27,15 +27,19 @@ class Doors:
         self._origins |= set(pages)
         self._hosts = {origin.partition("://")[2] for origin in self._origins}
         self._pages = {page.partition("://")[2]: page for page in pages}
+        self._of_runs: set[str] = set()
         self.page = pages[0] if pages else None
         """Where the page lives on this machine."""
 
-    def check(self, headers: Headers, server: Server, scheme: str) -> None:
-        """Refuse a foreign Host or Origin; an address that the connection itself came in by is no foreigner."""
-        host = _host(headers)
+    def check(self, headers: Headers, server: Server, scheme: str, *, passed_on: bool = True) -> None:
+        """Refuse a foreign Host or Origin; an address that the connection itself came in by is no foreigner.
+
+        `passed_on`: what was asked at the door of a run is taken too.
+        """
+        host = host_of(headers)
         scheme = _PLAIN.get(scheme, scheme)
         own = _own_addresses(server, scheme)
-        if host not in self._hosts and host not in own:
+        if host not in self._hosts and host not in own and not (passed_on and host in self._of_runs):
             raise Misdirected("This is not the host that you named.", hint="covey status shows the address.")
         origin = headers.get(b"origin")
         if origin is not None:
@@ -43,9 +47,13 @@ class Doors:
             if name not in self._origins and name.removeprefix(f"{scheme}://") not in own:
                 raise Denied("A page of another origin may not ask here.", hint=_ELSEWHERE)
 
+    def know(self, host: str) -> None:
+        """Let what is asked at the door of a run in, which passes it on to us."""
+        self._of_runs.add(host)
+
     def page_at(self, headers: Headers, server: Server, scheme: str) -> str | None:
         """Return the origin of our page under the name that a request asks; none where others live beside us."""
-        host = _host(headers)
+        host = host_of(headers)
         page = self._pages.get(host)
         if page is not None:
             return page
@@ -57,20 +65,21 @@ class Doors:
     def check_page(self, headers: Headers, server: Server, scheme: str, method: str | None) -> str:
         """Return the origin of our page if it is what asks, by a method or, without one, over a socket.
 
-        Only so does a cookie count: a browser sends it along with whatever any page of the same host makes it ask.
+        Only so does the key of a browser count, wherever another page or program may have it from.
         """
         page = self.page_at(headers, server, scheme)
         if page is None:
             raise Denied("The page does not live under this name.", hint=_ELSEWHERE)
         origin = headers.get(b"origin", b"").decode("latin-1").lower()
         if (origin or method not in _READS) and origin != page:
-            raise Denied("Only the page itself may ask with its cookie.", hint=_ELSEWHERE)
+            raise Denied("Only the page itself may ask with its key.", hint=_ELSEWHERE)
         if method is not None and headers.get(b"sec-fetch-site") != b"same-origin":
-            raise Denied("Only the page itself may ask with its cookie.", hint=_ELSEWHERE)
+            raise Denied("Only the page itself may ask with its key.", hint=_ELSEWHERE)
         return page
 
 
-def _host(headers: Headers) -> str:
+def host_of(headers: Headers) -> str:
+    """Return the host that a request names, with its port."""
     return headers.get(b"host", b"").decode("latin-1").lower()
 
 

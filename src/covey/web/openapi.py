@@ -8,7 +8,7 @@ import msgspec
 
 from covey import __version__
 from covey.app.app import VERBS, Verb
-from covey.app.devices import DeviceRow, JoinDevice
+from covey.app.devices import Entry, JoinDevice
 from covey.app.shapes.forms import Problem
 
 _REF = "#/components/schemas/{name}"
@@ -34,7 +34,7 @@ def document() -> dict[str, Any]:
     """Return the description of every verb."""
     verbs = list(VERBS.values())
     types = [verb.asked for verb in verbs] + [verb.answers for verb in verbs] + [Problem]
-    types += [JoinDevice, DeviceRow]
+    types += [JoinDevice, Entry]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for i, verb in enumerate(verbs):
@@ -129,7 +129,7 @@ def _events() -> dict[str, Any]:
             "`sessions` (arrays of whole rows), `counts`, `alerts`, `invalidate` ({type}), `live` (to the owner only, "
             "and in no log: GET /api/live whole at first, then what changed of it) and `heartbeat`. `id` is the number "
             "in the log; a client that comes back with Last-Event-ID, or `after`, gets what it missed, each change "
-            "once. `key` is a page's own."
+            "once. `key` is a browser's."
         ),
         "parameters": [
             {
@@ -152,7 +152,10 @@ def _events() -> dict[str, Any]:
 
 
 def _join(asked: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    good = {"description": "Known from now on; the cookie is set", "content": {"application/json": {"schema": answer}}}
+    good = {
+        "description": "Known from now on, by the secret, which is said once",
+        "content": {"application/json": {"schema": answer}},
+    }
     return {
         "operationId": "device.join",
         "summary": "Let the browser in that shows a code.",

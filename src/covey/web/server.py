@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hmac
 import logging
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -14,7 +15,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from covey import PROTOCOL, __version__
+from covey import PROTOCOL, __version__, proof
 from covey.app.app import Answer, App
 from covey.app.shapes.forms import Asked, Problem
 from covey.app.verbs import VERBS, Principal, Verb, fingerprint, read_body, read_query
@@ -35,8 +36,8 @@ from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
 from covey.store.writer import Writer
 from covey.web import openapi, stream
-from covey.web.devices import Devices, set_cookie
-from covey.web.doors import Doors
+from covey.web.devices import Devices
+from covey.web.doors import Doors, host_of
 from covey.web.missed import Missed
 from covey.web.pages import Pages
 
@@ -66,6 +67,9 @@ SEND_PATIENCE = 30.0
 log = logging.getLogger("covey.web")
 _encode = msgspec.json.Encoder().encode
 _ONCE = (b"host", b"origin", b"authorization", b"idempotency-key", b"last-event-id", b"covey-key", b"covey-protocol")
+_NAME = re.compile(r"[A-Za-z0-9._:-]{1,200}")
+_DOOR = re.compile(r"127\.0\.0\.1:[0-9]{1,5}")
+_NONCE = re.compile(r"[A-Za-z0-9_-]{16,128}")
 _ALWAYS = [
     (b"content-type", b"application/json"),
     (b"cache-control", b"no-store"),
@@ -86,7 +90,8 @@ class Web:
         self._lookers = ThreadPoolExecutor(LOOKERS, "covey-looker")
         self._routes = _routes()
         self._pages = Pages()
-        self._devices = Devices(app, self.read)
+        self._owner_token = owner_token.strip()
+        self._devices = Devices(app, self._owner_token, self.read)
         self._openapi = Answer(200, _encode(openapi.document()))
         self.hub = stream.Hub()
         self.listeners: list[Callable[[list[Change]], None]] = []
@@ -141,6 +146,9 @@ class Web:
             if scope["path"] in self._pages and scope["method"] in ("GET", "HEAD"):
                 await self._send_page(scope, headers, send)
                 return
+            if scope["path"] == proof.PATH and scope["method"] == "GET":
+                await _send(send, self._prove(scope, headers))
+                return
             if scope["path"] == JOIN and scope["method"] == "POST":
                 await self._join(scope, headers, receive, send)
                 return
@@ -161,10 +169,10 @@ class Web:
 
     async def _who(self, scope: Scope, headers: dict[bytes, bytes]) -> Principal:
         kind, _, token = headers.get(b"authorization", b"").partition(b" ")
-        cookie = None if token else self._devices.token(headers)
-        if cookie is not None:
+        key = None if token else _page_key(scope, headers)
+        if key is not None:
             self._doors.check_page(headers, scope.get("server"), scope["scheme"], scope.get("method"))
-            return await self._devices.who(cookie, _page_key(scope, headers))
+            return await self._devices.who(key, host_of(headers))
         if kind.lower() != b"bearer" or not token:
             raise Unknown("A token is missing.", hint="Send Authorization: Bearer TOKEN; covey up --json prints it.")
         if hmac.compare_digest(token, self._owner):
@@ -183,6 +191,22 @@ class Web:
                 hint="Run covey down and covey up with the version that you want.",
             )
         return who
+
+    def _prove(self, scope: Scope, headers: dict[bytes, bytes]) -> Answer:
+        """Prove to whoever asks that we know the secret from which its key was made, and were asked ourselves."""
+        self._doors.check(headers, scope.get("server"), scope["scheme"], passed_on=False)
+        query = _query(scope)
+        name, nonce = query.get("for", ""), query.get("nonce", "")
+        if not _NAME.fullmatch(name) or not _NONCE.fullmatch(nonce):
+            raise Invalid("A proof is asked for with a name and a nonce.", hint="?for=owner&nonce=32 random digits")
+        key, life = proof.key_of(self._owner_token, name), self._devices.life
+        if door := query.get("door", ""):
+            if not _DOOR.fullmatch(door) or not hmac.compare_digest(
+                query.get("sign", "").encode(), proof.signed_door(key, nonce, door).encode()
+            ):
+                raise Unknown("This is no door of a run.", hint="Only the wrapper of a run has one.")
+            self._doors.know(door)
+        return Answer(200, _encode({"proof": proof.proof(key, nonce, host_of(headers), life), "life": life}))
 
     async def _answer(self, scope: Scope, headers: dict[bytes, bytes], who: Principal, receive: Receive) -> Answer:
         path, method = scope["path"], scope["method"]
@@ -263,18 +287,16 @@ class Web:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else sent.body})
 
     async def _join(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
-        """Give the browser that shows a code its cookie."""
-        page = self._doors.check_page(headers, scope.get("server"), scope["scheme"], scope["method"])
+        """Give the browser that shows a code its secret."""
+        self._doors.check_page(headers, scope.get("server"), scope["scheme"], scope["method"])
         body = await _body(headers, receive, JOIN_BODY)
         known: Principal | None = None
-        if token := self._devices.token(headers):
+        if key := _page_key(scope, headers):
             with contextlib.suppress(Unknown):
-                known = await self._devices.who(token, _page_key(scope, headers))
+                known = await self._devices.who(key, host_of(headers))
         client = (scope.get("client") or ("",))[0]
         entry = await self._devices.join(client, body, known, self.write)
-        secure = page.startswith("https:")
-        cookie = [] if entry.token is None else [set_cookie(self._devices.cookie, entry.token, secure=secure)]
-        await _send(send, Answer(201 if cookie else 200, _encode(entry.row)), cookie)
+        await _send(send, Answer(200 if entry.secret is None else 201, _encode(entry)))
 
     # Sockets
 

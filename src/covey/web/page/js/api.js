@@ -3,16 +3,51 @@
 import { visible } from "./text.js";
 
 const AGAIN = [250, 1000, 3000];
-const KEY = "covey.key";
+const DEVICE = "covey.device";
+
+let proved = null;
 
 /**
- * Return the key of this page, made once: without it the cookie is worth nothing. A server on another port of this host
- * is sent our cookies by the browser, but never sees what is stored for this origin.
+ * Return what tells the daemon which browser this is, "" if it never joined; throw unless the daemon proves itself.
+ *
+ * The secret that this browser got when it joined is never sent. Whoever answers has to prove first that it knows it
+ * too; what we then send is made from it for the life of that very daemon, so that it is worth nothing to whoever
+ * listens here after that has ended.
  */
 export function key() {
-  let known = localStorage.getItem(KEY);
-  if (known === null) localStorage.setItem(KEY, (known = crypto.randomUUID()));
-  return known;
+  proved ??= prove().catch((error) => {
+    proved = null;
+    throw error;
+  });
+  return proved;
+}
+
+/** Let whoever answers prove itself anew before anything else is asked: the connection was lost, or is to begin. */
+export const doubt = () => (proved = null);
+
+class Unproved extends Error {}
+
+/** Show a code, and keep the secret that makes this browser known from now on; one that proves nothing here is old. */
+export async function join(code, label) {
+  await key().catch((error) => error instanceof Unproved && localStorage.removeItem(DEVICE));
+  const { id, secret } = await post("/api/devices/join", { code, label });
+  if (secret) localStorage.setItem(DEVICE, JSON.stringify({ id, secret }));
+  doubt();
+}
+
+async function prove() {
+  const device = JSON.parse(localStorage.getItem(DEVICE) ?? "null");
+  if (device === null) return "";
+  const nonce = crypto.randomUUID();
+  const said = await (await fetch(query("/api/proof", { for: `device:${device.id}`, nonce }), { credentials: "omit", cache: "no-store" })).json();
+  const secret = await crypto.subtle.importKey("raw", new TextEncoder().encode(device.secret), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  if ((await mac(secret, "covey daemon", nonce, location.host, said.life)) !== said.proof) throw new Unproved("it did not prove to be covey");
+  return `${device.id}.${await mac(secret, "covey page", location.host, said.life)}`;
+}
+
+async function mac(secret, ...parts) {
+  const made = await crypto.subtle.sign("HMAC", secret, new TextEncoder().encode(parts.join("\n")));
+  return Array.from(new Uint8Array(made), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** What the daemon refused: `message` says why in one sentence, `hint` what to do, `status` is the HTTP status. */
@@ -26,10 +61,10 @@ export class Problem extends Error {
 
 /** Ask the daemon and return its answer as data (null for none), or throw a Problem; `total` is on arrays of a page. */
 export async function ask(method, path, body) {
-  const headers = { accept: "application/json", "covey-key": key() };
+  const headers = { accept: "application/json" };
   if (method !== "GET") headers["idempotency-key"] = crypto.randomUUID();
   if (body !== undefined) headers["content-type"] = "application/json";
-  const asked = { method, headers, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin" };
+  const asked = { method, headers, body: body === undefined ? undefined : JSON.stringify(body), credentials: "omit" };
   const answer = await send(path, asked);
   const text = await answer.text();
   let said = null;
@@ -47,12 +82,23 @@ export async function ask(method, path, body) {
 async function send(path, asked) {
   for (let tried = 0; ; tried++) {
     try {
-      return await fetch(path, asked);
+      return await known(path, asked);
     } catch {
+      doubt();
       if (tried >= AGAIN.length) throw new Problem("The daemon does not answer.", "covey status tells whether it runs.", 0);
       await new Promise((go) => setTimeout(go, AGAIN[tried]));
     }
   }
+}
+
+/** Send a request as this browser, to a daemon that has proved itself; one that began meanwhile has to do so too. */
+async function known(path, asked) {
+  const own = await key();
+  const answer = await fetch(path, own ? { ...asked, headers: { ...asked.headers, "covey-key": own } } : asked);
+  if (answer.status !== 401 || !own) return answer;
+  doubt();
+  const other = await key();
+  return other === own ? answer : fetch(path, { ...asked, headers: { ...asked.headers, "covey-key": other } });
 }
 
 export const get = (path) => ask("GET", path);

@@ -1,7 +1,7 @@
 // The page: who may see it, where one is, and the frame around every view.
 import { html, render, useEffect, useState } from "./lib.js";
 import * as alerts from "./alerts.js";
-import { key, post } from "./api.js";
+import { join as enter } from "./api.js";
 import * as feed from "./feed.js";
 import * as keys from "./keys.js";
 import { leaveInbox } from "./inbox.js";
@@ -113,7 +113,7 @@ async function join() {
   history.replaceState(null, "", `${location.pathname}#/${matchMedia("(max-width: 760px)").matches ? "inbox" : "board"}`);
   try {
     sessionStorage.removeItem("covey.refused");
-    await post("/api/devices/join", { code: found[1], label: deviceName(), key: key() });
+    await enter(found[1], deviceName());
   } catch (error) {
     if (error.status === 0) throw error;
     sessionStorage.setItem("covey.refused", error.message);

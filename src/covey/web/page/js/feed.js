@@ -1,6 +1,6 @@
 // What the daemon tells as it happens, from the first page on and across every loss of the connection.
 import { isTelling } from "./alerts.js";
-import { get, key, Problem, query } from "./api.js";
+import { doubt, get, key, Problem, query } from "./api.js";
 import { ALL } from "./pace.js";
 import * as store from "./store.js";
 
@@ -14,11 +14,17 @@ let last = null;
 let watch = 0;
 let fresh = true;
 let resting = 0;
+let turns = 0;
 
-/** Begin to follow; after a loss it goes on where it was. */
-export function follow() {
+/** Begin to follow a daemon that has proved itself; after a loss it goes on where it was. */
+export async function follow() {
   close();
-  source = new EventSource(query("/api/events", { after: last, key: key() })); // it can send no header
+  const turn = ++turns;
+  doubt();
+  const own = await key().catch(() => null);
+  if (turn !== turns) return; // somebody hurried meanwhile
+  if (own === null) return lose();
+  source = new EventSource(query("/api/events", { after: last, key: own })); // it can send no header
   source.onopen = () => hear();
   source.onerror = () => lose();
   const on = (name, take) => source.addEventListener(name, (event) => {
@@ -122,12 +128,13 @@ async function hurry() {
   else if (store.state.connection.state === "unknown" && (await isKnown())) location.reload(); // joined in another tab
 }
 
+/** Try again, by ourselves: a browser would believe whoever answers. */
 async function lose() {
   if (store.state.connection.state !== "unknown") store.setConnection("lost");
-  if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
   close();
+  const turn = ++turns;
   const known = await isKnown();
-  if (source !== null) return; // somebody hurried meanwhile
+  if (turn !== turns) return; // somebody hurried meanwhile
   if (known === false) return store.setConnection("unknown");
   watch = setTimeout(follow, known ? 250 : 1000);
 }
@@ -135,7 +142,9 @@ async function lose() {
 /** Say whether this browser has joined, null if the daemon does not tell. */
 async function isKnown() {
   try {
-    const answer = await fetch("/api/status", { credentials: "same-origin", headers: { "covey-key": key() } });
+    doubt();
+    const own = await key();
+    const answer = await fetch("/api/status", { credentials: "omit", headers: own ? { "covey-key": own } : {} });
     return answer.status === 401 ? false : answer.ok ? true : null;
   } catch {
     return null;
@@ -143,6 +152,7 @@ async function isKnown() {
 }
 
 function close() {
+  turns++;
   clearTimeout(watch);
   source?.close();
   source = null;

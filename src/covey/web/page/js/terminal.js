@@ -1,6 +1,6 @@
 // Live terminals: what an agent draws, as it draws it. Nothing in it can do more than be seen, and nobody types by accident.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
-import { key } from "./api.js";
+import { doubt, key } from "./api.js";
 import { hush, isTyping } from "./keys.js";
 import { confirm } from "./ui.js";
 import { visible } from "./text.js";
@@ -170,10 +170,12 @@ export class Screen {
     this.connect();
   }
 
-  connect() {
+  async connect() {
+    const own = await key().catch(() => null);
     if (this.closed) return;
+    if (own === null) return this.lost();
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-    const socket = (this.socket = new WebSocket(`${scheme}//${location.host}/api/sessions/${encodeURIComponent(this.session)}/terminal/socket?key=${key()}`));
+    const socket = (this.socket = new WebSocket(`${scheme}//${location.host}/api/sessions/${encodeURIComponent(this.session)}/terminal/socket?key=${own}`));
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({ data }) => (typeof data === "string" ? this.told(JSON.parse(data)) : this.take(new Uint8Array(data)));
     socket.onclose = ({ code }) => this.lost(code);
@@ -212,6 +214,7 @@ export class Screen {
   lost(code) {
     if (this.closed || code === 1000 || (code >= 4400 && code < 4500)) return this.end();
     if (this.writes || this.cut) this.sever("lost");
+    doubt();
     this.wants = false; // whoever wants to type says so again when it is back
     this.heard({ shown: false });
     this.timer = setTimeout(() => this.connect(), AGAIN[Math.min(this.tries++, AGAIN.length - 1)]);
