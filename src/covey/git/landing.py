@@ -129,9 +129,14 @@ def drop_landed(project: Project, expected: str) -> None:
     _swap(project, Order(LANDED, None, expected), Order(SINCE, None))
 
 
-def follow(project: Project, main: str) -> Outcome | None:
-    """Bring main to what has landed while it could not move; nothing is returned when there is no such commit."""
+def follow(project: Project, main: str, head: str | None = None) -> Outcome | None:
+    """Bring main to what has landed while it could not move; nothing is returned when there is no such commit.
+
+    Main goes to `head` and nowhere else, if that is said: the ref could be another's work by now.
+    """
     line = landed_line(project, main)
+    if head is not None and line.head not in (head, line.main):
+        return Moved(line.main)
     if line.main is None or line.head is None or line.head == line.main:
         return None if line.main is not None or line.head is None else Moved(None)
     if line.diverged:

@@ -129,14 +129,34 @@ def untwist(project: Project, name: str, last: str | None = None) -> Twisted | N
     what = twist(project, name) or led_away
     if not what:
         return None
+    value = last or value_before(project, name)
     if not led_away:
         with contextlib.suppress(FileNotFoundError):
             (project.common / name).unlink()
-    entries = reflog(project, name)
-    value = last or (entries[-1].new if entries else None)
     if value is not None and change(project, Order(name, value), message="covey: put back").returncode != 0:
         value = None
     return Twisted(name, what, value)
+
+
+def value_before(project: Project, name: str) -> str | None:
+    """Return where a ref was before it became a symbolic one, as its reflog tells.
+
+    git notes there where the new one leads, as if the ref had been moved to it.
+    """
+    moves = reflog(project, name)
+    if not moves:
+        return None
+    last = moves[-1]
+    is_noted = bool(last.old.strip("0")) and last.new == resolved(project, name)
+    return last.old if is_noted else last.new
+
+
+def resolved(project: Project, name: str) -> str | None:
+    """Return where a symbolic ref leads in the end; None for any other, and for one that leads nowhere."""
+    if not twist(project, name).startswith(("a symbolic ref to ", "a link to refs/")):
+        return None
+    asked = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", name, at=project.common)
+    return asked.stdout.decode().strip() if asked.returncode == 0 else None
 
 
 def untwist_all(project: Project, *folders: str) -> list[Twisted]:

@@ -45,6 +45,8 @@ class Desk:
     """Types to runs that have a terminal."""
     running: dict[str, int] = field(default_factory=dict)
     """How many runs of each agent there are, as the fleet last saw it."""
+    seen: dict[str, str] = field(default_factory=dict)
+    """Where each branch on which work lands was when it was last seen as a plain branch."""
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-git"))
     _near: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-runs"))
     _looks: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(LOOKERS, "covey-looks"))

@@ -25,7 +25,7 @@ from covey.core.tasks import Task
 from covey.errors import CoveyError
 from covey.git import candidates, written
 from covey.git.rescue import Rescued
-from covey.loops import tree
+from covey.loops import keeping, tree
 from covey.loops.attending import Attendant
 from covey.loops.desk import Desk
 from covey.loops.hearing import finish, overhear
@@ -78,6 +78,9 @@ class Closer:
         merge = await self.desk.read(lambda call: call.tx.last_merge(run.task))
         rejected = merge.commit if merge is not None and merge.session == run.session else None
         assert task is not None
+        found = await self.desk.beside(lambda: keeping.keep(self.desk))
+        if found:
+            await self.desk.write(lambda call: keeping.tell(call, found, run))
         evidence, rescued = await self.desk.beside(lambda: self._evidence(run, seen, task, rejected))
         verdict = judge(evidence)
         watched = self.watches.of(run)

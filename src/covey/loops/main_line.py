@@ -21,7 +21,7 @@ from covey.core.landings import Landing
 from covey.core.merges import Merge, State
 from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Refused, Unavailable
-from covey.git import candidates, checkouts, landing
+from covey.git import candidates, checkouts, landing, put_back
 from covey.git.landing import Landed, Waits
 from covey.git.project import Project
 from covey.git.run import git
@@ -96,18 +96,45 @@ class MainLine:
     async def look(self) -> Line | None:
         """Return where main is and where the queue builds; None if that has just been dropped and merges wait anew."""
         name = self._config().target
+        await self._keep(name)
         found = await self.desk.beside(lambda: self._find(name))
+        if found.main is None and await self._bring_back(name):
+            found = await self.desk.beside(lambda: self._find(name))
         if found.main is None or found.head is None:
             raise Refused(f"There is no branch {name} to land on.", hint="covey.toml names the branch.")
         line = Line(found.main, found.head)
+        self.desk.seen[name] = line.main
         if found.diverged or (line.head != line.main and self.unsure and await self._holds_unwanted(line)):
             await self._rebuild(line)
             return None
         self.unsure = False
+        if line.head != line.main and not await self.desk.read(lambda call: _has_passed(call, line.head)):
+            await self.desk.write(lambda call: _note_foreign(call, name, line.head))
+            await self._rebuild(line)
+            return None
         if line.main != self._looked_at:
             await self._see_that_all_is_there(line.main)
             self._looked_at = line.main
         return line
+
+    async def _keep(self, name: str) -> None:
+        """Put the branch back if a session has changed it, and tell."""
+        known, project, landed = self.desk.seen.get(name), self.desk.project, None
+        if known is None:
+            landed = await self.desk.read(lambda call: train.last_landed(call, name))
+        back = await self.desk.beside(lambda: put_back.look_after(project, name, known, landed))
+        if back is not None:
+            await self.desk.write(lambda call: alert(call, "main_put_back", back.told(), None, None))
+
+    async def _bring_back(self, name: str) -> bool:
+        """Make the branch again if it has vanished from under the user's checkout, and tell."""
+        known, project = self.desk.seen.get(name), self.desk.project
+        back = None
+        if known is not None:
+            back = await self.desk.beside(lambda: put_back.bring_back(project, name, known))
+        if back is not None:
+            await self.desk.write(lambda call: alert(call, "main_put_back", back.told(), None, None))
+        return back is not None
 
     def _find(self, name: str) -> landing.Line:
         """Look where the line is; an integration branch begins where main is."""
@@ -164,7 +191,7 @@ class MainLine:
                 return outcome
             if commit != line.head:
                 landing.put_landed(project, commit, None if line.head == line.main else line.head, line.main)
-            return None if frozen else landing.follow(project, main)
+            return None if frozen else landing.follow(project, main, commit)
 
         outcome = await self._whole(move)
         if isinstance(outcome, Landed):
@@ -195,7 +222,7 @@ class MainLine:
         line = await self.look()
         if line is None or await self._is_as_before(main):
             return  # a try would only take the lock of the user's checkout
-        outcome = await self._whole(lambda: landing.follow(self.desk.project, main))
+        outcome = await self._whole(lambda: landing.follow(self.desk.project, main, line.head))
         if isinstance(outcome, Waits):
             await self._wait(outcome)
         await self.settle(before=line.main)
@@ -330,6 +357,16 @@ class MainLine:
 def passed(call: Call) -> list[Merge]:
     """Return the merges that have passed and are not known to be on main."""
     return [merge for merge in call.tx.open_merges() if merge.state is State.PASSED]
+
+
+def _has_passed(call: Call, head: str) -> bool:
+    """Say whether what waits for main is what the queue put there."""
+    return any(merge.candidate == head for merge in passed(call))
+
+
+def _note_foreign(call: Call, branch: str, head: str) -> None:
+    message = f"{landing.LANDED} was moved to {head[:12]}, which has not passed: only covey moves it."
+    alert(call, "refs_put_back", f"{message} It is forgotten, and what waits for {branch} is tested again.", None, None)
 
 
 def _unwanted(call: Call) -> list[str]:

@@ -1,0 +1,108 @@
+"""Main put back: a session has no business with the branch on which work lands, and what it made of that is undone.
+
+What a person does to main counts, whatever it is. A session is known by what only it does: a plain branch that became
+a name of something else, or moves that main's reflog notes as a session's. Then main goes back to where it was before
+by compare-and-swap, and what it was at instead is kept in a ref. Where it cannot be told whose move it was, nothing is
+undone: main is tested as it is.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from covey.errors import Refused
+from covey.git import entries, refs
+from covey.git.candidates import resolve
+from covey.git.project import Project
+from covey.git.refs import COVEY, SESSIONS, Moved, Order
+from covey.values import dataclass
+
+KEPT = "refs/covey/kept/"
+_MESSAGE = "covey: put back"
+_OUR_ADDRESSES = (COVEY["GIT_COMMITTER_EMAIL"], f"covey{SESSIONS}")
+
+
+@dataclass(frozen=True)
+class PutBack:
+    """A branch that is again where it was: what had become of it, by whom if that is known, and what keeps that."""
+
+    branch: str
+    commit: str
+    what: str
+    by: str = ""
+    kept: str = ""
+
+    def told(self) -> str:
+        """Return what a person has to know of it."""
+        whose = f"{self.by} had moved it" if self.by else f"it was {self.what}"
+        wanted = f" If that was wanted: git merge {self.kept}" if self.kept else ""
+        return f"{self.branch} was put back to {self.commit[:12]}: {whose}, which no session may.{wanted}"
+
+
+def look_after(project: Project, branch: str, known: str | None, landed: str | None = None) -> PutBack | None:
+    """Put a branch back if a session has changed it.
+
+    `known` is where covey last saw it as a plain branch, `landed` what it took last from the queue: without either it
+    may have been another name of something all along.
+    """
+    name = f"refs/heads/{branch}"
+    what = refs.twist(project, name)
+    moves = refs.reflog(project, name)
+    if what:
+        return _straighten(project, branch, what, known or (landed and (refs.value_before(project, name) or landed)))
+    foreign = sessions_last(moves)
+    if not foreign:
+        return None
+    before = foreign[0].old if foreign[0].old.strip("0") else known
+    if before is None or before == moves[-1].new:
+        return None
+    kept = _kept(branch, moves[-1].new)
+    orders = (Order(kept, moves[-1].new), Order(name, before, moves[-1].new))
+    if refs.change(project, *orders, message=_MESSAGE).returncode != 0:
+        return None  # it is not there any more, or what was there before is gone
+    by = foreign[-1].email.removesuffix(SESSIONS)
+    return PutBack(branch, before, "moved", by, kept)
+
+
+def bring_back(project: Project, branch: str, known: str) -> PutBack | None:
+    """Make a branch again that has vanished from under the checkout that stands on it; one renamed by a person stays.
+
+    A rename by git takes the checkout along, so that nobody stands on the old name then.
+    """
+    if entries.branch(project.common) != branch or resolve(project, known) is None:
+        return None
+    name = f"refs/heads/{branch}"
+    below = refs.values(project, f"{name}/")  # git lets nobody make these while the branch is there
+    aside = [order for each, at in below.items() for order in (Order(_kept(branch, at), at), Order(each, None, at))]
+    if aside and refs.change(project, *aside).returncode != 0:
+        return None
+    if refs.change(project, Order(name, known, ""), message=_MESSAGE).returncode != 0:
+        return None
+    return PutBack(branch, known, "deleted")
+
+
+def sessions_last(moves: list[Moved]) -> list[Moved]:
+    """Return the moves at the end of a reflog that sessions made, the oldest first."""
+    return list(takewhile(_is_of_a_session, reversed(moves)))[::-1]
+
+
+def _is_of_a_session(move: Moved) -> bool:
+    return move.email.endswith(SESSIONS) and move.email not in _OUR_ADDRESSES
+
+
+def _straighten(project: Project, branch: str, what: str, before: str | None) -> PutBack | None:
+    if before is None:
+        raise Refused(
+            f"{branch} is {what}, and covey lands on plain branches only.",
+            hint="Name in covey.toml the branch for which it stands, or make it a plain one.",
+        )
+    at = refs.resolved(project, f"refs/heads/{branch}")
+    kept = _kept(branch, at) if at not in (None, before) else ""
+    if at is not None and kept and refs.change(project, Order(kept, at)).returncode != 0:
+        return None
+    made = refs.untwist(project, f"refs/heads/{branch}", before)
+    return None if made is None or made.value is None else PutBack(branch, before, what, kept=kept)
+
+
+def _kept(branch: str, commit: str) -> str:
+    return f"{KEPT}{branch.replace('/', '-')}-{commit[:12]}"

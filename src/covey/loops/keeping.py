@@ -1,0 +1,46 @@
+"""Refs that a session has no business with, looked at when its run has ended: put in order, and told."""
+
+from __future__ import annotations
+
+from covey.app.sessions import alert
+from covey.app.verbs import Call
+from covey.core.runs import Run
+from covey.errors import CoveyError
+from covey.git import put_back, refs
+from covey.git.refs import Twisted
+from covey.loops.desk import Desk
+
+NAMED = 10
+"""Refs that one alert names."""
+
+
+def keep(desk: Desk) -> tuple[tuple[str, str], ...]:
+    """Put covey's own refs and the branch on which work lands in order, and return each alert that this is worth."""
+    target = desk.app.house.config.target
+    found: list[tuple[str, str]] = []
+    twisted = refs.untwist_all(desk.project)
+    if twisted:
+        found.append(("refs_put_back", _told(twisted)))
+    try:
+        back = put_back.look_after(desk.project, target, desk.seen.get(target))
+    except CoveyError:
+        back = None  # the queue says so when it looks
+    if back is not None:
+        found.append(("main_put_back", back.told()))
+    return tuple(found)
+
+
+def tell(call: Call, found: tuple[tuple[str, str], ...], run: Run) -> None:
+    """Tell the person what was put in order, and after which run."""
+    for kind, message in found:
+        alert(call, kind, f"{message} That was seen when {run.id} on {run.task} ended.", run.session, run.task)
+
+
+def _told(twisted: list[Twisted]) -> str:
+    each = [f"{one.name} was {one.what}{_again(one)}" for one in twisted[:NAMED]]
+    more = f"; and {len(twisted) - NAMED} more" if len(twisted) > NAMED else ""
+    return f"Refs that are covey's were no plain refs, and were put in order: {'; '.join(each)}{more}."
+
+
+def _again(one: Twisted) -> str:
+    return f" and is at {one.value[:12]} again" if one.value else " and is removed"

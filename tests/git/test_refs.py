@@ -1,0 +1,298 @@
+"""Refs that a session twisted: covey moves and deletes the ref itself, never what it leads to."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import covey
+from covey.errors import Refused
+from covey.git import exports, landing, put_back, refs, upstream
+from covey.git.project import Project, find
+from covey.git.refs import Order
+from covey.git.worktrees import Worktrees, default_folder
+from tests.git.repositories import commit_files, git_out, make_repository
+
+BRANCH = "covey/T-1"
+NAME = f"refs/heads/{BRANCH}"
+Twist = Callable[[Project], None]
+
+
+@pytest.fixture(autouse=True)
+def plain_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+@pytest.fixture
+def worktrees(tmp_path: Path) -> Worktrees:
+    project = find(make_repository(tmp_path / "repo"))
+    return Worktrees(project, default_folder(project, "../{repo}.worktrees"))
+
+
+def main_of(project: Project) -> str:
+    return git_out(project.common, "rev-parse", "refs/heads/main")
+
+
+def symbolic(target: str, name: str = NAME) -> Twist:
+    return lambda project: (git_out(project.common, "symbolic-ref", name, target), None)[1]
+
+
+def replaced(make: Callable[[Path, Project], object]) -> Twist:
+    def twist(project: Project) -> None:
+        path = project.common / NAME
+        path.unlink()
+        make(path, project)
+
+    return twist
+
+
+def linked_folder(project: Project) -> None:
+    """Let the folder of all sessions' branches be that of the user's branches in another repository."""
+    other = make_repository(project.root.parent / "other")
+    git_out(other, "branch", "T-1")
+    folder = project.common / "refs" / "heads" / "covey"
+    folder.rename(project.root.parent / "taken")
+    folder.symlink_to(other / ".git" / "refs" / "heads")
+
+
+TWISTS: dict[str, Twist] = {
+    "main": symbolic("refs/heads/main"),
+    "the user's HEAD": symbolic("HEAD"),
+    "a ref of a remote": symbolic("refs/remotes/origin/main"),
+    "a ref of covey's": symbolic("refs/covey/landed"),
+    "itself": symbolic(NAME),
+    "nothing": symbolic("refs/heads/covey/none"),
+    "a link to main": replaced(lambda path, project: path.symlink_to(project.common / "refs/heads/main")),
+    "a link that git reads as a name": replaced(lambda path, project: path.symlink_to("refs/heads/main")),
+    "a file of the user": replaced(lambda path, project: path.symlink_to(project.root / "README.md")),
+    "garbage": replaced(lambda path, project: path.write_text("garbage\n")),
+    "an empty file": replaced(lambda path, project: path.write_text("")),
+    "a pipe": replaced(lambda path, project: os.mkfifo(path)),
+    "a linked folder": linked_folder,
+}
+
+
+@pytest.mark.parametrize("how", TWISTS)
+def test_a_twisted_branch_is_dropped_prepared_and_told_without_a_change_of_what_it_leads_to(
+    worktrees: Worktrees, how: str
+) -> None:
+    project, main = worktrees.project, main_of(worktrees.project)
+    git_out(project.common, "update-ref", "refs/remotes/origin/main", main)
+    git_out(project.common, "update-ref", "refs/covey/landed", main)
+    worktrees.prepare("ann", BRANCH, "main")
+    commit_files(worktrees.path("ann"), {"new": "work\n"}, "Work")
+    tip = git_out(project.common, "rev-parse", NAME)
+    worktrees.release("ann")
+    TWISTS[how](project)
+    others = {name: path.read_bytes() for name, path in _files(project).items() if "covey/T-1" not in name}
+
+    (told,) = refs.untwist_all(project)
+    assert (told.name.startswith("refs/heads/covey/"), told.value is None or told.value == tip) == (True, True)
+    if how != "a linked folder":
+        assert worktrees.prepare("ann", BRANCH, "main") == tip, "what it held is there again"
+    worktrees.release("ann")
+    worktrees.drop_branch(BRANCH, tip)
+    assert main_of(project) == main
+    assert git_out(project.root, "status", "--porcelain") == ""
+    assert {name: path.read_bytes() for name, path in _files(project).items() if name in others} == others
+
+
+def _files(project: Project) -> dict[str, Path]:
+    """Return the user's files, refs and reflogs here and next door."""
+    tops = [project.common / "refs", project.common / "logs" / "refs", project.root / "README.md"]
+    tops += [project.root.parent / "other"]
+    files = [path for top in tops for path in ((top,) if top.is_file() else top.rglob("*"))]
+    plain = (path for path in files if path.is_file() and not path.is_symlink())
+    return {str(path): path for path in plain if "/kept/" not in str(path)}
+
+
+@pytest.mark.parametrize("how", ["main", "a link that git reads as a name", "a link to main"])
+def test_dropping_an_empty_branch_that_became_a_name_of_main_leaves_main_and_its_reflog(
+    worktrees: Worktrees, how: str
+) -> None:
+    project = worktrees.project
+    main, log = main_of(project), (project.common / "logs/refs/heads/main").read_bytes()
+    worktrees.prepare("ann", BRANCH, "main")
+    worktrees.release("ann")
+    TWISTS[how](project)
+    assert worktrees.drop_empty_branch(BRANCH, "main"), "the control: the branch itself is dropped"
+    assert (main_of(project), (project.common / "logs/refs/heads/main").read_bytes()) == (main, log)
+    assert not os.path.lexists(project.common / NAME)
+
+
+def test_a_plain_branch_is_left_as_it_is(worktrees: Worktrees) -> None:
+    worktrees.prepare("ann", BRANCH, "main")
+    commit_files(worktrees.path("ann"), {"new": "work\n"}, "Work")
+    git_out(worktrees.project.common, "pack-refs", "--all")
+    before = git_out(worktrees.project.common, "for-each-ref")
+    assert refs.untwist_all(worktrees.project) == []
+    assert git_out(worktrees.project.common, "for-each-ref") == before
+
+
+def test_a_move_that_meets_a_symbolic_ref_changes_that_ref_alone(worktrees: Worktrees) -> None:
+    project, main = worktrees.project, main_of(worktrees.project)
+    new = git_out(project.root, "commit-tree", "-p", main, "-m", "Next", f"{main}^{{tree}}")
+    symbolic("refs/heads/main")(project)
+    assert refs.change(project, Order(NAME, new, main)).returncode == 0
+    assert (main_of(project), git_out(project.root, "rev-parse", NAME)) == (main, new)
+    assert refs.change(project, Order(NAME, None, main)).returncode != 0, "another value is there"
+    symbolic("refs/heads/main")(project)
+    assert refs.change(project, Order(NAME, None, main)).returncode == 0
+    assert main_of(project) == main
+
+
+@pytest.mark.parametrize("ref", [landing.LANDED, landing.SINCE])
+def test_what_has_landed_is_put_down_beside_main_when_its_ref_became_a_name_of_main(
+    worktrees: Worktrees, ref: str
+) -> None:
+    project, main = worktrees.project, main_of(worktrees.project)
+    new = git_out(project.root, "commit-tree", "-p", main, "-m", "Next", f"{main}^{{tree}}")
+    symbolic("refs/heads/main", ref)(project)
+    expected = main if ref == landing.LANDED else None
+    landing.put_landed(project, new, expected, main)
+    landing.drop_landed(project, new)
+    assert main_of(project) == main
+
+
+def test_a_fetch_does_not_write_through_the_ref_that_takes_it(worktrees: Worktrees, tmp_path: Path) -> None:
+    project, main = worktrees.project, main_of(worktrees.project)
+    remote = make_repository(tmp_path / "remote")
+    commit_files(remote, {"theirs": "x\n"}, "Theirs")
+    git_out(project.root, "remote", "add", "origin", str(remote))
+    symbolic("refs/heads/main", upstream.FETCHED)(project)
+    worktrees.newest_main("main", "origin")
+    assert main_of(project) == main
+    assert git_out(project.root, "rev-parse", upstream.FETCHED) == main_of(find(remote))
+
+
+def test_an_export_is_not_written_through_its_ref(worktrees: Worktrees) -> None:
+    project, main = worktrees.project, main_of(worktrees.project)
+    new = git_out(project.root, "commit-tree", "-m", "Log", f"{main}^{{tree}}")
+    symbolic("refs/heads/main", f"{exports.REFS}log")(project)
+    exports._move(project, f"{exports.REFS}log", new, main)
+    assert main_of(project) == main
+
+
+def test_a_reflog_that_became_a_link_to_a_file_of_the_user_is_not_written(worktrees: Worktrees) -> None:
+    project = worktrees.project
+    worktrees.prepare("ann", BRANCH, "main")
+    log = project.common / "logs" / NAME
+    log.unlink()
+    log.symlink_to(project.root / "README.md")
+    before = (project.root / "README.md").read_bytes()
+    commit = git_out(project.root, "commit-tree", "-m", "Other", "main^{tree}")
+    assert refs.change(project, Order(NAME, commit), message="moved").returncode == 0
+    assert (project.root / "README.md").read_bytes() == before
+    assert not log.is_symlink()
+
+
+# Main
+
+
+def test_main_that_became_a_name_of_a_tasks_branch_is_put_back_and_the_rest_is_kept(worktrees: Worktrees) -> None:
+    project, main = worktrees.project, main_of(worktrees.project)
+    worktrees.prepare("ann", BRANCH, "main")
+    symbolic(NAME, "refs/heads/main")(project)
+    commit_files(worktrees.path("ann"), {"red": "x\n"}, "Red")
+    red = main_of(project)
+    assert red != main
+    back = put_back.look_after(project, "main", main)
+    assert back is not None and back.commit == main
+    assert (main_of(project), refs.twist(project, "refs/heads/main")) == (main, "")
+    assert git_out(project.root, "rev-parse", back.kept) == red
+    assert git_out(project.root, "status", "--porcelain") == ""
+    assert put_back.look_after(project, "main", main) is None, "once"
+
+
+@pytest.mark.parametrize("how", ["moved on", "moved back", "twice"])
+def test_main_that_a_session_moved_is_put_back(worktrees: Worktrees, how: str) -> None:
+    project = worktrees.project
+    commit_files(project.root, {"second": "x\n"}, "Second")
+    main = main_of(project)
+    other = git_out(project.root, "commit-tree", "-p", main, "-m", "Red", "main^{tree}")
+    session = {"GIT_COMMITTER_NAME": "ann", "GIT_COMMITTER_EMAIL": "ann@agents.local"}
+    for commit in {"moved on": [other], "moved back": [f"{main}^"], "twice": [f"{main}^", other]}[how]:
+        git_out(project.common, "update-ref", "refs/heads/main", commit, env=session)
+    thrown = main_of(project)
+    back = put_back.look_after(project, "main", None)
+    assert back is not None and (back.by, back.commit) == ("ann", main)
+    assert (main_of(project), git_out(project.root, "rev-parse", back.kept)) == (main, thrown)
+    assert git_out(project.root, "status", "--porcelain") == ""
+
+
+def test_what_a_person_does_to_main_stays(worktrees: Worktrees) -> None:
+    project = worktrees.project
+    worktrees.prepare("ann", BRANCH, "main")
+    env = {f"GIT_{who}_EMAIL": "ann@agents.local" for who in ("AUTHOR", "COMMITTER")}
+    (worktrees.path("ann") / "new").write_text("work\n")
+    git_out(worktrees.path("ann"), "add", "new")
+    git_out(worktrees.path("ann"), "commit", "--quiet", "-m", "Work", env=env)
+    known = main_of(project)
+    for words in (
+        ("commit", "--quiet", "--allow-empty", "-m", "Mine"),
+        ("reset", "--quiet", "--hard", "HEAD~1"),
+        ("merge", "--quiet", "--ff-only", BRANCH),
+    ):
+        git_out(project.root, *words)
+        at = main_of(project)
+        assert put_back.look_after(project, "main", known) is None
+        assert main_of(project) == at
+
+
+def test_a_person_who_went_on_from_what_a_session_did_to_main_wins(worktrees: Worktrees) -> None:
+    project = worktrees.project
+    main = main_of(project)
+    other = git_out(project.root, "commit-tree", "-p", main, "-m", "Red", "main^{tree}")
+    git_out(project.common, "update-ref", "refs/heads/main", other, env={"GIT_COMMITTER_EMAIL": "ann@agents.local"})
+    commit_files(project.root, {"mine": "x\n"}, "Mine")
+    at = main_of(project)
+    assert put_back.look_after(project, "main", main) is None
+    assert main_of(project) == at
+
+
+def test_a_main_that_always_was_another_name_is_refused_and_left(worktrees: Worktrees) -> None:
+    project = worktrees.project
+    git_out(project.root, "branch", "-m", "main", "trunk")
+    symbolic("refs/heads/trunk", "refs/heads/main")(project)
+    with pytest.raises(Refused, match="main is a symbolic ref to refs/heads/trunk"):
+        put_back.look_after(project, "main", None)
+    assert git_out(project.root, "symbolic-ref", "refs/heads/main") == "refs/heads/trunk"
+
+
+@pytest.mark.parametrize("how", ["deleted", "a folder"])
+def test_main_that_vanished_from_under_the_users_checkout_comes_back(worktrees: Worktrees, how: str) -> None:
+    project, main = worktrees.project, main_of(worktrees.project)
+    git_out(project.common, "update-ref", "-d", "refs/heads/main")
+    if how == "a folder":
+        git_out(project.common, "update-ref", "refs/heads/main/x", main)
+    assert put_back.bring_back(project, "main", main) is not None
+    assert (main_of(project), git_out(project.root, "status", "--porcelain")) == (main, "")
+
+
+def test_main_that_a_person_renamed_does_not_come_back(worktrees: Worktrees) -> None:
+    project, main = worktrees.project, main_of(worktrees.project)
+    git_out(project.root, "branch", "-m", "main", "trunk")
+    assert put_back.bring_back(project, "main", main) is None
+    assert git_out(project.root, "for-each-ref", "--format=%(refname)", "refs/heads") == "refs/heads/trunk"
+
+
+# The door
+
+
+def test_refs_change_through_their_door_alone() -> None:
+    top = Path(covey.__file__).parent
+    raw = re.compile(r'"(update-ref|branch|switch|tag)",|"(reset|checkout|merge|rebase)", "-|"symbolic-ref", "(?!-)')
+    allowed = {"git/refs.py": 1, "git/carry.py": 1, "git/worktrees.py": 5}
+    found = {
+        str(path.relative_to(top)): len(raw.findall(path.read_text(encoding="utf-8")))
+        for path in top.rglob("*.py")
+        if path.parent.name in ("git", "loops", "hooks", "daemon", "app", "runners")
+    }
+    assert {name: number for name, number in found.items() if number} == allowed, (
+        "the door is covey.git.refs; beside it only the landing's own transaction, and HEAD and files of a worktree"
+    )
