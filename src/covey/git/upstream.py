@@ -8,7 +8,7 @@ import time
 from subprocess import CompletedProcess
 
 from covey.errors import CoveyError, Refused
-from covey.git import refs
+from covey.git import incoming, refs
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
 
@@ -38,6 +38,7 @@ class Upstream:
         self.project = project
         self.note = ""
         """Why the last fetch failed, in one sentence; empty when it did not."""
+        self._inspector = incoming.Inspector()
         self._lock = threading.Lock()
         self._asked: dict[tuple[str, str], tuple[float, bool]] = {}
 
@@ -50,9 +51,18 @@ class Upstream:
             raise Refused(f"There is no commit on {main} yet.", hint="Commit something there first.")
         for ref in (LANDED, FETCHED) if is_fetched else (LANDED,):
             other = refs.get(ref)
-            if other is not None and other != newest and self._descends(other, newest):
+            if other is None or other == newest or not self._descends(other, newest):
+                continue
+            broken = self._broken(newest, other) if ref == FETCHED else []
+            if broken:
+                self.note = f"{remote} has what cannot come in, at {other[:12]}: {incoming.told(broken)}."
+            else:
                 newest = other
         return newest
+
+    def _broken(self, base: str, theirs: str) -> list[str]:
+        """Return what is wrong with what others have pushed, so that nobody shall build on it."""
+        return incoming.broken(self._inspector.look(self.project, base, [theirs])[theirs])
 
     def _fetch_once(self, main: str, remote: str) -> bool:
         """Say whether the remote's main has been fetched, now or a moment ago; whoever asks meanwhile waits for it."""

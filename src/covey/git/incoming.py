@@ -1,0 +1,242 @@
+"""Incoming: what commits bring that main lacks, read object by object and held against the rules before any merge.
+
+Three processes do it for any number of branches. git's own programs fail in many ways on objects that were made by
+hand, some with an assertion: nothing but reading is done here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import field
+
+from covey.core import commit_rules, tree_rules
+from covey.core.tree_rules import Entry, Finding, Folder
+from covey.errors import ToolFailed
+from covey.git.candidates import PATIENCE, resolve
+from covey.git.project import Project
+from covey.git.run import first_of, git
+from covey.values import dataclass
+
+MOST_OBJECTS = 500_000
+MOST_READ_BYTES = 128 * 1024**2
+"""Commits and folders that are read at once."""
+MODULES_BYTES = 1024**2
+MOST_FORKS = 20
+MOST_KNOWN = 10_000
+"""Commits of which is remembered what was found."""
+TOLD = 3
+MOST_ASKED = 500
+"""Odd entries of which is asked whether main has them already."""
+_LARGE = Finding("it brings more than can be looked at", is_odd=True)
+
+
+@dataclass
+class _New:
+    """The objects that some tips bring."""
+
+    forks: list[str] = field(default_factory=list)
+    commits: dict[str, commit_rules.Read] = field(default_factory=dict)
+    trees: dict[bytes, list[Entry] | None] = field(default_factory=dict)
+    folders: dict[bytes, Folder] = field(default_factory=dict)
+    kinds: dict[bytes, str] = field(default_factory=dict)
+    large: dict[bytes, int] = field(default_factory=dict)
+
+
+class Inspector:
+    """Looks at what wants to land, and remembers what it found of each commit, as long as main only grows."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Finding, ...]] = {}
+
+    def look(self, project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[Finding, ...]]:
+        """Return what is wrong or odd with what each tip brings beyond `base`."""
+        fresh = [tip for tip in tips if tip not in self._known]
+        if len(self._known) > MOST_KNOWN:
+            self._known, fresh = {}, list(tips)
+        # What is odd may be on main by now, by a person's hand.
+        fresh += [tip for tip in tips if any(each.is_odd for each in self._known.get(tip, ()))]
+        self._known |= look(project, base, fresh)
+        return {tip: self._known[tip] for tip in tips}
+
+
+def broken(findings: Iterable[Finding]) -> list[str]:
+    """Return what of findings nobody can let land."""
+    return [each.what for each in findings if not each.is_odd]
+
+
+def told(whats: Sequence[str]) -> str:
+    """Return the first of several findings in one sentence."""
+    return "; ".join(whats[:TOLD]) + (f"; and {len(whats) - TOLD} more" if len(whats) > TOLD else "")
+
+
+def look(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[Finding, ...]]:
+    """Return what is wrong or odd with what each tip brings beyond `base`; one that cannot be read spoils no other."""
+    wanted = list(dict.fromkeys(tips))
+    if not wanted:
+        return {}
+    try:
+        new = _read(project, base, wanted)
+        return {tip: _without_old(project, base, new, _findings(project, new, tip)) for tip in wanted}
+    except ToolFailed as error:
+        if len(wanted) > 1:
+            half = len(wanted) // 2
+            return look(project, base, wanted[:half]) | look(project, base, wanted[half:])
+        if error.message == _LARGE.what:
+            return {wanted[0]: (_LARGE,)}
+        if resolve(project, base) is None:
+            raise  # git itself, or the disk, is at fault
+        return {wanted[0]: (Finding(f"git cannot read all of it: {error.message.rstrip('.')}"),)}
+
+
+def _read(project: Project, base: str, tips: Sequence[str]) -> _New:
+    words = ("rev-list", "--objects", "--no-object-names", "--boundary")
+    bytes_of_one = len(base) + 1
+    asked = ("--end-of-options", *tips, f"^{base}")
+    listed, is_all = first_of(*words, *asked, at=project.common, most=MOST_OBJECTS * bytes_of_one, patience=PATIENCE)
+    if not is_all:
+        raise ToolFailed(_LARGE.what)
+    lines = listed.decode().split()
+    new = _New(forks=[line[1:] for line in lines if line.startswith("-")])
+    names = [line for line in lines if not line.startswith("-")]
+    if names:
+        _sort(project, new, names)
+    return new
+
+
+def _sort(project: Project, new: _New, names: Sequence[str]) -> None:
+    """Learn what each object is, and read commits and folders."""
+    form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
+    asked = "".join(f"{name}\n" for name in names).encode()
+    wanted, total = [], 0
+    for line in git("cat-file", form, at=project.common, stdin=asked, patience=PATIENCE).decode().splitlines():
+        name, kind, size = line.split(" ")
+        new.kinds[bytes.fromhex(name)] = kind
+        if kind == "blob":
+            if int(size) > tree_rules.LARGEST_FILE_BYTES:
+                new.large[bytes.fromhex(name)] = int(size)
+        else:
+            wanted.append(name)
+            total += int(size)
+    if total > MOST_READ_BYTES:
+        raise ToolFailed(_LARGE.what)
+    for name, kind, content in _contents(project, wanted):
+        if kind == "commit":
+            new.commits[name] = commit_rules.read(name, content)
+        else:
+            own = bytes.fromhex(name)
+            entries = new.trees[own] = tree_rules.entries(content, len(own))
+            new.folders[own] = _folder(entries or ())
+
+
+def _contents(project: Project, names: Sequence[str]) -> Iterator[tuple[str, str, bytes]]:
+    asked = "".join(f"{name}\n" for name in names).encode()
+    printed = git("cat-file", "--batch", at=project.common, stdin=asked, patience=PATIENCE) if names else b""
+    at = 0
+    for _ in names:
+        end = printed.index(b"\n", at)
+        name, kind, size = printed[at:end].decode().split(" ")
+        at = end + 1 + int(size)
+        yield name, kind, printed[end + 1 : at]
+        at += 1
+
+
+def _folder(entries: Iterable[Entry]) -> Folder:
+    folders, others, longest = [], 0, 0
+    for each in entries:
+        if each.is_folder:
+            folders.append((each.name, each.hash))
+        else:
+            others += 1
+            longest = max(longest, len(each.name))
+    return Folder(tuple(folders), others, longest)
+
+
+def _findings(project: Project, new: _New, tip: str) -> Iterator[Finding]:
+    """Yield what is wrong with what one tip brings; of what only its older commits hold, what is odd does not count."""
+    own = _own(new, tip)
+    if new.kinds.get(bytes.fromhex(tip), "commit") != "commit":
+        yield Finding(f"{tip[:12]} is no commit")
+    for name in own:
+        yield from new.commits[name].findings
+    roots = [bytes.fromhex(new.commits[name].tree) for name in reversed(own) if new.commits[name].tree]
+    yield from tree_rules.check_shape(roots, new.folders)
+    seen: set[bytes] = set()
+    modules: set[bytes] = set()
+    for number, root in enumerate(reversed(roots)):
+        for finding in _walk(new, root, seen, modules):
+            if number == 0 or not finding.is_odd:
+                yield finding
+    readable = [name.hex() for name in modules if new.kinds.get(name) == "blob" and name not in new.large]
+    for _, _, content in _contents(project, readable):
+        yield from tree_rules.check_modules(content[:MODULES_BYTES].decode(errors="replace"))
+
+
+def _own(new: _New, tip: str) -> list[str]:
+    """Return the commits that a tip brings, itself first."""
+    own: dict[str, None] = {}
+    pending = [tip]
+    while pending:
+        name = pending.pop()
+        if name in new.commits and name not in own:
+            own[name] = None
+            pending += new.commits[name].parents
+    return list(own)
+
+
+def _walk(new: _New, root: bytes, seen: set[bytes], modules: set[bytes]) -> Iterator[Finding]:
+    """Yield what is wrong with the entries of all new folders below a root that were not seen before."""
+    pending = [(root, b"")]
+    while pending:
+        tree, path = pending.pop()
+        if tree in seen or tree not in new.trees or path.count(b"/") > tree_rules.DEEPEST_FOLDERS:
+            continue
+        seen.add(tree)
+        entries = new.trees[tree]
+        if entries is None:
+            yield Finding(f"the folder {tree_rules.shown(path or b'.')} is broken")
+            continue
+        yield from tree_rules.check(entries, path)
+        for each in entries:
+            if each.is_folder:
+                pending.append((each.hash, path + each.name + b"/"))
+            elif each.hash in new.large:
+                size = new.large[each.hash] // 1024**2
+                yield Finding(f"{tree_rules.shown(path + each.name)} has {size} MiB", is_odd=True)
+            elif tree_rules.is_modules(each):
+                modules.add(each.hash)
+            if each.mode != tree_rules.MODULE and new.kinds.get(each.hash, "") not in ("", _kind(each)):
+                yield Finding(
+                    f"{tree_rules.shown(path + each.name)} is not what its folder says: {new.kinds[each.hash]}"
+                )
+
+
+def _kind(entry: Entry) -> str:
+    return "tree" if entry.is_folder else "blob"
+
+
+def _without_old(project: Project, base: str, new: _New, found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Leave out what main has already at the same place: nobody has to answer for that again."""
+    findings = list(dict.fromkeys(found))
+    asked = {each.path for each in findings if each.is_odd and each.entry is not None}
+    if not asked or len(asked) > MOST_ASKED:
+        return tuple(findings)
+    old = {entry for commit in (base, *new.forks[:MOST_FORKS]) for entry in _entries_at(project, commit, asked)}
+    return tuple(each for each in findings if each.entry is None or not each.is_odd or not _is_old(each, old))
+
+
+def _is_old(finding: Finding, old: Collection[tuple[bytes, bytes, bytes]]) -> bool:
+    assert finding.entry is not None
+    mode, content = finding.entry
+    if tree_rules.counts_by_content(finding.path, mode):
+        return (finding.path, mode, content) in old
+    return any((path, kind) == (finding.path, mode) for path, kind, _ in old)
+
+
+def _entries_at(project: Project, commit: str, paths: Iterable[bytes]) -> Iterator[tuple[bytes, bytes, bytes]]:
+    words = ("ls-tree", "-z", "--full-tree", commit, "--", *map(os.fsdecode, paths))
+    for line in git(*words, at=project.common, patience=PATIENCE).split(b"\0"):
+        if line:
+            meta, _, path = line.partition(b"\t")
+            mode, _, name = meta.split(b" ")
+            yield path, mode.lstrip(b"0"), bytes.fromhex(name.decode())
