@@ -99,7 +99,7 @@ def _assert_the_log_says_the_same(line: Line) -> None:
         )
         if event.kind == "queue.began":
             told.tests = {}
-        heard, actions = take(heard, event.kind, _row(folded, event.kind, event.subject))
+        heard, actions = take(heard, event.kind, _row(folded, event.kind, event.subject), payload)
         for action in actions:
             told.want(action)
         told.do(event.kind, event.subject, payload)

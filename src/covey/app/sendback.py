@@ -77,6 +77,19 @@ def rejected(
     return after
 
 
+def give_up(call: Call, merge_id: str, why: str) -> None:
+    """Take a merge out of the queue with which nothing can be done, and block its task by name until a person looks."""
+    now = call.tx.get(rows.MERGES, merge_id)
+    if now is None or now.state not in merges.OPEN:
+        return
+    reason = sent_back.reason(Back(merge=now.id, cause="", main=call.house.config.target, words=why))
+    step(call, now, merges.Rejected(reason), COVEY)
+    task = call.tx.task(now.task)
+    if task is not None and task.status in (Status.MERGING, Status.REVIEW):
+        sent = change(call, task, tasks.reject(task, now.session, f"{reason} So {now.id} did not land."), COVEY)
+        need_person(call, send_back(call, sent), reason)
+
+
 def send_back(call: Call, task: Task) -> Task:
     """Let anyone mend rejected work whose author is gone, or shall work no more."""
     author = None if task.front is None else call.tx.session(task.front)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from functools import lru_cache
 from pathlib import Path
 
+from covey.errors import ToolFailed
 from covey.git.project import Project
 from covey.git.run import git, try_git
 
@@ -19,6 +21,15 @@ _LFS = re.compile(rb"\bfilter=lfs\b")
 def unfit(project: Project, main: str) -> str | None:
     """Return why covey cannot look after this repository, in one sentence, or None if it can."""
     return _unfit_git() or _unfit_refs(project) or _unfit_content(project, main)
+
+
+def can_write(project: Project) -> bool:
+    """Say whether git works here at all: it is there, and the disk takes what it writes."""
+    try:
+        done = try_git("hash-object", "-w", "--stdin", at=project.common, stdin=f"{time.time_ns()}\n".encode())
+    except ToolFailed:
+        return False
+    return done.returncode == 0
 
 
 def _unfit_git() -> str | None:

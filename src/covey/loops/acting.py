@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from covey.app import sendback, train
@@ -10,18 +11,22 @@ from covey.app.changes import step
 from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.core import merges
-from covey.core.merges import State
+from covey.core.merges import Merge, State
 from covey.core.queue import standing
 from covey.core.queue.train import Cancel, Halt, Land, Reason, Reject, Start, Test
 from covey.core.sent_back import Clash as Conflict
+from covey.core.sent_back import Since
 from covey.core.sessions import COVEY
+from covey.errors import CoveyError
 from covey.git import meanwhile
 from covey.git.chains import Placed
+from covey.git.project import Project
 from covey.loops import building, suspects
 from covey.loops.building import Clash
 from covey.loops.crew import Anew, Crew, Journey
 from covey.store import rows
 
+log = logging.getLogger("covey.queue")
 TREES = 200
 """Trees beyond which those are forgotten that nobody needs."""
 
@@ -57,7 +62,9 @@ async def _start(crew: Crew, journey: Journey, test: Test) -> None:
     links, landed = await crew.desk.read(lambda call: building.look(call, test.changes))
     wanted = [links[each] for each in test.changes if each in links]
     group = f"{journey.number}.{test.id}"
+    crew.busy_with = test.changes
     built = await crew.desk.beside(lambda: crew.builder.build(base, wanted, config, group, landed))
+    crew.busy_with = ()
     if isinstance(built, Clash):
         await clashed(crew, journey, built)
         return
@@ -135,7 +142,10 @@ async def _land(crew: Crew, journey: Journey, action: Land, *, frozen: bool) -> 
     journey.main += 1
     journey.values[journey.main] = commit
     journey.head = commit
-    if not await crew.line.land(line, commit, frozen=frozen):
+    crew.busy_with = action.changes
+    is_there = await crew.line.land(line, commit, frozen=frozen)
+    crew.busy_with = ()
+    if not is_there:
         raise Anew("what had passed could not land")
     crew.told.clear()
 
@@ -148,8 +158,7 @@ async def _reject(crew: Crew, journey: Journey, action: Reject) -> None:
     merge = await crew.desk.read(lambda call: call.tx.get(rows.MERGES, action.id))
     if merge is None or merge.commit is None:
         return
-    tip, project = merge.commit, crew.desk.project
-    since = await crew.desk.beside(lambda: meanwhile.since(project, tip, journey.base))
+    since = await crew.desk.beside(lambda: _since(crew.desk.project, merge, journey.base))
     clash = journey.conflicts.get(action.id) if action.reason is Reason.TEXT else None
     gate_ids = tuple(crew.gate_of[number] for number in action.tests if number in crew.gate_of)
     cause = action.reason.value
@@ -159,12 +168,21 @@ async def _reject(crew: Crew, journey: Journey, action: Reject) -> None:
     )
 
 
+def _since(project: Project, merge: Merge, base: str) -> Since | None:
+    """Return what main has that a merge has not; without it a story is shorter, and nothing else."""
+    try:
+        return None if merge.commit is None else meanwhile.since(project, merge.commit, base)
+    except CoveyError as error:
+        log.warning("what came since %s cannot be told: %s", merge.id, error)
+        return None
+
+
 async def _halt(crew: Crew, journey: Journey, action: Halt) -> None:
     """Stop landing, since main itself is red, and name whoever may know why."""
     target, base = journey.settings.target, journey.base
     gate_ids = tuple(crew.gate_of[number] for number in action.tests if number in crew.gate_of)
     greens = await crew.desk.read(lambda call: suspects.greens(call, journey.settings.checks))
-    named = await crew.desk.beside(lambda: suspects.name(crew.desk.project, greens, base))
+    named = await crew.desk.beside(lambda: _named(crew.desk.project, greens, base))
     what = f"{target} itself" if base == journey.head else f"{target} with what the remote has beyond it"
     why = f"{what} fails its gate at {base[:12]} ({', '.join(gate_ids)}). {named}"
 
@@ -183,6 +201,13 @@ async def _halt(crew: Crew, journey: Journey, action: Halt) -> None:
     crew.desk.app.house.broken_gate = True
     crew.halted_under = crew.config.merge
     await crew.desk.write(write)
+
+
+def _named(project: Project, greens: Sequence[str], base: str) -> str:
+    try:
+        return suspects.name(project, greens, base)
+    except CoveyError as error:
+        return f"Who may know why cannot be told: {error.message}"
 
 
 async def put_away(crew: Crew) -> None:

@@ -59,15 +59,20 @@ async def begin(crew: Crew) -> Journey:
         crew.heard = replace(crew.heard, fleet_paused=fleet.paused)
     known = crew.heard.train.rate if crew.heard.begun else None
     slots = crew.gates.slots()
+    is_single = bool(crew.suspects)
     forgives = crew.halted_under not in (None, config.merge)
     crew.halted_under = None if forgives else crew.halted_under
+
+    # Where main moves all the time, trains begin all the time: what is written of that must not grow with the queue.
+    goes_on = crew.heard.begun and crew.begun_under == settings
+    crew.begun_under = settings
 
     def write(call: Call) -> tuple[int, Standing]:
         proven = not settings.checks or call.tx.has_passed(base, settings.checks)
         rate = train.learned(call) if known is None else known
         number = call.tx.next_seq
         began = standing.Began(
-            strategy=settings.strategy,
+            strategy="serial" if is_single else settings.strategy,
             slots=slots,
             base=base,
             proven=proven,
@@ -76,7 +81,7 @@ async def begin(crew: Crew) -> Journey:
         )
         stands = train.put(call, began)
         lose_all(call, "the train began anew")
-        for merge in call.tx.open_merges():
+        for merge in () if goes_on else call.tx.open_merges():
             if merge.state is State.TESTING:
                 step(call, merge, merges.Requeued("its test was cut short"), COVEY)
         return number, stands
@@ -84,7 +89,7 @@ async def begin(crew: Crew) -> Journey:
     number, stands = await crew.desk.write(write)
     if stands.halted is None and crew.testing.broken is None:
         crew.desk.app.house.broken_gate = False
-    return Journey(number, settings, line.head, {0: base})
+    return Journey(number, settings, line.head, {0: base}, is_single=is_single)
 
 
 async def newest(crew: Crew, line: Line) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from covey.errors import Unavailable
-from covey.git import candidates
+from covey.errors import CoveyError, Refused, Unavailable
+from covey.git import candidates, incoming
 from covey.loops.crew import Anew, Crew, standing_now
 from covey.loops.main_line import Line
 
@@ -34,9 +34,20 @@ async def bring_in(crew: Crew, line: Line, theirs: str) -> None:
         message = f"Merge {config.target} of {config.merge.push}\n"
         author = ("covey", "covey@localhost")
         at = crew.desk.wall()
-        built = await crew.desk.beside(
-            lambda: candidates.build(project, line.head, theirs, policy="merge", message=message, author=author, at=at)
-        )
+
+        def build() -> candidates.Candidate | candidates.Conflict:
+            broken = incoming.broken(incoming.look(project, line.head, [theirs])[theirs])
+            if broken:
+                raise Refused(f"{incoming.told(broken)}.")
+            return candidates.build(project, line.head, theirs, policy="merge", message=message, author=author, at=at)
+
+        try:
+            built = await crew.desk.beside(build)
+        except CoveyError as error:
+            await crew.pusher.cannot_take(
+                f"What {config.merge.push} has at {theirs[:12]} cannot come in: {error.message}"
+            )
+            return
         if isinstance(built, candidates.Conflict):
             files = ", ".join(built.files[:5])
             await crew.pusher.cannot_take(f"{config.merge.push} has commits that conflict with ours in {files}.")

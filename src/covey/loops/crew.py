@@ -57,6 +57,8 @@ class Journey:
     values: dict[int, str]
     """The commit of each value of main, the first being the one on which the train began."""
     main: int = 0
+    is_single: bool = False
+    """Merges are built, tested and landed one at a time, since something went wrong with several of them."""
     trees: dict[int, Tree] = field(default_factory=dict)
     conflicts: dict[str, Conflict] = field(default_factory=dict)
 
@@ -88,6 +90,14 @@ class Crew:
     """Commits of main that the integration branch could not take by themselves."""
     refused: tuple[str, str] = ("", "")
     """What the remote has that failed the gate here, and where our main was then."""
+    busy_with: tuple[str, ...] = ()
+    """The merges that are being read, built or landed at this moment: what goes wrong then may be their fault."""
+    suspects: set[str] = field(default_factory=set)
+    """Merges of which one made something go wrong: until all of them are through, each is handled alone."""
+    troubles: dict[str, int] = field(default_factory=dict)
+    """How often in a row something went wrong with a merge alone."""
+    begun_under: Settings | None = None
+    """What the last train depended on."""
     is_tidy: bool = False
     """Nothing is left of a train that ended."""
     is_ending: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import islice
 
 from covey.app import sendback, train
@@ -19,9 +19,11 @@ from covey.core.queue.train import Reason
 from covey.core.sent_back import Clash, Since
 from covey.core.sessions import COVEY
 from covey.core.tasks import Status, Task
+from covey.core.tree_rules import Finding
 from covey.errors import CoveyError
-from covey.git import candidates, chains_read, clashes, meanwhile, reverts, signing
+from covey.git import candidates, chains_read, clashes, incoming, meanwhile, reverts, signing
 from covey.git.candidates import Conflict
+from covey.git.incoming import Inspector
 from covey.git.project import Project
 from covey.loops import building, tree
 from covey.loops.desk import Desk
@@ -70,13 +72,18 @@ class Unfit:
 
 @dataclass(frozen=True)
 class Protected:
-    """A merge that only a person lets land, since it changes these paths."""
+    """A merge that only a person lets land, for this reason."""
 
     wish: Wish
-    paths: tuple[str, ...]
+    why: str
 
 
 Look = Fit | Unfit | Protected
+MEND = (
+    "Find what is named above: git log --stat and git ls-tree -r HEAD show commits and entries.",
+    "Take it out of every commit of yours: begin anew on main with git checkout -B BRANCH, and commit the good files.",
+)
+"""What the author of work does in which something is broken."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,7 @@ class Entering:
     desk: Desk
     _again: bool = False
     """A priority may have changed."""
+    _inspector: Inspector = field(default_factory=Inspector)
 
     def look_again(self) -> None:
         """Look whether a merge that is in the train has another priority now."""
@@ -116,12 +124,12 @@ class Entering:
         self._again = self._again and not moved  # who asks for some looks at these alone
         return await self.desk.read(lambda call: _wishes(call, config, inside, ended, again, moved=moved))
 
-    async def enter(self, base: str, wishes: Wishes) -> None:
-        """Let all join together that may, on a value of main."""
+    async def enter(self, base: str, wishes: Wishes, known: Collection[str]) -> None:
+        """Let all join together that may, on a value of main; of those that are `known` only what is new is written."""
         config = self.desk.app.house.config
         at = self.desk.wall()
-        looks = await self.desk.beside(lambda: _look(self.desk.project, config, base, wishes, at))
-        await self.desk.write(lambda call: _write(call, looks))
+        looks = await self.desk.beside(lambda: _look(self.desk.project, config, base, wishes, at, self._inspector))
+        await self.desk.write(lambda call: _write(call, looks, known))
 
     async def note(self, stuck: Sequence[Wish]) -> None:
         """Write that merges wait for tasks that have not landed."""
@@ -170,10 +178,31 @@ def _wishes(
     return Wishes(tuple(found), tuple(known), (*unwanted, *taken_off), tuple(stuck))
 
 
-def _write(call: Call, looks: Sequence[Look]) -> None:
-    joined = [look.wish.merge.id for look in looks if _enter(call, look)]
+def _write(call: Call, looks: Sequence[Look], known: Collection[str]) -> None:
+    again = [look.wish.merge.id for look in looks if look.wish.merge.id in known and _is_as_before(call, look)]
+    joined = [look.wish.merge.id for look in looks if look.wish.merge.id in again or _enter(call, look)]
     if joined:
-        train.put(call, standing.Joined(tuple(joined)))
+        train.put(call, standing.Joined(tuple(joined), tuple(again)))
+
+
+def _is_as_before(call: Call, look: Look) -> bool:
+    """Say whether a merge joins just as it did when it last entered."""
+    now = call.tx.get(rows.MERGES, look.wish.merge.id)
+    event = _entered(call, look, now) if isinstance(look, Fit) and now is not None else None
+    if now is None or event is None or now.state not in (State.QUEUED, State.TESTING):
+        return False
+    return merges.apply(now, event, call.tx.now) == now
+
+
+def _entered(call: Call, look: Fit, now: Merge) -> merges.Entered | None:
+    """Return what is written of a merge that joins."""
+    task = call.tx.task(now.task)
+    if task is None:
+        return None
+    made = None if look.commit == now.commit else look.commit
+    return merges.Entered(
+        priority=task.priority, needs=look.wish.needs, paths=look.paths, against=look.against, commit=made
+    )
 
 
 def _enter(call: Call, look: Look) -> bool:
@@ -183,15 +212,15 @@ def _enter(call: Call, look: Look) -> bool:
     if now is None or task is None or now.state not in (State.QUEUED, State.TESTING):
         return False
     match look:
-        case Fit(_, commit, paths, against):
-            made = None if commit == now.commit else commit
-            event = merges.Entered(priority=task.priority, needs=wish.needs, paths=paths, against=against, commit=made)
-            step(call, now, event, COVEY)
-            return True
+        case Fit() as fit:
+            event = _entered(call, fit, now)
+            if event is not None:
+                step(call, now, event, COVEY)
+            return event is not None
         case Unfit(_, cause, words, advice, clash, since):
             sendback.rejected(call, now, cause, words=words, advice=advice, clash=clash, since=since)
-        case Protected(_, paths):
-            _hold(call, now, task, f"It changes {', '.join(paths[:5])}, which only a person lets land.")
+        case Protected(_, why):
+            _hold(call, now, task, why)
     return False
 
 
@@ -228,13 +257,14 @@ def _needs(call: Call, task: Task, open_merges: Iterable[Merge]) -> tuple[str, .
 # What git says
 
 
-def _look(project: Project, config: Config, base: str, wishes: Wishes, at: float) -> list[Look]:
+def _look(project: Project, config: Config, base: str, wishes: Wishes, at: float, inspector: Inspector) -> list[Look]:
     """Look at merges in git, all at once where that can be; none keeps another from being looked at."""
     resolved = _resolve(project, base, wishes.fresh)
     looks: list[Look] = []
     for wish in wishes.fresh:
         found = resolved.get(wish.merge.id) or _tip(project, config, base, wish, at)
         looks.append(Fit(wish, found) if isinstance(found, str) else found)
+    looks = _inspect(project, base, looks, inspector)
     try:
         works, changed = _read(project, base, looks)
     except CoveyError:  # what one of them lacks must not keep the others out
@@ -246,6 +276,23 @@ def _look(project: Project, config: Config, base: str, wishes: Wishes, at: float
     ]
     against = _meet(project, base, [look for look in looks if isinstance(look, Fit)], wishes.inside)
     return [replace(look, against=against[look.wish.merge.id]) if isinstance(look, Fit) else look for look in looks]
+
+
+def _inspect(project: Project, base: str, looks: Sequence[Look], inspector: Inspector) -> list[Look]:
+    """Send back what no tool can read, and let what is only odd wait for a person; nothing of it was merged yet."""
+    tips = [look.commit for look in looks if isinstance(look, Fit)]
+    findings = inspector.look(project, base, tips)
+    return [_inspected(look, findings[look.commit]) if isinstance(look, Fit) else look for look in looks]
+
+
+def _inspected(look: Fit, findings: Sequence[Finding]) -> Look:
+    broken = incoming.broken(findings)
+    if broken:
+        return Unfit(look.wish, words=f"It cannot land as it is: {incoming.told(broken)}.", advice=MEND)
+    odd = [each.what for each in findings if each.is_odd]
+    if odd and not look.wish.merge.approved:
+        return Protected(look.wish, f"Only a person lets this land: {incoming.told(odd)}.")
+    return look
 
 
 def _resolve(project: Project, base: str, wishes: Iterable[Wish]) -> dict[str, str]:
@@ -300,7 +347,7 @@ def _judge(
         return Unfit(fit.wish, words="Its commits change nothing, so there is nothing to land.")
     touched = tuple(path for path in paths if globs.covered(path, config.merge.protected, ()))
     if touched and not fit.wish.merge.approved:
-        return Protected(fit.wish, touched)
+        return Protected(fit.wish, f"It changes {', '.join(touched[:5])}, which only a person lets land.")
     return Fit(fit.wish, fit.commit, paths[:PATHS])
 
 

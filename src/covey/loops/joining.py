@@ -23,11 +23,20 @@ async def enter(crew: Crew, journey: Journey) -> None:
     newest = await beginning.newest(crew, Line(journey.head, journey.head))
     if not await crew.line.is_in(newest, journey.base):
         raise Anew("the remote has moved on")
+    alone = [wishes.only(wish.merge.id) for wish in wishes.fresh] if crew.suspects else [wishes]
+    for each in alone:
+        await _join(crew, journey, each)
+
+
+async def _join(crew: Crew, journey: Journey, wishes: Wishes) -> None:
+    """Let merges join that are looked at together."""
+    crew.busy_with = tuple(wish.merge.id for wish in wishes.fresh)
     may_join = await _catch_up(crew, journey, wishes)
     if len(may_join.fresh) < len(wishes.fresh):
         crew.entering.look_again()
     if may_join.fresh:
-        await crew.entering.enter(journey.base, may_join)
+        await crew.entering.enter(journey.base, may_join, crew.heard.known)
+    crew.busy_with = ()
 
 
 async def _catch_up(crew: Crew, journey: Journey, wishes: Wishes) -> Wishes:
@@ -73,6 +82,7 @@ async def _look_at_doubtful(crew: Crew, journey: Journey, merge: str) -> None:
     if merge not in crew.heard.train.doubtful:
         return
     config = crew.config
+    crew.busy_with = (merge,)
     links, landed = await crew.desk.read(lambda call: building.look(call, [merge]))
     built = await crew.desk.beside(lambda: crew.builder.build(journey.base, [links[merge]], config, "", landed))
     if isinstance(built, Clash):
@@ -80,4 +90,5 @@ async def _look_at_doubtful(crew: Crew, journey: Journey, merge: str) -> None:
     else:
         decided = crew.decided()
         wishes = await crew.entering.wishes({*crew.heard.train.changes, *decided}, decided, (merge,))
-        await crew.entering.enter(journey.base, wishes.only(merge))
+        await crew.entering.enter(journey.base, wishes.only(merge), crew.heard.known)
+    crew.busy_with = ()

@@ -54,9 +54,10 @@ class Pusher:
         try:
             await self.push(branch, remote, commit)
         except CoveyError as error:
-            log.warning("what landed was not pushed: %s", error)
+            await self.failed(error.message)
         except Exception:
             log.exception("pushing failed")
+            await self.failed("covey failed in a way that nobody has foreseen; the log of the daemon tells.")
 
     async def push(self, branch: str, remote: str, commit: str) -> None:
         """Push what landed, if it has not been pushed."""

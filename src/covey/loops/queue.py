@@ -11,10 +11,12 @@ import logging
 from collections.abc import Iterable
 from dataclasses import field
 
+from covey.app import sendback
 from covey.app.sessions import alert
 from covey.core.gates import Gate
 from covey.core.queue import heard as hearing
-from covey.errors import CoveyError
+from covey.errors import CoveyError, Unavailable
+from covey.git.fitness import can_write
 from covey.loops import acting, beginning, bringing, joining
 from covey.loops.crew import Anew, Crew, Journey, lose_all, settings_of, standing_now
 from covey.loops.desk import Desk
@@ -60,12 +62,15 @@ class Queue:
                 self.crew.journey = None
             if each.kind in ("merge.rejected", "merge.withdrawn"):
                 self.crew.line.unsure = True
+            if each.kind in ("merge.landed", "merge.rejected", "merge.withdrawn", "merge.held"):
+                self.crew.suspects.discard(each.subject)
+                self.crew.troubles.pop(each.subject, None)
             elif each.kind == "task.edited":
                 self.crew.entering.look_again()
 
     def _take(self, each: Change) -> None:
         was_halted = self.crew.heard.train.halted
-        self.crew.heard, actions = hearing.take(self.crew.heard, each.kind, each.row)
+        self.crew.heard, actions = hearing.take(self.crew.heard, each.kind, each.row, each.payload)
         if each.kind == "queue.began":
             self.crew.todo.clear()
             self.crew.wanted.clear()
@@ -86,14 +91,17 @@ class Queue:
                 more = await self.tick()
                 self._failed = ("", 0)
             except Anew as why:
+                self.crew.busy_with = ()
                 log.info("the train begins anew: %s", why)
                 await self._after(f"The train begins anew again and again: {why}", PATIENT * 3)
                 more = True
             except CoveyError as error:
                 log.warning("the merge queue could not be looked after: %s", error)
+                await self._blame(error.message, is_ours=isinstance(error, Unavailable))
                 await self._after(f"{error.message} {error.hint}".strip(), 0)
-            except Exception:
+            except Exception as error:
                 log.exception("the merge queue failed")
+                await self._blame(f"covey failed in a way that nobody has foreseen ({type(error).__name__}).")
                 await self._after("It failed in a way that nobody has foreseen; the log of the daemon tells.", 0)
             if not more:  # whoever gave us more to do has told us
                 try:
@@ -118,6 +126,27 @@ class Queue:
             except CoveyError as error:
                 log.warning("nobody could be told: %s", error)
 
+    async def _blame(self, what: str, *, is_ours: bool = False) -> None:
+        """Count what went wrong for the merge that was at hand; one with which it does so again and again is blocked.
+
+        Of several at once nobody knows which: they are taken one at a time from now on. A full disk, or a git that
+        does not work at all, is no merge's fault.
+        """
+        at_hand, self.crew.busy_with = self.crew.busy_with, ()
+        try:
+            if is_ours or not at_hand or not await self.desk.beside(lambda: can_write(self.desk.project)):
+                return
+            if len(at_hand) > 1:
+                self.crew.suspects |= {*at_hand}
+                return
+            (merge,) = at_hand
+            times = self.crew.troubles[merge] = self.crew.troubles.get(merge, 0) + 1
+            if times >= PATIENT:
+                why = f"The merge queue failed {PATIENT} times in a row on it, and goes on without it: {what}"
+                await self.desk.write(lambda call: sendback.give_up(call, merge, why))
+        except CoveyError as error:
+            log.warning("%s could not be blamed: %s", at_hand, error)
+
     async def stop(self) -> None:
         """End the gates; their merges stay in the queue. What has reached main is written down as landed."""
         self.crew.is_ending = True
@@ -139,7 +168,9 @@ class Queue:
         journey = self.crew.journey
         halted_under = self.crew.halted_under if self.crew.heard.train.halted else None
         is_other = halted_under not in (None, self.crew.config.merge)
-        if journey is None or is_other or journey.settings != settings_of(self.crew.config):
+        is_single = bool(self.crew.suspects)
+        is_changed = journey is not None and journey.is_single is not is_single and not self.crew.testing.running
+        if journey is None or is_other or is_changed or journey.settings != settings_of(self.crew.config):
             if not await beginning.recover(self.crew):
                 return False
             journey = self.crew.journey = await beginning.begin(self.crew)

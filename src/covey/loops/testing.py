@@ -33,6 +33,8 @@ LOST = 3
 """Times that a gate may be killed, or not be started, before that counts."""
 MOST_LOST = 100
 """Commits of which is remembered how often their gate was killed."""
+STARTING = "start"
+"""The step of a gate that could not be started, although one could on main."""
 KILLED = (-9, 128 + 9)
 """How a check ends that was killed, as the kernel does when memory runs out: that says nothing of what was tested."""
 
@@ -95,7 +97,8 @@ class Testing:
     _unwanted: set[str] = field(default_factory=set)
     _lost: dict[str, int] = field(default_factory=dict)
     """How often a gate was killed, by the commit that it tested."""
-    _unstarted: int = 0
+    _unstarted: dict[str, int] = field(default_factory=dict)
+    """How often in a row a gate could not be started, by the commit that it was to test."""
 
     # Beginning and ending
 
@@ -258,9 +261,9 @@ class Testing:
             order = await self.desk.beside(lambda: self._order(gate, tree, config))
             outcome = await self.pool.run(order)
         except CoveyError as error:
-            await self._could_not_start(gate, error, config)
+            await self._could_not_start(gate, tree, error, config)
             return
-        self._unstarted = 0
+        self._unstarted = {}
         if gate.id not in self._unwanted and await self._is_of_no_use(gate, tree, order, outcome):
             await self._break(gate, outcome.why, config)
             return
@@ -301,15 +304,23 @@ class Testing:
 
     # Gates that cannot run
 
-    async def _could_not_start(self, gate: Gate, error: CoveyError, config: Config) -> None:
-        """Let a gate be tried again that could not be started; after some times the queue waits for a person."""
-        self._unstarted += 1
+    async def _could_not_start(self, gate: Gate, tree: Tree, error: CoveyError, config: Config) -> None:
+        """Let a gate be tried again that could not be started; after some times the queue waits for a person.
+
+        If one can be started on what landed before, that commit is to blame: it has failed, and the others go on.
+        """
+        times = self._unstarted[gate.commit] = self._unstarted.get(gate.commit, 0) + 1
         why = f"{UNSTARTED}: {error.message} {error.hint or 'Look at the disk.'}"
-        if self._unstarted < LOST:
+        if times < LOST and sum(self._unstarted.values()) < LOST:
             await self.desk.write(lambda call: train.end_gate(call, gate.id, gates.Lost(why[:500])))
-        else:
-            self._unstarted = 0
+            return
+        self._unstarted.pop(gate.commit, None)
+        order = Order(gate.id, gate.commit, gate.slot, _all_checks(config), config.merge.check_minutes * 60)
+        if await self._is_broken(gate, tree, order, by_start=True):
             await self._break(gate, why, config)
+        else:
+            event = gates.Ended(passed=False, step=STARTING, summary=why, fingerprint=STARTING)
+            await self.desk.write(lambda call: _ended(call, gate, event))
 
     async def _is_of_no_use(self, gate: Gate, tree: Tree, order: Order, outcome: Outcome) -> bool:
         """Say whether no tree can pass now: the gate cannot be run, or others work again and again where it must not.
@@ -321,15 +332,18 @@ class Testing:
             return True
         return outcome.cannot_run and await self._is_broken(gate, tree, order)
 
-    async def _is_broken(self, gate: Gate, tree: Tree, order: Order) -> bool:
-        """Say whether the gate cannot be run on what landed before either; then no change is to blame."""
+    async def _is_broken(self, gate: Gate, tree: Tree, order: Order, *, by_start: bool = False) -> bool:
+        """Say whether the gate cannot be run on what landed before either; then no change is to blame.
+
+        `by_start` asks only whether it can be started there.
+        """
         if not tree.links:
             return True
         try:
             outcome = await self.pool.run(replace(order, gate=f"{gate.id}-main", commit=tree.base))
         except CoveyError:
             return True
-        return outcome.cannot_run
+        return outcome.cannot_run and not by_start
 
     async def _break(self, gate: Gate, why: str, config: Config) -> None:
         await self.desk.write(lambda call: train.end_gate(call, gate.id, gates.Lost(why[:500])))

@@ -25,7 +25,7 @@ class Log(Transaction):
         event = Event(seq, self.now, actor, kind, subject, rows.encode_payload(payload), self.key, self.head.hash)
         self.db.run(_APPEND, (seq, self.now, actor, kind, subject, event.data, self.key, event.prev))
         self.head = Head(self.head.log, seq, digest(event))
-        self.changes.append(Change(seq, kind, subject, row))
+        self.changes.append(Change(seq, kind, subject, row, payload))
         self.wrote = True
         return seq
 

@@ -245,3 +245,4 @@ class Change:
     kind: str
     subject: str
     row: fold.Row | None
+    payload: Payload | None = None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field, replace
 
 from covey.core import gates
+from covey.core.events import Payload
 from covey.core.fleet import Fleet
 from covey.core.fold import Row
 from covey.core.gates import Gate
 from covey.core.merges import Merge
-from covey.core.queue.standing import Standing
+from covey.core.queue.standing import Joined, Standing
 from covey.core.queue.steps import step
 from covey.core.queue.train import (
     Action,
@@ -38,6 +40,8 @@ class Heard:
     begun: bool = False
     joining: tuple[Event, ...] = ()
     """What has entered and joins the train together with what enters next."""
+    known: Mapping[str, Arrived] = field(default_factory=dict)
+    """Each open merge as it entered last: one that joins the next train unchanged need not be told of again."""
     queue_paused: bool = False
     fleet_paused: bool = False
 
@@ -60,18 +64,21 @@ def heard(kind: str, row: Row | None) -> Event | None:
             return None
 
 
-def take(before: Heard, kind: str, row: Row | None) -> tuple[Heard, tuple[Action, ...]]:
+def take(before: Heard, kind: str, row: Row | None, payload: Payload | None = None) -> tuple[Heard, tuple[Action, ...]]:
     """Return the train after an event of the log, and what is to be done now."""
     match row:
         case Standing() if kind == "queue.began":
             return _begin(before, row), ()
         case Standing() if kind == "queue.joined":
-            return _step(replace(before, joining=()), Together(before.joining))
+            again = payload.again if isinstance(payload, Joined) else ()
+            events = (*before.joining, *(before.known[each] for each in again if each in before.known))
+            return _step(replace(before, joining=()), Together(events))
         case Standing() if kind in ("queue.paused", "queue.resumed"):
             return _pause(replace(before, queue_paused=row.paused))
         case Fleet():
             return _pause(replace(before, fleet_paused=row.paused))
     event = heard(kind, row)
+    before = _remember(before, kind, row, event)
     if event is None or not before.begun:
         return before, ()
     if isinstance(event, Left) and kind == "merge.landed" and event.id not in before.train.changes:
@@ -81,6 +88,19 @@ def take(before: Heard, kind: str, row: Row | None) -> tuple[Heard, tuple[Action
     if isinstance(event, Clashed) and event.against:
         event = _with_lost(before.train, event)
     return _step(before, event)
+
+
+def _remember(before: Heard, kind: str, row: Row | None, event: Event | None) -> Heard:
+    """Keep in mind how a merge entered, and with what it clashed since, until it has ended or waits for a person."""
+    if isinstance(event, Arrived):
+        return replace(before, known={**before.known, event.change.id: event})
+    if not isinstance(row, Merge) or row.id not in before.known:
+        return before
+    if kind == "merge.clashed":
+        return replace(before, known={**before.known, row.id: replace(before.known[row.id], clashes=row.against)})
+    if kind in LEFT and kind != "merge.requeued":
+        return replace(before, known={name: each for name, each in before.known.items() if name != row.id})
+    return before
 
 
 def _begin(before: Heard, row: Standing) -> Heard:

@@ -55,6 +55,8 @@ class Joined:
     """What had entered since the last one joined the train together: after all of it is decided once."""
 
     merges: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+    """Those of them that were in a train before and are as they were then, of which nothing else is written."""
 
 
 @dataclass(frozen=True)
