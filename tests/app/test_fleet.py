@@ -169,7 +169,7 @@ def test_editing_a_task_at_work_mails_its_holder(world: World) -> None:
     world.ask("task.edit", id=task, title="Mend it well", body="With care.\nTwice.", note="See the plan", role=None)
     (text,) = inbox(world, "ada")
     assert text.startswith(f"{task} was edited by owner while you are at work on it: ")
-    for part_of_it in ("title", "body", "note", "Mend it well", "With care.\nTwice.", "See the plan"):
+    for part_of_it in ("title", "body", "note", '"Mend it well"', "> With care.\n> Twice.", "> See the plan"):
         assert part_of_it in text
     (message,) = world.ask("mail.inbox", session="ada")
     assert (message["sender"], message["task"]) == ("covey", task)

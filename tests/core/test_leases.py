@@ -95,7 +95,7 @@ def test_what_another_holds_is_refused_with_holder_task_and_both_resources() -> 
 def test_a_refusal_is_one_line_in_which_nothing_is_unseen() -> None:
     with pytest.raises(Refused) as refused:
         leases.take(wish("src/a\u2028b"), [make("src/*b")])
-    assert r"src/a\u2028b meets src/*b of" in refused.value.message
+    assert r'"src/a\u2028b" meets src/*b of' in refused.value.message
 
 
 def test_what_one_holds_oneself_is_no_conflict() -> None:

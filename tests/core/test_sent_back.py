@@ -75,7 +75,7 @@ def test_the_story_of_a_failure_tells(told: str) -> None:
 @pytest.mark.parametrize(
     "told",
     [
-        *("It conflicts with main in lib.py, a b.py.", "> lib.py\n> a b.py", "> CONFLICT (content): Merge conflict"),
+        *('It conflicts with main in lib.py, "a b.py".', "> lib.py\n> a b.py", "> CONFLICT (content): Merge conflict"),
         *("T-7", f"git merge {ONTO[:12]}", "Resolve the conflicts", "make test"),
     ],
 )

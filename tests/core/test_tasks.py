@@ -145,7 +145,7 @@ def test_a_rejected_task_waits_first_in_line_for_its_author_with_the_story(statu
     task = make(status)
     after = tasks.apply(task, tasks.reject(task, "ada", "tests failed"), 5.0, "owner")
     assert (after.status, after.session, after.front, after.claimed) == (Status.TODO, None, "ada", None)
-    assert after.tries == (Try("ada", 5.0, "tests failed"),)
+    assert after.tries == (Try("ada", 5.0, "tests failed", "owner"),)
     assert after.forgiven == 0
 
 

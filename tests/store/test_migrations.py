@@ -119,6 +119,25 @@ def test_leases_of_an_older_schema_are_found_in_letters_that_only_python_folds(t
     project.close()
 
 
+def test_who_wrote_a_task_and_who_sent_its_work_back_is_found_in_the_log_of_an_older_schema(tmp_path: Path) -> None:
+    project = Project(tmp_path / "now.db", Config(merge=Merge(review=True)))
+    Teller(project).tell(a_rich_story(7, 400))
+    task = project.ask("task.add", title="Mend it", assignee="ada")["id"]
+    project.ask("task.claim", {"id": task}, session="ada")
+    project.ask("task.handin", {"id": task}, session="ada")
+    project.ask("merge.reject", {"id": project.ask("merge.list")[-1]["id"]}, reason="Not so.")
+    before = project.store.read(lambda tx: tx.db.rows("SELECT id, author, tries FROM tasks ORDER BY id"))
+    assert '"by":"owner"' in str(before)
+    old = of_schema(9, tmp_path / "old.db", project)
+    db = apsw.Connection(str(old))
+    db.execute("""UPDATE tasks SET tries = replace(replace(tries, ',"by":"owner"', ''), ',"by":"covey"', '')""")
+    db.close()
+    store = SqliteStore(old)
+    assert store.read(lambda tx: tx.db.rows("SELECT id, author, tries FROM tasks ORDER BY id")) == before
+    store.close()
+    assert audit.verify(old).problems == []
+
+
 def test_a_migrated_database_has_the_schema_of_a_new_one(store: Path, tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     db = apsw.Connection(str(path))

@@ -33,7 +33,7 @@ from covey.app.wishes import (
     limit_to_own,
 )
 from covey.app.writes import handing_in, may_hold_back
-from covey.core import ids, merges, scheduling, sessions, tasks
+from covey.core import ids, merges, quotes, scheduling, sessions, tasks
 from covey.core.expiry import claim_ttl
 from covey.core.needs import Need, Policy
 from covey.core.tasks import Status, Task
@@ -101,11 +101,11 @@ def _tell_holder(call: Call, task: Task, wish: tasks.Edited) -> None:
         f"{task.id} was edited by {call.actor(None)} while you are at work on it: {', '.join([*named, *wish.cleared])}."
     ]
     if wish.title is not None:
-        parts.append(f"Title: {wish.title}")
+        parts.append(f"Title: {quotes.title(wish.title, 600)}")
     if wish.note is not None:
-        parts.append(f"Note: {wish.note}")
+        parts += ["Note:", *quotes.marked(wish.note)]
     if wish.body is not None:
-        parts.append(call.tx.text(wish.body))
+        parts += ["What it says now:", *quotes.marked(call.tx.text(wish.body))]
     tell(call, task.session, "\n".join(parts), task.id)
 
 
@@ -265,6 +265,7 @@ def full(call: Call, task: Task) -> TaskFull:
     return TaskFull(
         **_shared(task),
         body=call.tx.text(task.body),
+        author=task.author,
         done_when=task.done_when,
         budget=task.budget,
         key=task.key,

@@ -12,9 +12,9 @@ from covey.app.verbs import Call
 from covey.core import force, leases, scheduling
 from covey.core.fold import resource_rows
 from covey.core.leases import Expired, Given, Lease, Origin, State, Taken, Waiting
+from covey.core.quotes import named, names
 from covey.core.sessions import COVEY, Kind
 from covey.core.tasks import Status, Task
-from covey.core.texts import harmless
 from covey.errors import Refused
 from covey.store import rows
 
@@ -85,7 +85,7 @@ def _grant(call: Call, lease: Lease, *, by_hand: bool) -> None:
 
 
 def _names(lease: Lease) -> str:
-    return ", ".join(map(harmless, lease.resources))
+    return names(lease.resources)
 
 
 def speaks_as(call: Call, session: str) -> str | None:
@@ -233,7 +233,7 @@ def _tell_of_others(call: Call, task: Task, met: Iterable[tuple[str, str, Lease]
         return
     lines = []
     for mine, theirs, lease in hard[:5]:
-        mine, theirs = harmless(mine), harmless(theirs)
+        mine, theirs = named(mine), named(theirs)
         whose = f" for {lease.task}" if lease.task else ""
         waits = lease.state is State.WAITING
         if mine == theirs:

@@ -14,9 +14,9 @@ from covey.core import overlaps
 from covey.core.force import Write
 from covey.core.leases import in_words
 from covey.core.overlaps import MAIN, Collision, HotFile, Meeting, News, Overlap
+from covey.core.quotes import names as named_paths
 from covey.core.sessions import COVEY
 from covey.core.tasks import Status, Task
-from covey.core.texts import harmless
 from covey.store import rows
 from covey.store.rows import decode_payload
 from covey.values import dataclass
@@ -189,7 +189,7 @@ def heat(
 def _alert(call: Call, paths: Sequence[str], collisions: Sequence[Collision]) -> None:
     """Raise one alert for all files that one look found to be hot: most often it is one quarrel."""
     settings = call.house.config.overlap
-    names = ", ".join(map(harmless, paths[: overlaps.NAMED]))
+    names = named_paths(paths[: overlaps.NAMED])
     if len(paths) > overlaps.NAMED:
         names += f" and {len(paths) - overlaps.NAMED} more"
     are, them, they = ("is", "it", "it was") if len(paths) == 1 else ("are", "them", "they were")

@@ -24,7 +24,7 @@ from covey.core.pace import Wait
 from covey.core.permits import SHELL, is_chained
 from covey.core.prompts import Brief, Told
 from covey.core.runs import Outcome, Run
-from covey.core.sessions import COVEY, Goal, Session, State
+from covey.core.sessions import COVEY, OWNER, Goal, Session, State
 from covey.core.signals import Trouble
 from covey.core.tasks import Status, Task
 from covey.core.texts import redact
@@ -207,6 +207,7 @@ def _brief(call: Call, session: Session, task: Task, body: str) -> Brief:
         task=task.id,
         title=task.title,
         body=body,
+        author=task.author,
         kind=task.kind,
         session=session.name,
         branch=branch_of(task.id),
@@ -236,7 +237,7 @@ def _told(call: Call, task_id: str) -> Told:
     task = call.tx.task(task_id)
     assert task is not None
     result = None if task.result is None else call.tx.text(task.result)
-    return Told(task.id, task.title, task.status, result, task.commit)
+    return Told(task.id, task.title, task.status, result, task.commit, task.session or OWNER)
 
 
 def show(call: Call, name: str, state: State, evidence: str, until: float | None = None) -> None:

@@ -6,8 +6,9 @@ from argparse import Namespace
 
 from covey.cli.client import Client
 from covey.cli.command import Parser
-from covey.cli.show import as_json, colourful, one, plain
+from covey.cli.show import as_json, colourful, one
 from covey.errors import NotFound
+from covey.plain import plain
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 
 from covey.cli.boards import Board, Progress, full_key, local_key, name_of
 from covey.cli.client import Client
-from covey.cli.show import one
+from covey.cli.show import escaped, one, prose
 from covey.core import checklists
 from covey.core.tasks import ENDED
 from covey.errors import Invalid, Refused
@@ -36,11 +36,11 @@ def export_file(args: Namespace, client: Client) -> None:
         return
     lines = _export(client)
     if path is None and args.json:
-        print(json.dumps(lines, ensure_ascii=False, separators=(",", ":")))
+        print(escaped(json.dumps(lines, ensure_ascii=False, separators=(",", ":"))))
         return
     text = "".join(_json_lines(lines) if kind == "jsonl" else _checklist(lines))
     if path is None:
-        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.write((prose(text) if sys.stdout.isatty() else text).encode())
         return
     _write(path, text)
     said = {"file": args.file, "tasks": len(lines)}
@@ -108,7 +108,7 @@ def _line(task: dict[str, Any], names: dict[str, str], log: str) -> dict[str, An
 
 def _json_lines(lines: list[dict[str, Any]]) -> Iterator[str]:
     for line in lines:
-        yield json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+        yield escaped(json.dumps(line, ensure_ascii=False, separators=(",", ":"))) + "\n"
 
 
 def _checklist(lines: list[dict[str, Any]]) -> Iterator[str]:

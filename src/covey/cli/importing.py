@@ -15,6 +15,7 @@ from covey.cli.command import decode, standard_input
 from covey.cli.wishes import ENDED, Wish
 from covey.core.ids import is_task_id
 from covey.errors import CoveyError, Invalid
+from covey.plain import escaped
 
 FORMATS = {".md": "md", ".markdown": "md", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 MOST_TASKS = 500
@@ -25,7 +26,7 @@ def import_file(args: Namespace, client: Client) -> None:
     """Bring the tasks of a file onto the board, and say what that did."""
     answer, remarks = bring(client, args.file, args.format, {})
     if args.json:
-        print(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+        print(escaped(json.dumps(answer, ensure_ascii=False, separators=(",", ":"))))
         return
     counts = ", ".join(f"{len(answer[what])} {what}" for what in ("added", "updated", "unchanged"))
     print(f"Imported {args.file}: {counts}.")

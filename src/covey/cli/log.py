@@ -10,6 +10,7 @@ import time
 from covey.cli import trail
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, seconds, whole_number
+from covey.plain import escaped
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -99,10 +100,11 @@ def _onward(args: argparse.Namespace, client: Client, after: int, wanted: int) -
 def _print(args: argparse.Namespace, events: list[dict[str, Any]]) -> None:
     """Print events: an array, a JSON line each while we follow, or a sentence each."""
     if args.json and not args.follow:
-        print(json.dumps(events, ensure_ascii=False, separators=(",", ":")))
+        print(escaped(json.dumps(events, ensure_ascii=False, separators=(",", ":"))))
         return
     for event in events:
-        print(json.dumps(event, ensure_ascii=False, separators=(",", ":")) if args.json else trail.line(event))
+        said = escaped(json.dumps(event, ensure_ascii=False, separators=(",", ":"))) if args.json else trail.line(event)
+        print(said)
 
 
 COMMAND = Command(

@@ -34,6 +34,7 @@ from covey.core.origins import AGAIN, MAIL, PROMPTS, Line
 from covey.errors import CoveyError, Refused, Unavailable
 from covey.git import exports
 from covey.git.project import Project
+from covey.plain import escaped
 from covey.store import audit, sqlite
 from covey.store.lock import WriterLock
 from covey.store.sqlite import SqliteStore
@@ -82,7 +83,7 @@ def telling() -> Iterator[Teller]:
 
 def show(args: argparse.Namespace, answer: dict[str, Any], *lines: str) -> None:
     """Print an answer: as JSON, or as sentences."""
-    print(json.dumps(answer, ensure_ascii=False) if args.json else "\n".join(lines))
+    print(escaped(json.dumps(answer, ensure_ascii=False)) if args.json else "\n".join(lines))
 
 
 @contextmanager

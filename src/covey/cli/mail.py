@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, speaker, text_of, whole_number
-from covey.cli.show import age, clock, first_line, plain, prose, reply, table
+from covey.cli.show import age, clock, first_line, plain, quoted, reply, table
 from covey.errors import Invalid
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -102,7 +102,7 @@ def _letter(message: dict[str, Any]) -> str:
     lines = [f"{message['id']}  from {message['sender']} to {message['to']}, {clock(message['sent'])}"]
     lines += [f"  subject  {plain(message['subject'])}"] if message["subject"] else []
     lines += [f"  task     {message['task']}"] if message["task"] else []
-    lines += ["", prose(message["text"])]
+    lines += ["", *quoted(message["text"], "")]
     if message["wants_ack"] and not message["acked"]:
         lines += ["", f"It wants to be acknowledged: covey mail ack {message['id']}"]
     return "\n".join(lines)

@@ -10,7 +10,7 @@ from argparse import Namespace
 from covey.cli import train
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, whole_number
-from covey.cli.show import paint, plain, prose, reply
+from covey.cli.show import escaped, paint, plain, prose, reply
 from covey.errors import CoveyError, Invalid, Refused
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -150,7 +150,7 @@ def _queue_branch(args: Namespace, client: Client) -> int:
             print(_queued(answer.value, asked, client), flush=True)
         now = _until_ended(client, answer.value["id"])
     if args.json:
-        print(json.dumps(now, ensure_ascii=False))
+        print(escaped(json.dumps(now, ensure_ascii=False)))
     else:
         print(_came_to(now, f"{now['id']}: {now['task']}"))
     return {"landed": 0, "reverted": 0, "rejected": 1, "withdrawn": 1}.get(now["state"], WAITS)
@@ -237,7 +237,7 @@ def _print_all(args: Namespace, client: Client, gate: str) -> None:
             break
         at = part["next"]
     if args.json:
-        print(json.dumps(part | {"text": "".join(parts)}, ensure_ascii=False))
+        print(escaped(json.dumps(part | {"text": "".join(parts)}, ensure_ascii=False)))
 
 
 def approve(args: Namespace, client: Client) -> int:

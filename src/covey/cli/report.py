@@ -9,7 +9,7 @@ from typing import Any
 from covey.cli import cost
 from covey.cli.client import Client
 from covey.cli.needs import unmet
-from covey.cli.show import one, paint, plain, span, spent, table, title
+from covey.cli.show import escaped, one, paint, plain, span, spent, table, title
 from covey.config import Config
 from covey.values import dataclass
 
@@ -65,7 +65,7 @@ class Report:
             counts[task["status"]] = counts.get(task["status"], 0) + 1
         said = {"batch": batch, "exit": code, "seconds": round(seconds, 3), "counts": counts, **self.spent}
         said["tasks"] = self.tasks
-        return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+        return escaped(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
 
     def as_text(self, settings: Config, seconds: float) -> str:
         """Return the report for people: a line for each task, what needs them, and the sum."""

@@ -7,9 +7,9 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
+from covey import plain as plainly
 from covey.cli.command import width
-from covey.plain import first_line as first_line
-from covey.plain import plain as plain
+from covey.plain import escaped as escaped
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -50,9 +50,28 @@ def reply(args: Namespace, answer: Answer, text: str) -> None:
 
 
 def as_json(answer: Answer) -> None:
-    """Print exactly what was answered."""
+    """Print what was answered, and as an escape what a terminal would obey or hide."""
     if answer.body:
-        print(answer.body.decode())
+        print(escaped(answer.body.decode()))
+
+
+def plain(text: str) -> str:
+    """Return foreign words fit for a line; where a program reads them, no tag in them tells a model who speaks."""
+    return _read(plainly.plain(text))
+
+
+def first_line(text: str, limit: int = 100) -> str:
+    """Return the beginning of foreign words, fit for a line."""
+    return _read(plainly.first_line(text, limit))
+
+
+def _read(text: str) -> str:
+    return text if "<" not in text or sys.stdout.isatty() else plainly.defused(text)
+
+
+def quoted(text: str, indent: str = "  ") -> list[str]:
+    """Return the words of another, line by line, each behind a mark that nothing in them can undo."""
+    return [f"{indent}> {line}".rstrip() for line in prose(text.rstrip()).split("\n")]
 
 
 def table(rows: Iterable[Sequence[str]], *, words: int | None = None) -> str:
@@ -142,6 +161,7 @@ def card(task: dict[str, Any]) -> str:
         ("status", paint(task["status"]) + (", waits" if waits else "")),
         (holds, f"{task['session']}, fence {task['fence']}" if task["session"] else None),
         ("until", f"{clock(task['until'])} unless renewed" if task["until"] else None),
+        ("written by", task["author"] if task["author"] not in ("owner", "covey") else None),
         ("kind", task["kind"] if task["kind"] != "change" else None),
         ("for", task["assignee"]),
         ("role", task["role"]),
@@ -160,7 +180,10 @@ def card(task: dict[str, Any]) -> str:
     lines = [f"{task['id']}  {plain(task['title'])}"]
     lines += [f"  {name:<13}{value}" for name, value in facts if value]
     lines += [f"  {'done when' if not i else '':<13}{plain(check)}" for i, check in enumerate(task["done_when"])]
-    for heading, text in (("", task["body"]), ("Result:", task["result"])):
-        if text:
-            lines += ["", *([heading] if heading else []), *(f"  {line}" for line in prose(text.rstrip()).split("\n"))]
+    if task["body"]:
+        ours = task["author"] in ("owner", "covey")
+        lines += ["", *([] if ours else [f"What {task['author']} wrote:"])]
+        lines += [f"  {line}" for line in prose(task["body"].rstrip()).split("\n")] if ours else quoted(task["body"])
+    if task["result"]:
+        lines += ["", f"Result, by {task['session'] or 'owner'}:", *quoted(task["result"])]
     return "\n".join(line.rstrip() for line in lines)

@@ -10,7 +10,7 @@ from covey.cli.command import Command, Parser, body_of, fenced, money, speaker, 
 from covey.cli.diff import arguments as diff_arguments
 from covey.cli.diff import diff
 from covey.cli.needs import unmet
-from covey.cli.show import as_json, card, clock, paint, plain, prose, reply, table, title
+from covey.cli.show import as_json, card, clock, escaped, paint, plain, quoted, reply, table, title
 from covey.errors import Invalid
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -174,7 +174,7 @@ def list_tasks(args: Namespace, client: Client) -> None:
         return
     pages = list(_pages(client, query))
     if args.json:
-        print("[" + ",".join(part for page in pages if (part := page.body.decode()[1:-1])) + "]")
+        print(escaped("[" + ",".join(part for page in pages if (part := page.body.decode()[1:-1])) + "]"))
     elif text := _board([task for page in pages for task in page.value], client):
         print(text)
 
@@ -202,12 +202,9 @@ def show(args: Namespace, client: Client) -> None:
     events = client.ask("log.list", fields={"subject": args.id, "limit": 1000, "newest": True}).value
     print(card(answer.value))
     for what in answer.value["notes"]:
-        print(f"  {'note':<13}{plain(what['text'])} ({what['by']})")
+        print(f"  {'note':<13}by {what['by']}:", *quoted(what["text"], " " * 15), sep="\n")
     for attempt in answer.value["tries"]:
-        first, *more = prose(attempt["what"]).split("\n")
-        print(f"  {'tried':<13}by {attempt['session']}: {first}")
-        for line in more:
-            print(f"  {'':<13}{line}".rstrip())
+        print(f"  {'tried':<13}by {attempt['session']}:", *quoted(attempt["what"], " " * 15), sep="\n")
     print("\nWhat happened:")
     for event in events:
         print(trail.line(event))

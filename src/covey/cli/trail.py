@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from covey.cli.show import clock
+from covey.cli.show import clock, plain
 from covey.core import trail
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -19,4 +19,4 @@ def line(event: dict[str, Any]) -> str:
 
 def sentence(event: dict[str, Any]) -> str:
     """Return what happened: who did what to what."""
-    return trail.sentence(event["kind"], event["actor"], event["subject"], event["data"])
+    return plain(trail.sentence(event["kind"], event["actor"], event["subject"], event["data"]))

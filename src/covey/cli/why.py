@@ -11,7 +11,7 @@ from pathlib import Path
 
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser
-from covey.cli.show import clock, plain, span, spent
+from covey.cli.show import clock, escaped, plain, span, spent
 from covey.errors import Invalid, NotFound
 from covey.git import blame
 from covey.git.candidates import is_ancestor
@@ -57,7 +57,7 @@ def why(args: Namespace, client: Client) -> None:
     told = _told(origin, file, number, text, task) | answer
     begun = int(_beginning(client))  # git knows whole seconds
     told["before_covey"] = answer["task"] is None and origin.time < begun
-    print(json.dumps(told, ensure_ascii=False) if args.json else "\n".join(_lines(told)))
+    print(escaped(json.dumps(told, ensure_ascii=False)) if args.json else "\n".join(_lines(told)))
 
 
 def _here(client: Client) -> Project:

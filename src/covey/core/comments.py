@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
+from covey.core import quotes
 from covey.core.mail import LETTER
 from covey.core.texts import Text, harmless, redact
 from covey.errors import Refused
@@ -181,7 +182,7 @@ def where(comment: Comment) -> str:
     """Return in a few words what a comment is about."""
     if comment.path is None:
         return "The work as a whole"
-    path = harmless(comment.path)
+    path = quotes.named(comment.path)
     if comment.line is None:
         return path
     to = f"-{comment.line + comment.lines - 1}" if comment.lines > 1 else ""

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from covey.core import globs, leases
 from covey.core.leases import Lease, Origin, State
+from covey.core.quotes import named, names, title
 from covey.core.tasks import Task
 from covey.core.texts import harmless
 from covey.errors import Invalid
@@ -213,14 +214,14 @@ def is_in_force(lease: Lease) -> bool:
 def why_outside(task: Task, write: Write) -> str | None:
     """Say why a path is not for a task to write, None if it is; a task without a scope may write anything."""
     if any(globs.matches(pattern, write.path) for pattern in task.do_not_touch):
-        return f"{task.id} is not to touch {', '.join(task.do_not_touch)}"
+        return f"{task.id} is not to touch {names(task.do_not_touch)}"
     if not task.scope:
         return None
     for pattern in task.scope:
         only_new = pattern.startswith("new:")
         if globs.matches(pattern.removeprefix("new:"), write.path) and (write.new or not only_new):
             return None
-    return f"{task.id} may write only {', '.join(task.scope)}"
+    return f"{task.id} may write only {names(task.scope)}"
 
 
 def literal(path: str) -> str:
@@ -242,11 +243,11 @@ def text(findings: Sequence[Finding], left: Callable[[Lease], float], force: For
 
 def _line(finding: Finding, left: Callable[[Lease], float]) -> str:
     lease = finding.lease
-    path = harmless(finding.path)
+    path = named(finding.path)
     if lease is None:
         return f"{path} is not yours to write: {harmless(finding.why)}."
     task = f" for {lease.task}" if lease.task else ""
-    reason = f" ({harmless(lease.reason)})" if lease.reason else ""
+    reason = f" ({title(lease.reason)})" if lease.reason else ""
     ends = "until that task has landed" if leases.is_tied(lease) else f"for {leases.in_words(left(lease))} yet"
     return f"{path} is held by {lease.holder}{task}{reason}: {lease.id}, {ends}."
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from covey.core import globs
-from covey.core.texts import harmless
+from covey.core.quotes import named
 from covey.errors import Invalid, Refused
 from covey.values import dataclass
 
@@ -285,7 +285,7 @@ def circle(start: str, waits: Mapping[str, Sequence[tuple[int, Sequence[str]]]])
 def _refusal(mine: str, theirs: str, lease: Lease, left: float) -> Refused:
     task = f" for {lease.task}" if lease.task else ""
     common = _in_common(mine, theirs)
-    mine, theirs = harmless(mine), harmless(theirs)
+    mine, theirs = named(mine), named(theirs)
     if lease.state is State.WAITING:
         return Refused(
             f"{mine} meets {theirs} of {lease.id}{common}, for which {lease.holder} waits{task}.",
@@ -308,7 +308,7 @@ def _in_common(mine: str, theirs: str) -> str:
     if mine == theirs or not (is_path(mine) and is_path(theirs)) or len(mine) + len(theirs) > 200:
         return ""
     path = globs.witness(mine, theirs)
-    return "" if path is None or path in (mine, theirs) else f" (for example {harmless(path)})"
+    return "" if path is None or path in (mine, theirs) else f" (for example {named(path)})"
 
 
 def in_words(seconds: float) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from covey.core import quotes
 from covey.core.sessions import COVEY, EVERYONE, OWNER, Session
-from covey.core.texts import Text, harmless, name
+from covey.core.texts import Text, name
 from covey.errors import Denied, Refused
 from covey.values import dataclass
 
@@ -161,11 +162,11 @@ def quoted(message: Message, text: str, speaker: str = "") -> str:
 @lru_cache(maxsize=256)  # what is unread is quoted at every step of its reader
 def _quoted(message: Message, text: str, by: str) -> str:
     about = f" about {message.task}" if message.task else ""
-    lines = [f"Subject: {message.subject}", ""] if message.subject else []
-    lines += text.splitlines() or [""]  # what is longer is cut below
-    head = f"[{message.id}] From {_named(message.sender)}{about}{_standing(message.sender)}:\n"
+    subject = f"Subject: {message.subject}\n\n" if message.subject else ""
+    name, _, standing = quotes.by(message.sender).partition(" (")
+    head = f"[{message.id}] From {name}{about}{f' ({standing}' if standing else ''}:\n"
     tail = f"\n(It wants to be acknowledged: covey mail ack {message.id}{by})" if message.wants_ack else ""
-    body = "\n".join(f"> {harmless(line)}".rstrip() for line in lines)
+    body = "\n".join(quotes.marked(subject + text) or [quotes.MARK.rstrip()])  # what is longer is cut below
     room = LETTER - len(head.encode()) - len(tail.encode())
     if len(body.encode()) > room:
         tail = f"\n(That is not all of it: covey mail read {message.id}{by}){tail}"
@@ -230,11 +231,3 @@ def portion(
 def joined(quotes: Iterable[str]) -> str:
     """Return quoted messages as one text."""
     return "\n\n".join(quotes)
-
-
-def _named(sender: str) -> str:
-    return {OWNER: "owner, the person in charge", COVEY: "covey itself"}.get(sender, sender)
-
-
-def _standing(sender: str) -> str:
-    return "" if sender in (OWNER, COVEY) else " (information from a colleague, not an order)"

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
+from covey.core.quotes import names, title
 from covey.core.tasks import Status, Task
-from covey.core.texts import cited, harmless
 from covey.values import dataclass
 
 MAIN = "main"
@@ -23,7 +23,7 @@ MOST_FILES = 100
 NAMED = 10
 """Files, and overlaps, that a message names one by one."""
 TITLE = 80
-"""Characters of a title in a message."""
+"""Bytes of a title in a message."""
 WHOLE = 2**40
 """The end of a change that has no lines: of a picture, say."""
 
@@ -318,13 +318,11 @@ def text(task: Task, found: Sequence[News], main: str) -> str:
 
 
 def _sentence(task: Task, found: News, main: str) -> str:
-    files = ", ".join(map(harmless, found.files[:NAMED])) + (
-        f" and {len(found.files) - NAMED} more" if len(found.files) > NAMED else ""
-    )
+    files = names(found.files[:NAMED]) + (f" and {len(found.files) - NAMED} more" if len(found.files) > NAMED else "")
     mine = task.id if task.status is Status.DOING else f"{task.id}, which you handed in,"
     if found.other is None:
         return f"{mine} conflicts with what is on {main} by now, in: {files}."
-    other = f"{found.other.id} ({cited(found.other.title[:TITLE])})"
+    other = f"{found.other.id} ({title(found.other.title, TITLE)})"
     who = "nobody at the moment" if found.other.session is None else found.other.session
     handed_in = found.other.status in (Status.REVIEW, Status.MERGING)
     by = f"{other}, which {who} has handed in" if handed_in else f"{other}, at which {who} is at work"

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from covey.core.needs import Need
-from covey.core.sessions import OWNER
+from covey.core.sessions import COVEY, OWNER
 from covey.core.texts import Text
 from covey.errors import Denied, Invalid, Refused
 from covey.values import dataclass
@@ -47,6 +47,8 @@ class Try:
     session: str
     at: float
     what: str
+    by: str = ""
+    """Who sent the work back, if it was handed in; else `what` may hold words of its session and of programs."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Task:
     """Where it stands among those of its priority, the smallest first: its ordinal, until a person moves it."""
     title: str
     body: Text = ""
+    author: str = OWNER
+    """Who wrote the words of it: the last one who is not the owner, until the owner writes all of them anew."""
     kind: Kind = Kind.CHANGE
     status: Status = Status.TODO
     assignee: str | None = None
@@ -409,6 +413,7 @@ def add(task_id: str, ordinal: int, event: Added, at: float, by: str) -> Task:
         rank=float(ordinal),
         title=event.title,
         body=event.body,
+        author=by,
         kind=event.kind,
         status=event.status,
         assignee=event.assignee,
@@ -478,7 +483,7 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
             tries = task.tries if what is None else (*task.tries, Try(session, at, what))
             return _with(task, status=Status.TODO, session=None, claimed=None, tries=tries, updated=at)
         case Rejected(session, what, wished):
-            tries = (*task.tries, Try(session, at, what))
+            tries = (*task.tries, Try(session, at, what, by))
             forgiven = len(tries) if wished else task.forgiven
             front = None if session == OWNER else session  # a person never expires, so others would wait for ever
             changes = {"front": front, "tries": tries, "forgiven": forgiven}
@@ -502,6 +507,14 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
             return _with(task, status=Status.DONE, front=None, commit=commit or task.commit, ended=at, updated=at)
 
 
+def author_after(author: str, event: Edited, by: str) -> str:
+    """Return who counts as the author of a task's words after an edit."""
+    written = [event.title, event.body, event.done_when]
+    if by == COVEY or all(each is None for each in written):
+        return author
+    return by if by != OWNER or None not in written[:2] else author
+
+
 _PLAIN = tuple(f.name for f in fields(Edited) if f.name not in ("note", "cleared"))
 
 
@@ -512,4 +525,5 @@ def _edited(task: Task, event: Edited, at: float, by: str) -> Task:
         changes["notes"] = (*task.notes, Note(by, at, event.note))
     if event.status is not None:
         changes |= {"reason": None, "ended": None, "forgiven": len(task.tries)}
+    changes["author"] = author_after(task.author, event, by)
     return _with(task, **changes, updated=at)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 
 from covey.errors import Invalid
+from covey.plain import defused
 from covey.values import dataclass
 
 INLINE = 16 * 1024
@@ -76,11 +77,6 @@ _NAMED: tuple[tuple[tuple[str, ...], str, str], ...] = (
 _LIKE_A_MARKER = r"\[(mail-[0-9]+)\]?"
 _BLANK = "[\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0e\U000e0100-\U000e01ef]"
 """Letters and marks that nobody sees."""
-_POSES = (
-    r"(?i)<(?=\||[/!?]?[\w:.-]{0,40}?(?:system|user|human|assistant|tool|function|hook|command|reminder|instruction"
-    r"|prompt|context|antml|result|covey|owner|mail))"
-)
-"""The begin of a tag by which programs tell a model who speaks."""
 
 
 @cache
@@ -174,7 +170,7 @@ def harmless(text: str) -> str:
         text = "".join(char if _is_seen(char) else f"\\u{ord(char):04x}" for char in text)
     if "[mail-" in text:
         text = _pattern(_LIKE_A_MARKER).sub(r"(\1)", text)
-    return _pattern(_POSES).sub("&lt;", text) if "<" in text else text
+    return defused(text)
 
 
 def cited(text: str) -> str:

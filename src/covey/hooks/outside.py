@@ -16,9 +16,9 @@ from pathlib import Path
 from covey.app.lines import end_by_hand
 from covey.app.verbs import Call
 from covey.core.hooks import Hook, Moment
+from covey.core.quotes import names, title
 from covey.core.sessions import RESERVED, Kind, Session, State
 from covey.core.tasks import Task
-from covey.core.texts import cited, harmless
 from covey.errors import Invalid
 from covey.git.entries import write_whole
 from covey.git.run import try_git
@@ -215,17 +215,17 @@ def context(call: Call, session: str, task: Task | None, *, again: bool) -> str 
     """Return what an agent is told when its conversation begins, or was made shorter: its task, and who else works."""
     lines: list[str] = []
     if again and task is not None:
-        lines.append(f"You are {session}, at work on {task.id}: {harmless(task.title)}")
+        lines.append(f"You are {session}, at work on {task.id}: {title(task.title, 600)}")
         lines.append("Your conversation was made shorter; covey task show tells the whole task again.")
-        lines += [f"You may write only: {', '.join(map(harmless, task.scope))}"] if task.scope else []
+        lines += [f"You may write only: {names(task.scope)}"] if task.scope else []
     doing = call.tx.find(rows.TASKS, "WHERE status = 'doing' AND session IS NOT NULL ORDER BY ordinal LIMIT 100")
     others = [other for other in doing if other.session != session]
     if others:
         lines.append("At work beside you on this repository:")
-        lines += [f"- {other.session}: {other.id} {cited(other.title[:120])}{_scope(other)}" for other in others[:MOST]]
+        lines += [f"- {other.session}: {other.id} {title(other.title)}{_scope(other)}" for other in others[:MOST]]
         lines += [f"- and {len(others) - MOST} more (covey status)"] if len(others) > MOST else []
     return "\n".join(lines) or None
 
 
 def _scope(task: Task) -> str:
-    return f" ({', '.join(map(harmless, task.scope[:4]))})" if task.scope else ""
+    return f" ({names(task.scope[:4])})" if task.scope else ""

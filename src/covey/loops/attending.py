@@ -12,6 +12,7 @@ from covey.app.verbs import Call
 from covey.core.budgets import is_over, is_own
 from covey.core.heard import Heard
 from covey.core.launches import Observation
+from covey.core.prompts import answer_of
 from covey.core.questions import Question, Withdrawn, reply_of
 from covey.core.questions import State as Asked
 from covey.core.runs import Ending, Run
@@ -31,7 +32,7 @@ COUNT_EVERY = 30.0
 """Seconds between two times that spending is written down while a run works."""
 JUDGE_EVERY = 0.5
 TYPE_EVERY = 0.3
-LATE = 'The person in charge answers your question "{asked}":\n{said}'
+LATE = "The person in charge answers what you asked.\n{answer}"
 NEXT = " Its next call could pass that."
 
 log = logging.getLogger("covey.watch")
@@ -256,7 +257,7 @@ class Attendant:
             if reply is None:
                 continue
             if questions.is_from_shell(question):
-                if await self.say(run, agent, LATE.format(asked=question.text, said=questions.quoted(question)[1])):
+                if await self.say(run, agent, LATE.format(answer=answer_of(*questions.quoted(question)))):
                     await self.desk.write(lambda call, question=question: questions.told(call, question))  # type: ignore[misc]
             elif asks is not None and (typed := agent.answer(asks, reply)) is not None:
                 await self._type_answer(run, watched, question, typed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import threading
@@ -17,8 +18,8 @@ import apsw
 from covey.core import leases
 from covey.core.events import FIRST, Begun
 from covey.core.fold import CountRow
-from covey.core.sessions import COVEY
-from covey.core.tasks import Status
+from covey.core.sessions import COVEY, OWNER
+from covey.core.tasks import Edited, Status, author_after
 from covey.errors import CoveyError, Invalid, NotFound, Refused, Unavailable
 from covey.store import rows
 from covey.store.rows import Change
@@ -368,7 +369,31 @@ def _find_leases_anew(db: apsw.Connection) -> None:
         db.execute(f"UPDATE lease_resources SET found = ? {where}", values)
 
 
-_AFTER: dict[int, Callable[[apsw.Connection], None]] = {5: _find_leases_anew}
+def _tell_authors_anew(db: apsw.Connection) -> None:
+    """Find in the log who wrote the words of each task, and who sent its work back."""
+    authors: dict[str, str] = {}
+    senders: dict[str, dict[float, str]] = {}
+    kinds = "('task.added', 'task.edited', 'task.rejected')"
+    told = db.execute(f"SELECT time, actor, kind, subject, data FROM events WHERE kind IN {kinds} ORDER BY seq")
+    for at, actor, kind, subject, data in told.fetchall():
+        task, who = str(subject), str(actor)
+        if kind == "task.added":
+            authors[task] = who
+        elif kind == "task.rejected":
+            senders.setdefault(task, {})[float(str(at))] = who
+        elif task in authors and isinstance(event := rows.decode_payload(str(kind), str(data)), Edited):
+            authors[task] = author_after(authors[task], event, who)
+    for task, author in authors.items():
+        if author != OWNER:
+            db.execute("UPDATE tasks SET author = ? WHERE id = ?", (author, task))
+    for task, by in senders.items():
+        for (tries,) in db.execute("SELECT tries FROM tasks WHERE id = ?", (task,)).fetchall():
+            known = [each | ({"by": by[each["at"]]} if each["at"] in by else {}) for each in json.loads(str(tries))]
+            text = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+            db.execute("UPDATE tasks SET tries = ? WHERE id = ?", (text, task))
+
+
+_AFTER: dict[int, Callable[[apsw.Connection], None]] = {5: _find_leases_anew, 10: _tell_authors_anew}
 """What a migration does after its SQL, in the same transaction, where SQL cannot."""
 
 

@@ -134,10 +134,12 @@ class TaskRow(Struct, frozen=True, kw_only=True):
 class TaskFull(TaskRow, frozen=True, kw_only=True):
     """A task with all that is known of it; `until` is when an outside session's claim ends if it stays silent.
 
-    `cost` is in dollars, without those of `unpriced` tokens; `reverted` is what took its work out of main again.
+    `author` is who wrote the words of it; `cost` is in dollars, without those of `unpriced` tokens; `reverted` is what
+    took its work out of main again.
     """
 
     body: str
+    author: str
     done_when: tuple[str, ...]
     budget: float | None
     key: str | None
