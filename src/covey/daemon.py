@@ -120,7 +120,9 @@ class Daemon:
         self._lock = WriterLock(project.lock)
         self._lock_up()
         self._clock = SystemClock()
-        self._store = SqliteStore(project.database, clock=lambda: self._clock.now().wall, project=project.name)
+        self._store = SqliteStore(
+            project.database, clock=lambda: self._clock.now().wall, project=project.name, lock=project.lock
+        )
         token = project.token()
         self._watcher = config.Watcher(project.root)
         self._complaint = ""
@@ -227,6 +229,7 @@ class Daemon:
             for loop in (
                 self._look(),
                 self._count(),
+                self._stand(),
                 self._fleet.run(),
                 self._queue.run(),
                 self._radar.run(),
@@ -269,8 +272,9 @@ class Daemon:
         self._desk.close()
         self._web.close()
         self._store.close(tidy=True)
-        with contextlib.suppress(OSError):
-            self.project.daemon_file.unlink()
+        if self._lock.is_ours:
+            with contextlib.suppress(OSError):
+                self.project.daemon_file.unlink()
         self._lock.give()
 
     def _announce(self) -> None:
@@ -314,6 +318,21 @@ class Daemon:
                 self._complaint = error.message
                 message = f"{error.message} The settings from before hold until it is mended. {error.hint}".strip()
                 await self._desk.write(lambda call: alert(call, "bad_settings", message, None, None))
+
+    async def _stand(self) -> None:
+        """Notice at once when the files under the board are taken away, also if nobody writes.
+
+        Without the lock under its name another daemon may be the only writer: then this one ends.
+        """
+        while self._lock.is_ours:
+            await asyncio.sleep(COUNTS_EVERY)
+            if not self._store.is_standing() and self._store.lost is None:
+                with contextlib.suppress(CoveyError):
+                    await self._web.write(lambda tx: None)
+        log.critical("%s is not the one that this daemon holds any more, so it ends", self.project.lock)
+        with contextlib.suppress(CoveyError):  # what was acknowledged is kept first, if its file is gone too
+            await self._web.write(lambda tx: None)
+        self._stop.set()
 
     async def _count(self) -> None:
         while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,21 @@ def test_a_commit_that_names_the_work_of_another_leads_to_whoever_landed_it(shel
     task, merge = landed(shell, f"Covey-Task: {other}", "Covey-Merge: merge-1")
     told = shell.json("why", "src/cart.py:2")
     assert (told["task"]["id"], told["merge"]["id"]) == (task, merge)
+
+
+@pytest.mark.parametrize(
+    "date", ["99999999999999 +0000", "18446744073709551614 +0000", "1 +9999", "0 -9999", "253402300800 +1"]
+)
+def test_a_line_of_a_commit_with_an_absurd_date_is_told_all_the_same(shell: Shell, date: str) -> None:
+    commit(shell, "shop.py", "one\n", "First")
+    tree = shell.git("rev-parse", "HEAD^{tree}")
+    body = f"tree {tree}\nauthor Eve <eve@example.org> {date}\ncommitter Eve <eve@example.org> {date}\n\nOdd\n"
+    words = ["git", "hash-object", "-t", "commit", "-w", "--stdin", "--literally"]
+    done = subprocess.run(
+        words, cwd=shell.folder, env=shell.env, input=body, capture_output=True, text=True, check=True
+    )
+    shell.git("update-ref", "HEAD", done.stdout.strip())
+    assert "Eve" in shell.ok("why", "shop.py:1") and "Eve" in shell.ok("why", "shop.py:1", "--json")
+    for words_of in (("status", "--since", "1 week ago"), ("task", "list"), ("log",), ("rescue", "list")):
+        ended = shell.run(*words_of)
+        assert "Traceback" not in ended.stdout + ended.stderr and "bug" not in ended.stderr

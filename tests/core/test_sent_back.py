@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from covey.core import sent_back
 from covey.core.gates import Gate, State
-from covey.core.sent_back import FAILS, MOST, NEEDS, REASON, TEXT, Back, Clash, Commit, Other, Since, quoted
+from covey.core.quotes import quoted
+from covey.core.sent_back import FAILS, MOST, NEEDS, REASON, TEXT, Back, Clash, Commit, Other, Since
 
 BASE, ONTO = "1" * 40, "2" * 40
 GATE = Gate(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from covey.core.runs import Run
 from covey.core.sessions import COVEY
 from covey.core.signals import Usage
 from covey.core.spending import Counted, Used
+from covey.plain import calendar
 from covey.store import rows
 
 MODEL = 200
@@ -107,7 +107,7 @@ def spent_by_sessions(call: Call, day: str) -> dict[str, Used]:
 
 def day_of(moment: float) -> str:
     """Return the day of a moment, as the calendar on the wall here shows it."""
-    return time.strftime("%Y-%m-%d", time.localtime(moment))
+    return calendar("%Y-%m-%d", moment)
 
 
 def today(call: Call) -> SpentToday:

@@ -219,5 +219,5 @@ def _moment(line: str) -> float | None:
         return None
     try:
         return datetime.fromisoformat(found[1]).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError, OSError):
         return None

@@ -169,8 +169,10 @@ def _say_up(project: Project, said: dict[str, Any], *, as_json: bool) -> None:
 
 
 def down(args: argparse.Namespace, client: Client) -> None:
-    """Stop the daemon, if it runs."""
-    project = projects.find(Path(client.folder)).must_be_begun()
+    """Stop the daemon, if it runs, also where its board is gone."""
+    project = projects.find(Path(client.folder))
+    if not project.lock.exists():
+        project.must_be_begun()
     ended: list[str] = []
     if args.agents:
         with errand(client):

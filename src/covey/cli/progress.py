@@ -7,6 +7,7 @@ from typing import Any
 
 from covey.cli.client import Client
 from covey.cli.show import first_line, paint, plain
+from covey.plain import calendar
 
 PAGE = 1000
 
@@ -54,7 +55,7 @@ class Story:
         if self._quiet:
             return
         try:
-            print(f"{time.strftime('%H:%M:%S', time.localtime(moment))}  {text}", flush=True)
+            print(f"{calendar('%H:%M:%S', moment)}  {text}", flush=True)
         except OSError:  # whoever read it is gone; the work is not done for its sake
             self._quiet = True
 

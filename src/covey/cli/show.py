@@ -96,7 +96,7 @@ def prose(text: str) -> str:
 
 def clock(moment: float) -> str:
     """Return a time as the clock on the wall here shows it."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+    return plainly.calendar("%Y-%m-%d %H:%M:%S", moment)
 
 
 def span(seconds: float) -> str:

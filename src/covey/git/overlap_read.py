@@ -238,7 +238,7 @@ def _commits(project: Project, wanted: Collection[str]) -> dict[str, tuple[float
         if head is not None:
             names, begun = [], True
             commit = head[1].decode()
-            found[commit] = (_made(project, commit, float(head[2])), names)
+            found[commit] = (_made(project, commit, float(head[2] or 0)), names)
         elif field_:
             names.append(field_.removeprefix(b"\n") if begun else field_)
             begun = False

@@ -60,9 +60,23 @@ class Project:
 
     def must_be_begun(self) -> Project:
         """Return the project, or say how to begin."""
+        kept = self.rescued()
+        if kept is not None:
+            now = f"or, to go on with the covey.db that is there now, rm {kept}" if self.database.exists() else ""
+            raise Refused(
+                f"covey.db was removed or replaced while a daemon ran, which kept the board in {kept}.",
+                hint=f"Put it back: covey down; mv {kept} {self.database}; covey up{f' ({now})' if now else ''}",
+            )
         if not self.is_begun:
             raise Refused(f"covey does not look after {self.root} yet.", hint="Run covey init there.")
         return self
+
+    def rescued(self) -> Path | None:
+        """Return the newest file in which a daemon kept the board when its own file was taken away."""
+        try:
+            return max(self.state.glob(f"{self.database.name}.rescued-*"), default=None)
+        except OSError:
+            return None
 
 
 def read_token(path: Path) -> str:
@@ -146,4 +160,4 @@ def recent_commits(project: Project, since: str) -> list[tuple[str, float, str, 
         at=project.common,
     )
     lines = (line.split("\0", 3) for line in printed.decode(errors="replace").splitlines())
-    return [(parts[0], float(parts[1]), parts[2], parts[3]) for parts in lines if len(parts) == 4]
+    return [(parts[0], float(parts[1] or 0), parts[2], parts[3]) for parts in lines if len(parts) == 4]

@@ -17,7 +17,6 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
@@ -52,6 +51,7 @@ from covey.git.rescue_parts import (
     write_rescue,
 )
 from covey.git.run import complaint
+from covey.plain import calendar
 from covey.values import dataclass
 
 REFS = "refs/covey/rescue/"
@@ -165,7 +165,7 @@ def _would_lose(work: Work) -> bool:
 
 def _name_it(project: Project, session: str, at: float, commit: str) -> str:
     """Give a rescue a name that no other ever had at this moment, and return it."""
-    moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
+    moment = calendar("%Y%m%dT%H%M%SZ", at, utc=True)
     for number in range(TRIES):
         name = f"{session}/{moment}" + (f"-{number}" if number else "")
         done = refs.change(project, Order(REFS + name, commit, ""))

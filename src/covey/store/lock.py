@@ -44,6 +44,14 @@ class WriterLock:
         finally:
             turn.give()
 
+    @property
+    def is_ours(self) -> bool:
+        """Say whether the name of the lock still leads to what we hold: else another may hold one of that name."""
+        try:
+            return self._fd is not None and os.path.samestat(os.fstat(self._fd), os.stat(self.path))
+        except OSError:
+            return False
+
     def give(self) -> None:
         """Give the lock back; giving it twice is fine."""
         if self._fd is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import re
 import threading
@@ -22,11 +23,13 @@ from covey.core.sessions import COVEY, OWNER
 from covey.core.tasks import Edited, Status, author_after
 from covey.errors import CoveyError, Invalid, NotFound, Refused, Unavailable
 from covey.store import rows
+from covey.store.ground import Ground
 from covey.store.rows import Change
 from covey.store.transaction import Head, read_head
 from covey.store.tx import Tx
 from covey.values import dataclass
 
+log = logging.getLogger("covey.store")
 T = TypeVar("T")
 Job = Callable[[Tx], T]
 
@@ -94,8 +97,14 @@ class _Connection:
 class SqliteStore:
     """Rows and log in one file; the caller holds the writer's lock while it writes."""
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, project: str = "") -> None:
+    def __init__(
+        self, path: Path, *, clock: Callable[[], float] = time.time, project: str = "", lock: Path | None = None
+    ) -> None:
+        """Open a store; with the `lock` of its one writer, every transaction looks whether its files are there."""
         self.path = path
+        self._ground: Ground | None = None
+        self.lost: Unavailable | None = None
+        """What happened to the files, and where all that was acknowledged is now."""
         self._clock = clock
         self._readers: list[_Connection] = []
         self._guard = threading.Lock()
@@ -105,6 +114,8 @@ class SqliteStore:
             self._head = read_head(self._db)
             if not self._head.log:
                 self._begin(project)
+            if lock is not None:
+                self._ground = Ground(path, lock)
 
     def _begin(self, project: str) -> None:
         self._head = Head(os.urandom(16).hex(), 0, FIRST)
@@ -139,6 +150,7 @@ class SqliteStore:
     def stage(self, jobs: Sequence[Job[Any]], *, patient: bool = False) -> Staged:
         """Run jobs in one transaction so that one refusal spoils no other; nothing of a refused one is left."""
         with _unavailable(), self._undone_by_errors():
+            self.stand()
             try:
                 return self._stage(jobs, self._simply, patient)
             except _Spoiled:
@@ -164,9 +176,69 @@ class SqliteStore:
     def commit(self, staged: Staged) -> list[Outcome[Any]]:
         """Make what was staged last, and return its outcomes; if that fails, nothing of it happened."""
         with _unavailable(), self._undone_by_errors():
+            if staged.wrote:
+                self.stand()
             self._db.run("COMMIT" if staged.wrote else "ROLLBACK")
         self._head = staged.head
+        if staged.wrote and self._ground is not None:
+            self._ground.note()
         return staged.outcomes
+
+    def is_standing(self) -> bool:
+        """Say whether the files under us are still ours, as far as anybody has looked or can see at once."""
+        return self.lost is None and (self._ground is None or self._ground.why_lost() is None)
+
+    def stand(self) -> None:
+        """Refuse if the files under us are no more ours; all that was acknowledged is kept in a file of its own first.
+
+        For the writer alone: nobody else may use its connection.
+        """
+        if self.lost is None and self._ground is not None:
+            why = self._ground.why_lost()
+            if why is None and self._ground.is_written_by_others() and not self._db.raw.in_transaction:
+                why = self._why_written()
+            if why is not None:
+                if self._db.raw.in_transaction:
+                    self._db.run("ROLLBACK")
+                self.lost = self._keep(why, self._ground)
+        if self.lost is not None:
+            raise self.lost
+
+    def _why_written(self) -> str | None:
+        """Say what is wrong with a file into which another program wrote, None if it only did what we would do."""
+        assert self._ground is not None
+        db = _Connection(self.path, reader=True)
+        try:
+            sound = db.rows("PRAGMA quick_check")[0][0] == "ok" and read_head(db) == self._head
+        except (apsw.Error, CoveyError):
+            sound = False
+        finally:
+            db.close()
+        if not sound:
+            return f"{self.path.name} was written by another program while the daemon ran."
+        self._ground.note()
+        return None
+
+    def _keep(self, why: str, ground: Ground) -> Unavailable:
+        """Copy the store out of the files that we hold open, and return what to say from then on."""
+        folder = self.path.parent
+        target = folder / f"{self.path.name}.rescued-{round(time.time())}-{os.getpid()}"
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _copy_from(self._db, target)
+        except (apsw.Error, OSError, CoveyError) as error:
+            target.unlink(missing_ok=True)
+            log.critical("%s It could not be copied from the open files: %s", why, error)
+            hint = "covey down, then restore covey.db from covey log backup, or covey log import from its refs."
+            return Unavailable(f"{why} Nothing more is written, and it could not be copied: {error}.", hint=hint)
+        for beside in ("-wal", "-shm"):  # else they would be taken for those of the file that is put in place
+            if not self.path.exists() and ground.is_ours(f"{self.path}-wal"):
+                Path(f"{self.path}{beside}").unlink(missing_ok=True)
+        log.critical("%s All that was acknowledged is in %s; nothing more is written", why, target)
+        return Unavailable(
+            f"{why} Nothing more is written; all that was acknowledged is in {target}.",
+            hint=f"covey down, then put it back: mv {target} {self.path}; covey up",
+        )
 
     @contextmanager
     def _undone_by_errors(self) -> Iterator[None]:
@@ -206,6 +278,8 @@ class SqliteStore:
 
     def read(self, job: Job[T]) -> T:
         """Run a job that only reads, on one snapshot, beside the writer."""
+        if not self.is_standing():
+            raise self.lost or Unavailable("The board's file was taken away while the daemon ran.", hint="Try again.")
         with _unavailable(), self._reader() as db:
             db.run("BEGIN")
             try:
@@ -284,20 +358,29 @@ def backup(source: Path, target: Path) -> int:
 def _copy(source: Path, part: Path) -> int:
     with _unavailable():
         reader = _Connection(source, reader=True)
+        try:
+            return _copy_from(reader, part)
+        finally:
+            reader.close()
+
+
+def _copy_from(source: _Connection, part: Path) -> int:
+    """Copy a store to a new file as one connection sees it; return the copy's last event."""
+    with _unavailable():
         _begin_private(part)
         copy = apsw.Connection(str(part))
         try:
             # One snapshot, begun by a statement: it waits for a writer that opens or closes the file, a step does not.
-            reader.rows("BEGIN")
-            reader.rows("SELECT seq FROM log")
-            with copy.backup("main", reader.raw, "main") as work:
+            source.rows("BEGIN")
+            source.rows("SELECT seq FROM log")
+            with copy.backup("main", source.raw, "main") as work:
                 work.step(-1)
+            source.rows("ROLLBACK")
             copy.execute("PRAGMA journal_mode = DELETE")
             problem = copy.execute("PRAGMA integrity_check").fetchall()[0][0]
             seq = copy.execute("SELECT seq FROM log").fetchall()[0][0]
         finally:
             copy.close()
-            reader.close()
     if problem != "ok":
         raise Unavailable(f"The copy is damaged: {problem}.", hint="covey log verify checks the source.")
     return int(str(seq))

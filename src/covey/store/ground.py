@@ -1,0 +1,71 @@
+"""The files under an open store: whether they are still those that were opened, under the same names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from covey.values import dataclass
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A file as it was: which one, how large, and when it was last written."""
+
+    device: int
+    inode: int
+    size: int
+    written: int
+
+
+class Ground:
+    """A store's own files, and the lock of whoever writes it.
+
+    SQLite holds the files open and would go on for ever in ones that have no name any more: all that it acknowledges
+    then is lost with the process. So they are looked at before every transaction, which takes a few microseconds.
+    """
+
+    def __init__(self, database: Path, lock: Path | None = None) -> None:
+        self.database = database
+        self._names = [str(database), f"{database}-wal", *([str(lock)] if lock else [])]
+        self._marks: dict[str, Mark] = {}
+        self.note()
+
+    def note(self) -> None:
+        """Remember the files as they are: called when nobody but we can have changed them."""
+        for name in self._names:
+            if (mark := _mark(name)) is not None:
+                self._marks[name] = mark
+
+    def why_lost(self) -> str | None:
+        """Say what happened to the files since we noted them, None if nothing that matters."""
+        for name in self._names:
+            before, now = self._marks.get(name), _mark(name)
+            if before is None:
+                continue
+            what = Path(name).name
+            if now is None:
+                return f"{what} was removed while the daemon ran."
+            if (now.device, now.inode) != (before.device, before.inode):
+                return f"{what} was replaced while the daemon ran."
+            if now.size < before.size:
+                return f"{what} was cut short while the daemon ran."
+        return None
+
+    def is_written_by_others(self) -> bool:
+        """Say whether somebody else has written into the store's file since we noted it."""
+        before, now = self._marks.get(self._names[0]), _mark(self._names[0])
+        return before is not None and now is not None and before.written != now.written
+
+    def is_ours(self, name: str) -> bool:
+        """Say whether a name still leads to the file that we noted under it."""
+        before, now = self._marks.get(name), _mark(name)
+        return before is not None and now is not None and (before.device, before.inode) == (now.device, now.inode)
+
+
+def _mark(name: str) -> Mark | None:
+    try:
+        found = os.stat(name, follow_symlinks=False)
+    except OSError:
+        return None
+    return Mark(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
