@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 
@@ -44,14 +43,6 @@ def plain(text: str) -> str:
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def calendar(pattern: str, moment: float, *, utc: bool = False) -> str:
-    """Return a moment as a calendar shows it, and one that no calendar has as its number of seconds."""
-    try:
-        return time.strftime(pattern, time.gmtime(moment) if utc else time.localtime(moment))
-    except (ValueError, OverflowError, OSError):
-        return f"@{moment:.0f}"
 
 
 def first_line(text: str, limit: int = 100) -> str:

@@ -12,7 +12,7 @@ from covey.core.runs import Run
 from covey.core.sessions import COVEY
 from covey.core.signals import Usage
 from covey.core.spending import Counted, Used
-from covey.plain import calendar
+from covey.moments import calendar
 from covey.store import rows
 
 MODEL = 200

@@ -7,7 +7,7 @@ from typing import Any
 
 from covey.cli.client import Client
 from covey.cli.show import first_line, paint, plain
-from covey.plain import calendar
+from covey.moments import calendar
 
 PAGE = 1000
 

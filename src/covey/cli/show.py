@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from covey import plain as plainly
 from covey.cli.command import width
+from covey.moments import calendar
 from covey.plain import escaped as escaped
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -96,7 +97,7 @@ def prose(text: str) -> str:
 
 def clock(moment: float) -> str:
     """Return a time as the clock on the wall here shows it."""
-    return plainly.calendar("%Y-%m-%d %H:%M:%S", moment)
+    return calendar("%Y-%m-%d %H:%M:%S", moment)
 
 
 def span(seconds: float) -> str:

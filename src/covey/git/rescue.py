@@ -51,7 +51,7 @@ from covey.git.rescue_parts import (
     write_rescue,
 )
 from covey.git.run import complaint
-from covey.plain import calendar
+from covey.moments import calendar
 from covey.values import dataclass
 
 REFS = "refs/covey/rescue/"
