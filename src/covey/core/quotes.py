@@ -42,9 +42,10 @@ def quoted(text: str, size: int, line: int | None = LINE_BYTES) -> list[str]:
     if size_of(lines) <= size:
         return lines
     head = first(lines, size // 3)
-    tail = first(lines[::-1], size - size_of(head) - len(GAP) - 1)[::-1]
-    if not tail:
-        tail = [MARK + cut(lines[-1].removeprefix(MARK), max(size - size_of(head) - len(GAP) - 4, 8))]
+    room = size - size_of(head) - len(GAP) - 1
+    tail = first(lines[::-1], room)[::-1]
+    if not tail and room > 16:
+        tail = [MARK + cut(lines[-1].removeprefix(MARK), room - len(MARK) - 1)]
     return [*head, GAP, *tail]
 
 
