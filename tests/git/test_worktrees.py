@@ -21,6 +21,7 @@ from covey.errors import Invalid, Refused
 from covey.git import entries, others, upstream
 from covey.git.project import Project, find
 from covey.git.worktrees import Worktrees, default_folder
+from covey.trash import remove
 from tests.git.repositories import commit_files, git_out, make_repository, user_env
 from tests.serving import wait_until
 
@@ -428,7 +429,7 @@ HALVES: dict[str, Callable[[Path, Path], object]] = {
     "the entry has no HEAD": lambda entry, path: (entry / "HEAD").unlink(),
     "HEAD is nothing yet": lambda entry, path: (entry / "HEAD").write_text("0" * 40 + "\n"),
     "the entry is still marked": lambda entry, path: (entry / "locked").write_text("initializing"),
-    "the entry is empty": lambda entry, path: (shutil.rmtree(entry), entry.mkdir()),  # type: ignore[func-returns-value]
+    "the entry is empty": lambda entry, path: [remove(child) for child in entry.iterdir()],
 }
 
 
@@ -592,7 +593,7 @@ def user_state(root: Path) -> list[object]:
     return [files, settings, [git_out(root, *words.split()) for words in asked], (root / ".git/index").read_bytes()]
 
 
-def test_a_folder_that_is_not_ours_is_refused_and_kept(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_ours_is_kept_and_ours_is_made_beside_it(tmp_path: Path) -> None:
     worktrees = make_worktrees(tmp_path)
     theirs = worktrees.folder / "ada"
     theirs.mkdir(parents=True)
@@ -601,9 +602,11 @@ def test_a_folder_that_is_not_ours_is_refused_and_kept(tmp_path: Path) -> None:
     git_out(worktrees.project.root, "worktree", "add", "--quiet", "--detach", str(worktrees.folder / "cy"))
     (worktrees.folder / "cy").rename(tmp_path / "unplugged")
     for name in ("ada", "bob", "cy"):
-        with pytest.raises(Refused, match="not a worktree of covey's"):
-            worktrees.prepare(name, "covey/T-1", "main")
+        tip = worktrees.prepare(name, f"covey/T-{name}", "main")
+        assert worktrees.path(name).name.startswith(f"{name}-")
+        assert_stands(worktrees, name, f"covey/T-{name}", tip)
         worktrees.remove(name)
+        worktrees.drop_branch(f"covey/T-{name}", tip)
     assert (theirs / "x").read_text() == "theirs\n"
     assert len(entries.entries(worktrees.project.common)) == 2
     assert branches(worktrees.project) == ["main"]
@@ -625,7 +628,7 @@ def test_a_checkout_that_has_taken_the_place_of_ours_is_refused_and_kept(tmp_pat
     git_out(worktrees.project.root, "worktree", "remove", "--force", str(worktrees.path("ada")))
     make_repository(worktrees.path("ada"), {"theirs": "1\n"})
     for act in (lambda: worktrees.prepare("ada", "covey/T-1", "main"), lambda: worktrees.remove("ada")):
-        with pytest.raises(Refused, match="no longer a worktree"):
+        with pytest.raises(Refused, match=r"no longer a worktree|another folder"):
             act()
     assert (worktrees.path("ada") / "theirs").read_text() == "1\n"
 

@@ -54,6 +54,7 @@ def show(args: Namespace, client: Client) -> None:
     found = details.rescued
     facts = [
         ("why", found.why),
+        ("kept in", found.aside),
         ("task", found.task),
         ("when", f"{clock(found.time)} ({age(found.time)})"),
         ("branch", found.branch and found.branch.removeprefix("refs/heads/")),
@@ -67,7 +68,8 @@ def show(args: Namespace, client: Client) -> None:
         lines += ["", table((each["status"], f"{each['size']:,}", each["path"]) for each in details.files)]
     if details.left_out:
         lines += ["", "Left out:", table((each["why"], f"{each['size']:,}", each["path"]) for each in details.left_out)]
-    lines += ["", f"covey rescue restore {found.name} brings it back into a new folder."]
+    if found.aside is None:
+        lines += ["", f"covey rescue restore {found.name} brings it back into a new folder."]
     _print(args, answer, "\n".join(lines))
 
 
@@ -112,7 +114,11 @@ def _row(found: Rescued) -> dict[str, Any]:
 
 
 def _lines(found: list[Rescued]) -> str:
-    return table((each.name, age(each.time), each.task or "", _amount(each.counts), each.why) for each in found)
+    return table((each.name, age(each.time), each.task or "", _held(each), each.why) for each in found)
+
+
+def _held(found: Rescued) -> str:
+    return _amount(found.counts) if found.aside is None else f"as it was in {found.aside}"
 
 
 def _amount(counts: Counts) -> str:

@@ -47,6 +47,8 @@ class Evidence:
     """Why its last commit was refused, if that was what it left behind."""
     dirty: tuple[str, ...] = ()
     """Paths that were changed and not committed."""
+    unreadable: str | None = None
+    """Why nobody can tell what it brought: git cannot read its commits, or its worktree is kept aside."""
     rescued: str | None = None
     tail: str = ""
     """The end of what it printed."""
@@ -142,6 +144,8 @@ def _wrong(evidence: Evidence) -> str | None:
         return evidence.stopped
     if evidence.failed is not None:
         return f"The agent gave up: {evidence.failed}"
+    if evidence.unreadable is not None and evidence.kind is not Kind.REPORT:
+        return evidence.unreadable
     refused = f" Its commit was refused: {evidence.refused}" if evidence.refused else ""
     if evidence.code and not evidence.speaks:
         return f"The agent ended with exit code {evidence.code}.{refused}"

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import secrets
+import stat
 from pathlib import Path
 
 from covey import trash
@@ -27,11 +28,16 @@ _STATE = (
 """What a merge, rebase, cherry-pick, revert or bisect that never ended keeps in the worktree's own folder."""
 
 
+MAX_LINE_BYTES = 64 * 1024
+"""Bytes of the longest of git's small files that is read."""
+
+
 def entries(common: Path) -> list[Path]:
     """Return the folders of all linked worktrees of a repository, whoever made them."""
     try:
-        return sorted(Path(entry.path) for entry in os.scandir(common / "worktrees") if entry.is_dir())
-    except FileNotFoundError:
+        found = os.scandir(common / "worktrees")
+        return sorted(Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False))
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 
@@ -119,11 +125,15 @@ def clear_locks(entry: Path) -> None:
 
 
 def _read(path: Path) -> str:
-    """Return a small file without the line end; one that is missing or no text is empty."""
+    """Return a small file without the line end; one that is missing, too large, or no file at all is empty."""
     try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape").removesuffix("\n")
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return ""  # to read a pipe is to wait for whoever made it
+            said = file.read(MAX_LINE_BYTES + 1)
+    except OSError:
         return ""
+    return said.decode("utf-8", "surrogateescape").removesuffix("\n") if len(said) <= MAX_LINE_BYTES else ""
 
 
 def _write(path: Path, line: str) -> None:

@@ -16,9 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 from covey.errors import ToolFailed
 from covey.git import entries
+from covey.git.identity import Replaced, read_identity, why_not, why_not_entry
 from covey.git.project import Project
 from covey.git.rescue_git import private_git
 from covey.git.run import complaint, settings, try_git
@@ -82,10 +84,19 @@ def entry_of(project: Project, checkout: Path) -> Path | None:
             said = json.loads(record.read_bytes())
             if Path(os.path.normpath(project.common / said["path"])) == checkout:
                 entry = project.common / "worktrees" / said["id"]
-                return entry if entry.is_dir() and not entry.is_symlink() else None
+                return _ours(project, checkout, entry, said) if entry.is_dir() else None
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return next((entry for entry in entries.entries(project.common) if entries.place(entry) == checkout), None)
+
+
+def _ours(project: Project, checkout: Path, entry: Path, said: dict[str, Any]) -> Path:
+    """Return git's folder of a worktree that covey made, and refuse if it is not what was made there."""
+    made, entry_made = read_identity(said.get("made")), read_identity(said.get("entry_made"))
+    why = why_not(checkout, made, project.common) or why_not_entry(entry, entry_made, project.common)
+    if why is not None:
+        raise Replaced(f"{why}.")
+    return entry
 
 
 @functools.lru_cache(maxsize=16)

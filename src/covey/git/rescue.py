@@ -22,17 +22,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from covey.errors import NotFound, Refused, ToolFailed
+from covey.errors import CoveyError, NotFound, Refused, ToolFailed
 from covey.git import refs
 from covey.git.project import Project
 from covey.git.refs import Order
-from covey.git.rescue_git import PrivateGit, private_git, refs_git
+from covey.git.rescue_git import LIMITS, Limits, PrivateGit, private_git, refs_git
 from covey.git.rescue_keep import is_underway, keep_files, kinds_of, named_objects, state_of, unreached
 from covey.git.rescue_look import (
     BEYOND,
     GITLINK,
     SPECIAL,
     Head,
+    Place,
     find_place,
     look_at_disk,
     read_head,
@@ -47,6 +48,7 @@ from covey.git.rescue_parts import (
     staged_oids,
     staged_paths,
     write_commit,
+    write_note,
     write_parts,
     write_rescue,
 )
@@ -80,6 +82,10 @@ class Rescued:
     left_out: tuple[dict[str, Any], ...] = ()
     mark: str = ""
     """The same for two rescues that keep the same."""
+    aside: str | None = None
+    """Where the worktree is, if it could not be rescued whole and is kept as it was."""
+    whole: bool = True
+    """Whether everything could be read that is not left out on purpose."""
     again: bool = False
     """Whether it was there before."""
 
@@ -103,17 +109,21 @@ def rescue(
     at: float,
     ignored_limit: int = IGNORED_LIMIT,
     safe: Collection[str] = (),
+    own: Path | None = None,
+    limits: Limits = LIMITS,
 ) -> Rescued | None:
     """Keep what git would lose if the worktree were removed, without changing it; None if there is no such thing.
 
     What an earlier rescue of the session keeps already makes no new one: that one is returned, as `again`.
-    When this raises, the worktree must stay: something in it could not be kept.
+    When this raises, the worktree must stay: something in it could not be kept. `own`: git's folder of the worktree,
+    if that is known; what the worktree itself says of it is not believed then.
     """
     if not worktree.is_dir():
         return None
     worktree = Path(os.path.abspath(worktree))
-    with private_git(project, worktree) as git:
-        work = _look(git, worktree, ignored_limit)
+    with private_git(project, worktree, limits=limits) as git:
+        place = find_place(project, worktree) if own is None else Place(worktree, own)
+        work = _look(git, place, ignored_limit)
         kinds = kinds_of(git, named_objects(work.place, work.state) | staged_oids(work))
         commits = [oid for oid, kind in kinds.items() if kind == "commit"]
         head = work.head.commit
@@ -126,7 +136,7 @@ def rescue(
         known = [] if tips else [one for one in find_rescues(project, session) if one.mark == mark]
         if known:
             return replace(known[0], again=True)
-        who = {"session": session, "why": why, "task": task, "time": at, "mark": mark}
+        who = {"session": session, "why": why, "task": task, "time": at, "mark": mark, "whole": not _unread(work)}
         tree, meta = write_rescue(git, work, tars, kinds, staged, tips, who)
         parents = [*([head] if head else []), *(tip for tip in tips if tip != head)]
         commit = write_commit(git, tree, parents, f"Rescue of {session}: {why}\n")
@@ -134,8 +144,7 @@ def rescue(
     return _described(name, commit, meta)
 
 
-def _look(git: PrivateGit, worktree: Path, ignored_limit: int) -> Work:
-    place = find_place(git.project, worktree)
+def _look(git: PrivateGit, place: Place, ignored_limit: int) -> Work:
     head = read_head(git.project, place)
     tree = read_tree(git, head.commit)
     if tree is None:
@@ -159,8 +168,34 @@ def _would_lose(work: Work) -> bool:
         return False
     lost = any(entry.reason for entry in work.kept.entries if entry.status != "ignored")
     # What cannot be read cannot be kept either; but it must not go without a word.
-    unread = any(entry.why not in (SPECIAL, BEYOND) for entry in work.kept.left_out)
-    return lost or unread or not work.kept.caches_only
+    return lost or _unread(work) or not work.kept.caches_only
+
+
+def _unread(work: Work) -> bool:
+    return any(entry.why not in (SPECIAL, BEYOND) for entry in work.kept.left_out)
+
+
+def note_aside(
+    project: Project, place: Place, *, session: str, why: str, task: str | None = None, at: float
+) -> Rescued:
+    """List a worktree that is kept aside as it is among the rescues; commits that only it reaches are kept with it."""
+    who = {"session": session, "why": why, "task": task, "time": at, "aside": str(place.worktree)}
+    with private_git(project, project.common, limits=LIMITS) as git:
+        tips = _tips_of(git, place, session)
+        tree, meta = write_note(git, who, len(tips))
+        commit = write_commit(git, tree, tips, f"{session}: kept aside\n")
+    return _described(_name_it(project, session, at, commit), commit, meta)
+
+
+def _tips_of(git: PrivateGit, place: Place, session: str) -> list[str]:
+    """Return the commits that only a worktree reaches, as far as git can read them."""
+    try:
+        head = read_head(git.project, place).commit
+        named = named_objects(place, state_of(place)) | ({head} if head else set())
+        kinds = kinds_of(git, named)
+        return unreached(git, [oid for oid, kind in kinds.items() if kind == "commit"], session)
+    except (CoveyError, OSError, ValueError):
+        return []
 
 
 def _name_it(project: Project, session: str, at: float, commit: str) -> str:
@@ -209,6 +244,8 @@ def _described(name: str, commit: str, meta: dict[str, Any]) -> Rescued:
         nested=tuple(meta.get("nested", ())),
         left_out=tuple(meta.get("left_out", ())),
         mark=meta.get("mark", ""),
+        aside=meta.get("aside"),
+        whole=meta.get("whole", True),
     )
 
 
@@ -264,13 +301,13 @@ def read_objects(project: Project, names: list[str]) -> list[bytes | None]:
 
 def expire(
     project: Project, ended: Callable[[str], float | None], now: float, keep_days: float = KEEP_DAYS
-) -> list[str]:
-    """Remove the rescues of sessions that ended `keep_days` ago, and return their names; None means not ended."""
-    gone: list[str] = []
+) -> list[Rescued]:
+    """Remove the rescues of sessions that ended `keep_days` ago, and return them; None means not ended."""
+    gone: list[Rescued] = []
     for one in find_rescues(project):
         end = ended(one.session)
         if end is None or now - max(end, one.time) <= keep_days * DAY:
             continue
         if refs.change(project, Order(one.ref, None, one.commit)).returncode == 0:
-            gone.append(one.name)
+            gone.append(one)
     return gone

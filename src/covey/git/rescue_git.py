@@ -7,8 +7,10 @@ are those of a temporary folder, and only the objects are the project's.
 from __future__ import annotations
 
 import hashlib
+import math
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +22,15 @@ from covey.git.run import complaint, try_git
 from covey.values import dataclass
 
 PATIENCE = 1800.0
-"""Seconds for one git process: a rescue of gigabytes is slow, and giving up would lose them."""
+"""Seconds for one git process that brings a rescue back, or lists what there is."""
+MAX_RESCUE_S = 300.0
+"""Seconds that one rescue may take; a worktree that needs longer is kept aside as it is."""
+MAX_RESCUE_BYTES = 1024**3
+"""Bytes that one rescue stores, by the length of files or by what they take on disk, whichever is more."""
+MAX_RESCUE_FILES = 1_000_000
+"""Files that HEAD and index do not know, and one rescue looks at."""
+MAX_RESCUE_DEPTH = 500
+"""Folders in each other that one rescue enters."""
 
 _SETTINGS = {
     "core.hooksPath": "/dev/null",
@@ -56,6 +66,23 @@ SCRATCH = "tmp"
 """The folder of covey's own in which a rescue that was killed may leave something; the daemon clears it."""
 
 
+class NotWhole(ToolFailed):
+    """A worktree cannot be rescued whole within the limits."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one rescue may take."""
+
+    seconds: float = MAX_RESCUE_S
+    bytes: int = MAX_RESCUE_BYTES
+    files: int = MAX_RESCUE_FILES
+    depth: int = MAX_RESCUE_DEPTH
+
+
+LIMITS = Limits()
+
+
 def quiet(settings: dict[str, str] | None = None) -> dict[str, str]:
     """Return the environment in which git runs nothing but itself, whatever is configured."""
     named = [*_SETTINGS.items(), *(settings or {}).items()]
@@ -79,6 +106,15 @@ class PrivateGit:
     folder: Path
     worktree: Path
     hash_name: str
+    limits: Limits = LIMITS
+    deadline: float = math.inf
+
+    def patience(self) -> float:
+        """Return how many seconds are left, or say that there are none."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise NotWhole(f"It takes longer than {self.limits.seconds:g} s.")
+        return min(left, PATIENCE)
 
     @property
     def index(self) -> Path:
@@ -100,7 +136,7 @@ class PrivateGit:
             "GIT_INDEX_FILE": str(self.index),
             "GIT_OBJECT_DIRECTORY": str(self.project.common / "objects"),
         }
-        return try_git(*words, at=self.folder, stdin=stdin, env=env, patience=PATIENCE)
+        return try_git(*words, at=self.folder, stdin=stdin, env=env, patience=self.patience())
 
     def run(self, *words: str, stdin: bytes | None = None) -> bytes:
         """Run git, which must succeed, and return what it prints."""
@@ -121,7 +157,9 @@ class PrivateGit:
 
 
 @contextmanager
-def private_git(project: Project, worktree: Path, settings: Mapping[str, str] | None = None) -> Iterator[PrivateGit]:
+def private_git(
+    project: Project, worktree: Path, settings: Mapping[str, str] | None = None, limits: Limits | None = None
+) -> Iterator[PrivateGit]:
     """Make a private repository folder over the project's objects while a rescue or a look needs it."""
     settings = _settings_of(project) if settings is None else settings
     hash_name = settings.get("extensions.objectformat", "sha1")
@@ -142,7 +180,8 @@ def private_git(project: Project, worktree: Path, settings: Mapping[str, str] | 
         for part in ("exclude", "attributes"):
             if (project.common / "info" / part).is_file():
                 shutil.copyfile(project.common / "info" / part, folder / "info" / part)
-        yield PrivateGit(project, folder, worktree, hash_name)
+        deadline = math.inf if limits is None else time.monotonic() + limits.seconds
+        yield PrivateGit(project, folder, worktree, hash_name, limits or LIMITS, deadline)
 
 
 def _settings_of(project: Project) -> dict[str, str]:

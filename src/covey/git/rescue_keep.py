@@ -10,7 +10,7 @@ from dataclasses import field
 from pathlib import Path
 
 from covey.errors import ToolFailed
-from covey.git.rescue_git import PrivateGit, refs_git
+from covey.git.rescue_git import NotWhole, PrivateGit, refs_git
 from covey.git.rescue_look import (
     BEYOND,
     GITLINK,
@@ -117,6 +117,7 @@ def keep_files(
     filtered = _filtered(git, clean)
     blobs = Blobs(git)
     ignored: list[tuple[bool, int, bytes]] = []
+    stored = 0
     for path, found in disk.files.items():
         known = base.get(path)
         if path in clean and known is not None:
@@ -130,18 +131,28 @@ def keep_files(
             ignored.append((found.cache, found.stat.st_size, path))
             continue
         status = "changed" if known else "added" if path in index else "untracked"
+        stored += max(found.stat.st_size, found.stat.st_blocks * 512)
+        _must_fit(git, stored)
         entry = _store(git, blobs, path, found, status, kept, reason=path not in clean)
         if entry is not None and (known is None or (entry.oid, entry.mode) != (known.oid, known.mode)):
             kept.entries.append(entry)
     for path, found in disk.repositories.items():
         if found.untracked:
             kept.repositories.append(path)
+            stored += size_below(git.worktree, path)
+            _must_fit(git, stored)
         else:
             ignored.append((found.cache, size_below(git.worktree, path), path))
     _keep_ignored(git, blobs, disk, ignored, ignored_limit, kept)
     blobs.flush()
     _note_deleted(git, base, index, disk, kept)
     return kept
+
+
+def _must_fit(git: PrivateGit, stored: int) -> None:
+    git.patience()
+    if stored > git.limits.bytes:
+        raise NotWhole(f"There are more than {git.limits.bytes // 1024**2:,} MiB that git does not have.")
 
 
 def _noted_as_clean(

@@ -10,7 +10,7 @@ from dataclasses import field
 from pathlib import Path
 
 from covey.git.project import Project
-from covey.git.rescue_git import PrivateGit, refs_git
+from covey.git.rescue_git import NotWhole, PrivateGit, refs_git
 from covey.values import dataclass
 
 GITLINK = 0o160000
@@ -20,6 +20,8 @@ SKIPPED = 0x40000000
 CACHE_TAG = b"CACHEDIR.TAG"
 SPECIAL = "neither a file nor a link"
 BEYOND = "ignored, and beyond the limit"
+GIT_READS = (b".gitignore", b".gitattributes")
+"""What git reads of a checkout by itself."""
 
 _SYMBOLIC = re.compile(r"ref: (refs/\S+)\s*\Z")
 _NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
@@ -120,7 +122,9 @@ def _first_line(path: Path) -> str:
     try:
         if not path.is_file():
             return ""
-        return path.read_bytes()[:8192].decode(errors="surrogateescape").strip()
+        with path.open("rb") as file:
+            said = file.read(8192)
+        return said.decode(errors="surrogateescape").strip()
     except OSError:
         return ""
 
@@ -168,8 +172,9 @@ def read_raw_index(place: Place) -> tuple[bytes | None, int]:
     if place.own is None:
         return None, 0
     try:
-        with open(place.own / "index", "rb") as file:
-            return file.read(), os.fstat(file.fileno()).st_mtime_ns
+        with open(os.open(place.own / "index", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            status = os.fstat(file.fileno())
+            return (file.read(), status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else (None, 0)
     except OSError:
         return None, 0
 
@@ -212,47 +217,89 @@ def noted_of(found: os.stat_result) -> tuple[int, ...]:
 
 def look_at_disk(git: PrivateGit, known: set[bytes], links: set[bytes]) -> Disk:
     """Walk the whole worktree, nested repositories too; `known` are paths of HEAD or index, `links` its submodules."""
+    disk = Disk()
+    scanned = _scan(git, disk, known)
     asked = git.ask("ls-files", "-z", "--others", "--exclude-standard")
     # If git cannot tell what is ignored, nothing is: too much is kept then, never too little.
     told = asked.returncode == 0
     others = {path for path in asked.stdout.split(b"\0") if path}
-    disk = Disk()
-    root = os.fsencode(git.worktree)
-    pending = [(b"", not told, False)]
-    while pending:
-        folder, untracked, cache = pending.pop()
+    traits = {b"": (not told, False)}
+    for folder, found in scanned:
         prefix = folder + b"/" if folder else b""
+        untracked, cache = traits.get(folder, (False, False))
         untracked = untracked or prefix in others or folder in links
-        try:
-            with os.scandir(os.path.join(root, folder)) as entries:
-                found = sorted(entries, key=lambda entry: entry.name)
-        except OSError as error:
-            disk.left_out.append(LeftOut(prefix, 0, _reason(error)))
-            disk.unread.add(folder)
-            continue
-        cache = cache or any(entry.name == CACHE_TAG for entry in found)
-        for entry in found:
-            path = prefix + entry.name
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except OSError as error:
-                if not isinstance(error, FileNotFoundError):
-                    disk.left_out.append(LeftOut(path, 0, _reason(error)))
-                continue
+        cache = cache or any(name == CACHE_TAG for name, _ in found)
+        for name, status in found:
+            path = prefix + name
             here = Found(status, untracked or path in others, cache)
-            if not folder and entry.name == b".git" and not _is_foreign(git, status):
+            if not folder and name == b".git" and not _is_foreign(git, status):
                 continue
-            if _is_no_tree_name(entry.name, status):
+            if _is_no_tree_name(name, status):
                 mine = not folder or untracked or _has_below(known, prefix)
                 disk.repositories[path] = Found(status, mine, cache)
             elif stat.S_ISDIR(status.st_mode):
                 disk.folders[path] = stat.S_IMODE(status.st_mode)
-                pending.append((path, untracked, cache or entry.name == b"__pycache__"))
+                traits[path] = (untracked, cache or name == b"__pycache__")
             elif stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
                 disk.files[path] = here
             else:
                 disk.left_out.append(LeftOut(path, 0, SPECIAL))
     return disk
+
+
+def _scan(git: PrivateGit, disk: Disk, known: set[bytes]) -> list[tuple[bytes, list[tuple[bytes, os.stat_result]]]]:
+    """List every folder of a worktree, each before those in it, on its own file system and within the limits."""
+    root = os.fsencode(git.worktree)
+    device = os.lstat(root).st_dev
+    listed: list[tuple[bytes, list[tuple[bytes, os.stat_result]]]] = []
+    pending, strange = [b""], 0
+    while pending:
+        folder = pending.pop()
+        git.patience()
+        prefix = folder + b"/" if folder else b""
+        found: list[tuple[bytes, os.stat_result]] = []
+        try:
+            with os.scandir(os.path.join(root, folder)) as entries:
+                for entry in entries:
+                    try:
+                        found.append((entry.name, entry.stat(follow_symlinks=False)))
+                    except FileNotFoundError:
+                        continue
+                    except OSError as error:
+                        disk.left_out.append(LeftOut(prefix + entry.name, 0, _reason(error)))
+        except OSError as error:
+            disk.left_out.append(LeftOut(prefix, 0, _reason(error)))
+            disk.unread.add(folder)
+            continue
+        found.sort()
+        strange += sum(prefix + name not in known for name, _ in found)
+        below = [(prefix + name, status) for name, status in found if _is_walked(name, status)]
+        _check_limits(git, folder, strange, [path for path, status in below if status.st_dev != device])
+        _must_not_wait(prefix, found)
+        listed.append((folder, found))
+        pending += [path for path, _ in below]
+    return listed
+
+
+def _is_walked(name: bytes, status: os.stat_result) -> bool:
+    return stat.S_ISDIR(status.st_mode) and name.lower() != b".git"
+
+
+def _check_limits(git: PrivateGit, folder: bytes, strange: int, mounted: list[bytes]) -> None:
+    if mounted:
+        raise NotWhole(f"{os.fsdecode(mounted[0])!r} is another file system.")
+    if folder.count(b"/") > git.limits.depth:
+        raise NotWhole(f"More than {git.limits.depth:,} folders lie in each other.")
+    if strange > git.limits.files:
+        raise NotWhole(f"There are more than {git.limits.files:,} files that git does not know.")
+
+
+def _must_not_wait(prefix: bytes, found: list[tuple[bytes, os.stat_result]]) -> None:
+    """Refuse a pipe or device where git reads a file of its own: it would wait for ever."""
+    for name, status in found:
+        kind = stat.S_IFMT(status.st_mode)
+        if name in GIT_READS and kind not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
+            raise NotWhole(f"{os.fsdecode(prefix + name)!r} is neither a file nor a link, and git would wait for it.")
 
 
 def _has_below(known: set[bytes], prefix: bytes) -> bool:

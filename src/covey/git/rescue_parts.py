@@ -156,6 +156,15 @@ def write_rescue(
     return _tree(git, lines), meta
 
 
+def write_note(git: PrivateGit, who: dict[str, Any], commits: int) -> tuple[str, dict[str, Any]]:
+    """Write what is said of a worktree that is kept aside, and return its tree."""
+    meta = {"version": VERSION, **who, "counts": asdict(Counts(commits=commits)), "nested": [], "left_out": []}
+    files: dict[str, Any] = {"files": [], "modes": {}, "folders": [], "checkout": [], "left_out": []}
+    oids = _write_blobs(git, [_json(meta), _json(files)])
+    names = ("meta.json", "files.json")
+    return _tree(git, [f"100644 blob {oid}\t{name}" for name, oid in zip(names, oids, strict=True)]), meta
+
+
 def _counts(kept: Kept, staged: int, tips: list[str]) -> Counts:
     by_status = [entry.status for entry in kept.entries if entry.reason]
     words = ("changed", "deleted", "added", "untracked", "ignored")

@@ -35,6 +35,8 @@ class Restored:
 def restore(project: Project, name: str, target: Path) -> Restored:
     """Bring a rescue back into a new folder, as a worktree detached at the HEAD that it had."""
     found = find_rescue(project, name)
+    if found.aside is not None:
+        raise Refused(f"{found.name} is kept as it was, in {found.aside}.", hint="Take what you need from there.")
     target = Path(os.path.abspath(target))
     if os.path.lexists(target) and not (target.is_dir() and not any(target.iterdir())):
         raise Refused(f"{target} is there already, and not empty.", hint="Name a folder that does not exist: --to DIR.")

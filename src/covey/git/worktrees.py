@@ -14,6 +14,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -21,6 +22,16 @@ from covey import trash
 from covey.errors import Invalid, Refused, ToolFailed, Unavailable
 from covey.git import entries, others, refs
 from covey.git.guard import session_env
+from covey.git.identity import (
+    Identity,
+    Replaced,
+    identify,
+    opened,
+    read_identity,
+    why_not,
+    why_not_entry,
+    why_not_usable,
+)
 from covey.git.locks import clear_left_behind, held
 from covey.git.project import Project
 from covey.git.refs import Order
@@ -63,6 +74,21 @@ class _Record:
     name: str
     path: Path
     id: str
+    made: Identity | None = None
+    """Which folder the checkout is, and which the entry; None until both are made."""
+    entry_made: Identity | None = None
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A worktree that was put out of use as it was."""
+
+    path: Path
+    """Where its files are now."""
+    entry: Path | None
+    """Where git's folder of it is now, if it was ours."""
+    has_moved: bool
+    """Whether the files are in a folder of covey's for such; else they are where they were, and not covey's."""
 
 
 class Worktrees:
@@ -85,6 +111,29 @@ class Worktrees:
         """Return the folder in which git keeps index and HEAD of a worktree, or None if there is none."""
         record = self._record(name)
         return None if record is None else self._entry(record)
+
+    def why_not_ours(self, name: str) -> str | None:
+        """Say why what stands at the place of a worktree must not be touched; None if it may, or nothing is there."""
+        record = self._record(name)
+        return None if record is None else self._why_not(record)
+
+    def _why_not(self, record: _Record) -> str | None:
+        common, entry = self.project.common, self.project.common / "worktrees" / record.id
+        why = why_not(record.path, record.made, common) or why_not_entry(entry, record.entry_made, common)
+        return why or why_not_usable(record.path)
+
+    def _must_be_ours(self, record: _Record) -> None:
+        why = self._why_not(record)
+        if why is not None:
+            raise Replaced(f"{why}.", hint="covey leaves it alone, and makes another worktree for the next run.")
+
+    def ours(self, name: str) -> Path | None:
+        """Return where a worktree is, None if there is none; refuse if something else stands there."""
+        record = self._record(name)
+        if record is None or not os.path.lexists(record.path):
+            return None
+        self._must_be_ours(record)
+        return record.path
 
     def list(self) -> list[Worktree]:
         """Return covey's own worktrees that are on disk or known to git, whole or not."""
@@ -139,9 +188,8 @@ class Worktrees:
         _must_be_ours(branch)
         with self._alone(name) as lock:
             refs.untwist(self.project, f"refs/heads/{branch}")
-            entry, tip = self.git_dir(name), self._tip(branch)
-            path = self.path(name)
-            if entry is None or tip is None or not path.is_dir():
+            path, entry, tip = self.ours(name), self.git_dir(name), self._tip(branch)
+            if entry is None or tip is None or path is None:
                 return None
             head = self._try_in(entry, path, "rev-parse", "--verify", "--quiet", "HEAD", lock=lock)
             if head.returncode != 0 or head.stdout.decode().strip() != tip:
@@ -155,7 +203,7 @@ class Worktrees:
     def release(self, name: str) -> None:
         """Let a worktree's branch go, so that another may have it; its files stay."""
         with self._alone(name):
-            entry = self.git_dir(name)
+            entry = self.git_dir(name) if self.ours(name) is not None else None
             if entry is not None:
                 self._detach(entry)
 
@@ -185,6 +233,7 @@ class Worktrees:
             if record is None:
                 self._lock_file(name).unlink(missing_ok=True)
                 return
+            self._must_be_ours(record)
             entry = self._entry(record)
             if entry is None:
                 self._must_not_be_foreign(record)
@@ -197,6 +246,47 @@ class Worktrees:
             self._record_file(name).unlink(missing_ok=True)
             self._lock_file(name).unlink(missing_ok=True)
         self._sweep(record.path.parent)
+
+    def set_aside(self, name: str, *, for_good: bool = False) -> Aside | None:
+        """Put a worktree out of use as it is, so that the next is a new one; None if there is none.
+
+        What is not the folder that we made is left where it is, and the next is made at another place. `for_good`: no
+        next one comes.
+        """
+        with self._alone(name):
+            record = self._record(name)
+            if record is None or not os.path.lexists(record.path):
+                return None
+            mark = secrets.token_hex(4)
+            path = record.path.with_name(f"{ASIDE}{name}-{mark}")
+            has_moved = why_not(record.path, record.made, self.project.common) is None and _moved(record.path, path)
+            entry = self._set_entry_aside(record, f"{name}-{mark}.entry")
+            if has_moved or for_good:
+                self._record_file(name).unlink(missing_ok=True)
+            else:
+                fresh = record.path.with_name(f"{name}-{mark}")
+                self._write_record(_Record(name, fresh, _plain_id(f"{name}-{mark}")))
+            return Aside(path if has_moved else record.path, entry, has_moved)
+
+    def _set_entry_aside(self, record: _Record, name: str) -> Path | None:
+        """Move git's folder of a worktree among covey's own files; of a link there only the link goes."""
+        entry, aside = self.project.common / "worktrees" / record.id, self.project.state / "aside"
+        aside.mkdir(exist_ok=True)
+        with held(self._adding):
+            if entry.is_symlink():
+                entry.unlink()
+                return None
+            moved = _moved(entry, aside / name)
+            with contextlib.suppress(OSError):
+                entry.parent.rmdir()
+        return aside / name if moved else None
+
+    def drop_aside(self, path: Path) -> bool:
+        """Remove a worktree that was set aside, and what git kept of it; say whether nothing is left."""
+        if path.parent != self.folder or not path.name.startswith(ASIDE):
+            return True  # it was never moved, so it is not ours
+        entry = self.project.state / "aside" / f"{path.name.removeprefix(ASIDE)}.entry"
+        return all([trash.remove(path), trash.remove(entry)])
 
     def _discard(self, entry: Path) -> None:
         """Take an entry out of git's sight in one step: others read the entries at any moment."""
@@ -269,19 +359,22 @@ class Worktrees:
             if git_dir == besides or not entries.holds(git_dir, branch):
                 continue
             if git_dir not in ours:
+                if why_not_entry(git_dir, None, self.project.common) is not None:
+                    continue  # no checkout of anybody's
                 raise Refused(
                     f"The branch {branch} is checked out in {self._place(git_dir)}, which is not covey's.",
                     hint="Switch to another branch there: covey's own work on it goes on elsewhere.",
                 )
-            entries.forget_unfinished(git_dir)
-            self._detach(git_dir)
+            if why_not_entry(git_dir, None, self.project.common) is None:
+                entries.forget_unfinished(git_dir)
+                self._detach(git_dir)
 
     def _detach(self, entry: Path) -> None:
         branch = entries.branch(entry)
         tip = None if branch is None else self._tip(branch)
         if tip is not None:
             clear_left_behind(entry / "HEAD.lock")
-            self._in(entry, self.project.common, "update-ref", "--no-deref", "HEAD", tip)
+            self._in(entry, entry, "update-ref", "--no-deref", "HEAD", tip)
 
     def _branch_lock(self, branch: str) -> Path:
         return self.project.common / "refs" / "heads" / f"{branch}.lock"
@@ -297,17 +390,20 @@ class Worktrees:
     def _make(self, name: str, base: str) -> tuple[Path, Path, bool]:
         """Return git's folder and the checkout of a worktree that git can use, and whether it is new."""
         record = self._record(name)
+        if record is not None:
+            self._must_be_ours(record)
         entry = None if record is None else self._entry(record)
         if record is not None and entry is not None:
             self._set_repository_aside(record)
             entries.mend(entry, record.path, base)
+            self._note(record, entry)
             return entry, record.path, not (entry / "index").exists() and _is_bare(record.path)
         if record is not None:
             self._must_not_be_foreign(record)
             self._set_aside(record)
         path = self.folder / name if record is None else record.path
-        if record is None:
-            self._must_be_free(path)
+        if not self._is_free(path):
+            path = self.folder / f"{name}-{secrets.token_hex(4)}"
         return self._add(name, path, base), path, True
 
     def _add(self, name: str, path: Path, base: str) -> Path:
@@ -327,9 +423,17 @@ class Worktrees:
                 entries.link(path, entry)
                 entry.parent.mkdir(exist_ok=True)
                 new.rename(entry)
+                self._note(_Record(name, path, entry.name), entry)
                 return entry
         except OSError as error:
             raise Unavailable(f"The worktree {path} cannot be made: {error.strerror}.") from error
+
+    def _note(self, record: _Record, entry: Path) -> None:
+        """Note which folders a worktree is made of, so that no others are ever taken for them."""
+        common = self.project.common
+        now = replace(record, made=identify(record.path, common), entry_made=identify(entry, common))
+        if now != record:
+            self._write_record(now)
 
     def _inherit(self, new: Path) -> None:
         """Give a new entry the settings of the first checkout that are that checkout's alone: how sparse it is."""
@@ -352,13 +456,10 @@ class Worktrees:
             if (entry / "gitdir").exists() and not entries.is_whole(entry) and self._entry(record) is not None:
                 entries.complete(entry, base)
 
-    def _must_be_free(self, path: Path) -> None:
-        """Refuse a place where somebody else's files or worktree are."""
-        foreign = next((e for e in entries.entries(self.project.common) if entries.place(e) == path), None)
-        if foreign is not None or (os.path.lexists(path) and not _is_empty_folder(path)):
-            raise Refused(
-                f"{path} exists already and is not a worktree of covey's.", hint="Move it away, or choose another name."
-            )
+    def _is_free(self, path: Path) -> bool:
+        """Say whether nobody else's files or worktree are at a place."""
+        is_claimed = any(entries.place(entry) == path for entry in entries.entries(self.project.common))
+        return not is_claimed and (not os.path.lexists(path) or _is_empty_folder(path))
 
     def _must_not_be_foreign(self, record: _Record) -> None:
         """Refuse a checkout that has taken the place of ours: another repository, or another's worktree."""
@@ -380,15 +481,17 @@ class Worktrees:
 
     def _set_repository_aside(self, record: _Record) -> None:
         """Keep a repository that the session made in place of its worktree's link."""
-        if (record.path / ".git").is_dir():
+        if (record.path / ".git").is_dir() and not (record.path / ".git").is_symlink():
             aside = self.project.state / "aside"
             aside.mkdir(exist_ok=True)
-            shutil.move(record.path / ".git", aside / f"{record.name}-{secrets.token_hex(4)}.git")
+            name = f"{record.name}-{secrets.token_hex(4)}.git"
+            if not _moved(record.path / ".git", aside / name):  # another file system
+                (record.path / ".git").rename(record.path.with_name(f"{ASIDE}{name}"))
 
     def _entry(self, record: _Record) -> Path | None:
         """Return git's folder of a worktree that we made, or None if it is gone or has become another's."""
         entry = self.project.common / "worktrees" / record.id
-        if not entry.is_dir():
+        if entry.is_symlink() or not entry.is_dir():
             return None
         place = entries.place(entry)
         if place is None or place == record.path:
@@ -470,11 +573,14 @@ class Worktrees:
     ) -> CompletedProcess[bytes]:
         """Run git in a worktree by naming its parts: what a session has written in its `.git` is not believed."""
         env = {
-            "GIT_DIR": str(entry), "GIT_COMMON_DIR": str(self.project.common), "GIT_WORK_TREE": str(path),
+            "GIT_DIR": str(entry), "GIT_COMMON_DIR": str(self.project.common), "GIT_WORK_TREE": ".",
             "GIT_TERMINAL_PROMPT": "0", **_IDENTITY,
         }  # fmt: skip
         keep = () if lock is None else (lock,)
-        return try_git(*_ALONE, *words, at=path, env=env, keep=keep, stdin=stdin, patience=CHECKOUT_PATIENCE)
+        # By its descriptor: whatever takes the place of this folder from now on is not worked in.
+        with opened(path) as folder:
+            at = Path(f"/proc/self/fd/{folder}")
+            return try_git(*_ALONE, *words, at=at, env=env, keep=keep, stdin=stdin, patience=CHECKOUT_PATIENCE)
 
     # Records and locks
 
@@ -497,7 +603,10 @@ class Worktrees:
         try:
             said = json.loads(self._record_file(_checked(name)).read_bytes())
             # Relative to the repository, so that both may move together.
-            return _Record(name, Path(os.path.normpath(self.project.common / said["path"])), said["id"])
+            path = Path(os.path.normpath(self.project.common / said["path"]))
+            return _Record(
+                name, path, said["id"], read_identity(said.get("made")), read_identity(said.get("entry_made"))
+            )
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError):
@@ -507,7 +616,9 @@ class Worktrees:
             return _Record(name, path, next((entry.name for entry in found), _plain_id(name)))
 
     def _write_record(self, record: _Record) -> None:
-        said = {"id": record.id, "path": os.path.relpath(record.path, self.project.common)}
+        said: dict[str, object] = {"id": record.id, "path": os.path.relpath(record.path, self.project.common)}
+        if record.made is not None and record.entry_made is not None:
+            said |= {"made": asdict(record.made), "entry_made": asdict(record.entry_made)}
         entries.write_whole(self._record_file(record.name), json.dumps(said) + "\n")
 
     def _all_records(self) -> Sequence[_Record]:
@@ -583,10 +694,21 @@ def _is_bare(path: Path) -> bool:
     return all(child.name == ".git" for child in path.iterdir())
 
 
+def _moved(source: Path, target: Path) -> bool:
+    """Move a file or folder on its file system, and say whether that was possible."""
+    try:
+        source.rename(target)
+    except OSError:
+        return False
+    return True
+
+
 def _make_writable(folder: Path) -> None:
     """Give ourselves back the rights to delete what is in a folder."""
-    for top, folders, _ in os.walk(folder):
-        for name in (top, *(os.path.join(top, each) for each in folders)):
-            if not os.path.islink(name):
-                with contextlib.suppress(OSError):
-                    os.chmod(name, 0o700)
+    pending = [folder]
+    while pending:
+        with contextlib.suppress(OSError):
+            top = pending.pop()
+            os.chmod(top, 0o700)
+            with os.scandir(top) as found:
+                pending += [Path(child.path) for child in found if child.is_dir(follow_symlinks=False)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from covey.loops.attending import Attendant
 from covey.loops.desk import Desk
 from covey.loops.hearing import finish, overhear
 from covey.loops.outfit import MISSED, SEEN
-from covey.loops.rescues import note_rescue, put_in_safety
+from covey.loops.rescues import is_full, note_rescue, put_in_safety, set_aside
 from covey.loops.starting import Starter, agent_of, newest_main
 from covey.loops.starts import Starts
 from covey.loops.transcripts import keep_transcript, transcript_of
@@ -92,6 +93,26 @@ class Closer:
             watched.learnt = (None, None) if lost else self._learn(run, verdict)
         until, news = watched.learnt
         await self.desk.write(lambda call: self._write_down(call, run, seen, verdict, rescued, lost, until, news))
+        self.watches.forget(run)
+        await self.desk.beside(lambda: self._tidy(run))
+
+    async def give_up(self, run: Run, seen: Observation, why: str) -> None:
+        """End a run that cannot be stopped or judged, so that its session goes on: its worktree is kept aside."""
+        rescued = None
+        try:
+            reason = f"{run.id} on {run.task} could not be brought to an end: {why}"
+            rescued = await self.desk.beside(lambda: set_aside(self.desk, run.session, run.task, reason))
+        except (CoveyError, OSError) as error:
+            log.warning("the worktree of %s could not be kept aside: %s", run.session, error)
+        verdict = Again(f"covey could not see what came of it: {why}", fresh=True)
+
+        def write(call: Call) -> None:
+            note_rescue(call, run.session, rescued, run.task)
+            life.judged(call, run, verdict, seen.code)
+            if seen.alive:
+                alert(call, "does_not_end", f"Something of {run.id} still lives: {why}", run.session, run.task)
+
+        await self.desk.write(write)
         self.watches.forget(run)
         await self.desk.beside(lambda: self._tidy(run))
 
@@ -168,7 +189,6 @@ class Closer:
         self, run: Run, seen: Observation, task: Task, rejected: str | None
     ) -> tuple[Evidence, Rescued | None]:
         desk = self.desk
-        path = desk.worktrees.path(run.session)
         watched, agent = self.watches.of(run), agent_of(desk, run.agent)
         heard = watched.heard
         self.attendant.listen(run, watched, agent, seen.size)
@@ -186,12 +206,11 @@ class Closer:
         told = f"{told.rstrip()}\n{complaint.strip()}" if complaint.strip() else told
         # A daemon that was killed right after it had started the program has not noted where its branch began.
         base = run.base or newest_main(desk)
-        found = tree.look(desk.project, path, life.branch_of(run.task), base)
+        # First of all: what cannot be rescued whole is out of use then, and git is not asked about it.
+        rescued = put_in_safety(desk, run.session, run.task, f"{run.id} on {run.task} ended")
+        found, unreadable = self._found(run, base, rescued)
         lands = self.written(run.session, found.head) if found.head is not None and found.ahead else None
         stopped = run.ending if run.fault else None
-        rescued = put_in_safety(desk, run.session, run.task, f"{run.id} on {run.task} ended") if found.there else None
-        if found.head is not None and found.ahead:
-            tree.keep(desk.project, run.task, found.head)
         return (
             Evidence(
                 kind=task.kind,
@@ -209,11 +228,31 @@ class Closer:
                 rejected=rejected,
                 refused=watched.refused,
                 dirty=found.dirty,
+                unreadable=unreadable,
                 rescued=rescued.ref if rescued else None,
                 tail=told[-TAIL:],
             ),
             rescued,
         )
+
+    def _found(self, run: Run, base: str, rescued: Rescued | None) -> tuple[tree.Tree, str | None]:
+        """Return what a run left, and why that cannot be told if it cannot; what git cannot read is never built on."""
+        desk, branch = self.desk, life.branch_of(run.task)
+        if rescued is not None and rescued.aside is not None:
+            return tree.Tree(there=False), f"Its worktree was out of use and is kept aside: {rescued.why}."
+        try:
+            found = tree.look(desk.project, desk.worktrees.path(run.session), branch, base)
+            if found.head is not None and found.ahead:
+                tree.keep(desk.project, run.task, found.head)
+            return found, None
+        except (CoveyError, OSError) as error:
+            said = error.message if isinstance(error, CoveyError) else str(error)
+            if is_full(desk):
+                raise
+            with contextlib.suppress(CoveyError, OSError):
+                desk.worktrees.release(run.session)
+                tree.give_up(desk.project, run.task, branch)
+            return tree.Tree(there=True), f"git cannot read what it committed: {said}"
 
     def written(self, session: str, name: str) -> Lands | None:
         """Return what a session's commit would land, and when that was written; None if git cannot tell."""
@@ -235,9 +274,12 @@ class Closer:
 
     def _tidy(self, run: Run) -> None:
         """Keep what a run that has ended said, free its branch, and remove what was only needed while it lived."""
-        if self.desk.worktrees.path(run.session).exists():
-            self.desk.worktrees.release(run.session)
-        self.desk.runner.forget(run.id)
+        try:
+            if self.desk.worktrees.path(run.session).exists():
+                self.desk.worktrees.release(run.session)
+            self.desk.runner.forget(run.id)
+        except (CoveyError, OSError) as error:  # the run is over all the same
+            log.warning("%s could not be tidied up after: %s", run.id, error)
         folder = self.desk.project.state / "runs" / run.id
         trash.remove(place_of(folder))
         try:

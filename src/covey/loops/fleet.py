@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Coroutine, Iterable
@@ -25,7 +26,7 @@ from covey.core.runs import Ending, Run
 from covey.core.sessions import COVEY, Goal, Session, State
 from covey.core.signals import Signal
 from covey.core.tasks import Task
-from covey.errors import CoveyError
+from covey.errors import CoveyError, Unavailable
 from covey.loops.attending import Attendant
 from covey.loops.desk import Desk
 from covey.loops.ending import Closer
@@ -45,6 +46,8 @@ LEAST = 0.02
 STUMBLE = 0.25
 STUMBLE_MOST = 300.0
 """Seconds before a step that failed is taken again, at first and at most."""
+MAX_TRIES = 3
+"""How often one step for a session may fail in a row; then its run is given up, and the session goes on."""
 SHOWN_AFTER = 3.0
 """Seconds that a session waits before people are shown that it does."""
 LEAVE_PATIENCE = 30.0
@@ -67,6 +70,19 @@ class View:
     """What was decided of the questions of each run, and it has not been told."""
 
 
+@dataclass(frozen=True)
+class Stumble:
+    """How a step for a session failed, over and over."""
+
+    at: object
+    """The step, and what it was taken for: when a person wants something else, that is tried at once."""
+    count: int = 0
+    faults: int = 0
+    """Those of the failures that waiting does not mend."""
+    not_before: float = -1e9
+    why: str = ""
+
+
 @dataclass
 class Fleet:
     """Looks at every session, judges what is to be done, and does it; one thing at a time for each."""
@@ -81,8 +97,7 @@ class Fleet:
     """How many runs of each agent are about to begin."""
     _waits: dict[str, tuple[Wait, float]] = field(default_factory=dict)
     """Why a session that could work does not, and since when."""
-    _stumbles: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """How often the steps of a session failed in a row, and when to try again."""
+    _stumbles: dict[str, Stumble] = field(default_factory=dict)
     _any: bool = True
 
     def __post_init__(self) -> None:
@@ -169,10 +184,7 @@ class Fleet:
         seen = await self._see(open_runs) if open_runs else {}
         for session in view.sessions:
             self.desk.app.house.pulses.hear(of_session(session.name))
-            if (
-                session.name not in busy | self._busy.keys()
-                and self.desk.awake() >= self._stumbles.get(session.name, (0, -1e9))[1]
-            ):
+            if session.name not in busy | self._busy.keys():
                 run = view.runs.get(session.name)
                 self._step(view, session, run, None if run is None else seen[run.id])
         await self.tidier.sweep()
@@ -210,10 +222,32 @@ class Fleet:
             ending = ending or self.attendant.why_over(run, self.watches.of(run))
         holds = session.name in view.holders
         step = next_step(session, run, seen, paused=view.paused, holds=holds, ending=ending)
-        work = self._work(view, step, session, run, seen, ending)
+        at = (step, session.goal, None if run is None else (run.id, run.ending))
+        stumble = self._stumbles.get(session.name, Stumble(at))
+        stumble = stumble if stumble.at == at else Stumble(at)
+        if self.desk.awake() < stumble.not_before:
+            return
+        work = self._give_up(step, run, seen, stumble) if stumble.faults >= MAX_TRIES else None
+        work = work or self._work(view, step, session, run, seen, ending)
         if work is not None:
-            task = asyncio.create_task(self._guarded(session, work, news=step is not Step.READ))
+            task = asyncio.create_task(self._guarded(session, step, stumble, work))
             self._busy[session.name] = task
+
+    def _give_up(
+        self, step: Step, run: Run | None, seen: Observation | None, stumble: Stumble
+    ) -> Coroutine[Any, Any, None] | None:
+        """Return how a session goes on after a step of its run has failed too often; None if only time can help."""
+        if run is None or seen is None:
+            return None
+        match step:
+            case Step.START:
+                return self.starter.cannot_start(run, stumble.why)
+            case Step.READ | Step.HOLD | Step.GO_ON:
+                return self._end(run, Ending(f"covey could not look after it: {stumble.why}", fault=True))
+            case Step.STOP | Step.JUDGE:
+                return self.closer.give_up(run, seen, stumble.why)
+            case _:
+                return None
 
     def _work(
         self,
@@ -305,26 +339,33 @@ class Fleet:
 
         await self.desk.write(write)
 
-    async def _guarded(self, session: Session, work: Coroutine[Any, Any, None], *, news: bool) -> None:
-        """Take a step, whatever comes of it; `news`: another may follow at once."""
+    async def _guarded(self, session: Session, step: Step, stumble: Stumble, work: Coroutine[Any, Any, None]) -> None:
+        """Take a step, whatever comes of it; after all but a look another may follow at once."""
         try:
             await work
             self._stumbles.pop(session.name, None)
         except CoveyError as error:
             log.warning("%s: %s", session.name, error)
-            self._stumble(session.name)
-        except Exception:
+            await self._stumble(session, step, stumble, error)
+        except Exception as error:
             log.exception("a step for %s failed", session.name)
-            self._stumble(session.name)
+            await self._stumble(session, step, stumble, error)
         finally:
             del self._busy[session.name]
-            if news:
+            if step is not Step.READ:
                 self.news.set()
 
-    def _stumble(self, name: str) -> None:
-        """Take the next step for a session later: what failed now would most likely fail again at once."""
-        count = self._stumbles.get(name, (0, 0.0))[0] + 1
-        self._stumbles[name] = (count, self.desk.awake() + min(STUMBLE * 2**count, STUMBLE_MOST))
+    async def _stumble(self, session: Session, step: Step, before: Stumble, error: Exception) -> None:
+        """Take the step again later, and show that it failed: it would most likely fail again at once."""
+        count, waits = before.count + 1, isinstance(error, Unavailable) and step is not Step.STOP
+        why = error.message if isinstance(error, CoveyError) else f"{type(error).__name__}: {error}"
+        later = self.desk.awake() + min(STUMBLE * 2**count, STUMBLE_MOST)
+        faults = before.faults + (0 if waits else 1)
+        self._stumbles[session.name] = Stumble(before.at, count, faults, later, why)
+        if step in (Step.STOP, Step.JUDGE, Step.REMOVE) and count > 1:
+            evidence = f"to {step} it failed {count} times: {why}"
+            with contextlib.suppress(CoveyError):
+                await self.desk.write(lambda call: life.show(call, session.name, State.STALLED, evidence))
 
     # Acting
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from dataclasses import dataclass, field
 
@@ -12,13 +13,13 @@ from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.core.judge import Again
 from covey.core.runs import Ending, Run
-from covey.errors import CoveyError, Refused
+from covey.errors import CoveyError, Refused, ToolFailed
 from covey.git import candidates
 from covey.git.guard import write_guard
 from covey.git.rescue import Rescued
 from covey.loops import outfit, tree
 from covey.loops.desk import Desk
-from covey.loops.rescues import note_rescue, put_in_safety
+from covey.loops.rescues import is_full, note_rescue, put_in_safety, set_aside
 from covey.loops.starts import Starts
 from covey.loops.watches import Watches
 
@@ -26,7 +27,7 @@ log = logging.getLogger("covey.fleet")
 
 
 class NotOurs(CoveyError):
-    """A branch or a worktree is in somebody else's hands."""
+    """A branch is in somebody else's hands, or is nothing that git would check out."""
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Starter:
             refused = Again(str(error))
             await self.desk.write(lambda call: life.judged(call, run, refused, None))
             return
-        except CoveyError as error:
+        except (CoveyError, OSError) as error:
             await self.cannot_start(run, str(error))
             return
 
@@ -67,18 +68,11 @@ class Starter:
         config = desk.app.house.config
         base = newest_main(desk)
         rescued = put_in_safety(desk, run.session, run.task, f"before {run.id} on {run.task}")
-        branch = work.brief.branch
         try:
-            # Who takes a conversation up again finds the files as they were when it was left.
-            head = desk.worktrees.take_up(run.session, branch) if self._resumes(work) and work.lies else None
-            if head is None:
-                if not work.carried:
-                    tree.set_aside(desk.project, desk.worktrees, run.task, branch, base)
-                head = desk.worktrees.prepare(run.session, branch, self._begins(work, base))
-        except Refused as error:
-            if tree.is_held(desk.project, branch):
-                raise NotOurs(f"{error.message} {error.hint}") from error
-            raise
+            head = self._check_out(work, base)
+        except (ToolFailed, OSError) as error:
+            rescued = self._make_anew(work, str(error)) or rescued
+            head = self._check_out(work, base)
         guard = write_guard(desk.project, desk.project.state / "hooks", config.target)
         git = desk.worktrees.session_env(run.session, guard)
         folder = desk.project.state / "runs" / run.id
@@ -89,6 +83,35 @@ class Starter:
         launch = outfit.launch(work, config, folder, path, git, desk.url, kept=kept, common=common, entry=entry)
         desk.runner.start(run.id, launch)
         return base, rescued
+
+    def _check_out(self, work: life.Work, base: str) -> str:
+        """Bring a run's worktree onto its branch, and return the commit it is at."""
+        desk, run, branch = self.desk, work.run, work.brief.branch
+        try:
+            # Who takes a conversation up again finds the files as they were when it was left.
+            head = desk.worktrees.take_up(run.session, branch) if self._resumes(work) and work.lies else None
+            if head is None:
+                if not work.carried:
+                    tree.set_aside(desk.project, desk.worktrees, run.task, branch, base)
+                head = desk.worktrees.prepare(run.session, branch, self._begins(work, base))
+            return head
+        except Refused as error:
+            if tree.is_held(desk.project, branch):
+                raise NotOurs(f"{error.message} {error.hint}") from error
+            raise
+
+    def _make_anew(self, work: life.Work, why: str) -> Rescued | None:
+        """Let go of what keeps a run from its worktree: the branch if git would not check it out, else the worktree."""
+        desk, run, branch = self.desk, work.run, work.brief.branch
+        tip = candidates.resolve(desk.project, f"refs/heads/{branch}")
+        if tip is not None and not tree.can_be_checked_out(desk.project, tip):
+            with contextlib.suppress(CoveyError, OSError):
+                desk.worktrees.release(run.session)
+            tree.give_up(desk.project, run.task, branch)
+            raise NotOurs(f"git does not check out {tip[:12]}, which was on {branch}: {why}")
+        if is_full(desk) or self.starts.failures.get(run.session):
+            raise ToolFailed(why)  # a new worktree would not help, or did not
+        return set_aside(desk, run.session, run.task, f"before {run.id} on {run.task}; it could not be used: {why}")
 
     def _begins(self, work: life.Work, base: str) -> str:
         """Return where a branch begins: at the newest main, but on work that came back and was done on another."""

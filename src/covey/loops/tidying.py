@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from covey.app import fleet as verbs
 from covey.app import questions
@@ -12,12 +14,12 @@ from covey.app import runs as life
 from covey.app.verbs import Call
 from covey.core.runs import Run
 from covey.core.sessions import Session
-from covey.errors import Refused
-from covey.git.rescue import expire
+from covey.errors import CoveyError, Refused
+from covey.git.rescue import Rescued, expire
 from covey.git.rescue_git import SCRATCH
 from covey.loops import tree
 from covey.loops.desk import Desk
-from covey.loops.rescues import note_rescue, put_in_safety
+from covey.loops.rescues import note_rescue, put_in_safety, set_aside
 from covey.store import rows
 
 STRAYS_EVERY = 30.0
@@ -41,7 +43,7 @@ class Tidier:
     async def remove(self, session: Session) -> None:
         """Put a session's work in safety, then end it and all that is left of it."""
         desk = self.desk
-        rescued = await desk.beside(lambda: put_in_safety(desk, session.name, None, "it was removed"))
+        rescued = await desk.beside(lambda: self._put_in_safety(session.name))
         past = await desk.read(lambda call: call.tx.last_runs("session", session.name, 10_000))
         if rescued is not None and not rescued.again:
             await desk.write(lambda call: note_rescue(call, session.name, rescued, None))
@@ -54,16 +56,27 @@ class Tidier:
 
         await desk.write(part)
 
+    def _put_in_safety(self, name: str) -> Rescued | None:
+        """Rescue what a session leaves, and keep its worktree aside if even that fails."""
+        try:
+            return put_in_safety(self.desk, name, None, "it was removed", for_good=True)
+        except (CoveyError, OSError) as error:
+            return set_aside(self.desk, name, None, f"it was removed; {error}", for_good=True)
+
     def _clear(self, session: Session, past: list[Run]) -> None:
+        """Remove what is left of a session; what cannot be removed is left, and the session goes all the same."""
         desk = self.desk
-        desk.worktrees.remove(session.name)
-        config = desk.app.house.config
-        main = tree.begin(desk.project, config.target, config.project.main) or config.target
-        for task in dict.fromkeys(run.task for run in past):
-            with contextlib.suppress(Refused):  # somebody looks at it; then it is theirs
-                desk.worktrees.drop_empty_branch(life.branch_of(task), main)
+        with _tolerated(session.name):
+            desk.worktrees.remove(session.name)
+        with _tolerated(session.name):
+            config = desk.app.house.config
+            main = tree.begin(desk.project, config.target, config.project.main) or config.target
+            for task in dict.fromkeys(run.task for run in past):
+                with _tolerated(session.name):  # somebody looks at it; then it is theirs
+                    desk.worktrees.drop_empty_branch(life.branch_of(task), main)
         for run in past:
-            desk.runner.forget(run.id)
+            with _tolerated(session.name):
+                desk.runner.forget(run.id)
 
     async def sweep(self) -> None:
         """Now and then clear away what has had its time."""
@@ -84,8 +97,11 @@ class Tidier:
         """Let rescues go whose session ended long ago."""
         gone = await self.desk.read(lambda call: {one.name: one.updated for one in _removed(call)})
         project, wall = self.desk.project, self.desk.wall()
-        for ref in await self.desk.beside(lambda: expire(project, gone.get, wall)):
-            log.info("%s has had its time", ref)
+        for rescued in await self.desk.beside(lambda: expire(project, gone.get, wall)):
+            log.info("%s has had its time", rescued.name)
+            if rescued.aside is not None:
+                aside = Path(rescued.aside)
+                await self.desk.beside(lambda aside=aside: self.desk.worktrees.drop_aside(aside))  # type: ignore[misc]
 
     async def _expire_runs(self) -> None:
         """Let go of what runs and gates printed that ended long ago; the log keeps what came of them."""
@@ -107,6 +123,17 @@ class Tidier:
 
         for name in await self.desk.read(strays):
             await self.desk.write(lambda call, name=name: verbs.disband(call, name))  # type: ignore[misc]
+
+
+@contextlib.contextmanager
+def _tolerated(session: str) -> Iterator[None]:
+    """Go on with a removal, whatever one step of it meets."""
+    try:
+        yield
+    except Refused:
+        pass
+    except (CoveyError, OSError) as error:
+        log.warning("something of %s could not be removed: %s", session, error)
 
 
 def _removed(call: Call) -> list[Session]:

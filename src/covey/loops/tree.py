@@ -12,6 +12,7 @@ from covey.errors import CoveyError, ToolFailed
 from covey.git import candidates, checkouts, entries, looks, refs
 from covey.git.project import Project
 from covey.git.refs import Order
+from covey.git.rescue_git import private_git
 from covey.git.run import complaint, git, try_git
 from covey.git.worktrees import Worktrees
 from covey.store import rows
@@ -91,6 +92,23 @@ def set_aside(project: Project, worktrees: Worktrees, task: str, branch: str, ba
         return
     put(project, f"refs/covey/kept/{task}-{tip[:12]}", tip)
     worktrees.drop_branch(branch, tip)
+
+
+def give_up(project: Project, task: str, branch: str) -> None:
+    """Let go of a branch that git cannot check out or read; its commits are kept under another name if git can."""
+    name = f"refs/heads/{branch}"
+    tip = try_git("rev-parse", "--verify", "--quiet", name, at=project.common).stdout.decode().strip()
+    if not tip or is_held(project, branch):
+        return
+    if try_git("rev-list", "--objects", "--quiet", tip, "--", at=project.common).returncode == 0:
+        put(project, f"refs/covey/kept/{task}-{tip[:12]}", tip)
+    refs.change(project, Order(name, None, tip))
+
+
+def can_be_checked_out(project: Project, commit: str) -> bool:
+    """Say whether git would write the files of a commit into a checkout at all."""
+    with private_git(project, project.common) as git:
+        return git.ask("read-tree", commit).returncode == 0
 
 
 def keep(project: Project, task: str, commit: str) -> None:
