@@ -30,6 +30,7 @@ from covey.errors import CoveyError, Unavailable
 from covey.loops.attending import Attendant
 from covey.loops.desk import Desk
 from covey.loops.ending import Closer
+from covey.loops.rescues import is_full
 from covey.loops.starting import Starter, agent_of
 from covey.loops.starts import Starts, gap_of
 from covey.loops.tidying import Tidier
@@ -48,6 +49,8 @@ STUMBLE_MOST = 300.0
 """Seconds before a step that failed is taken again, at first and at most."""
 MAX_TRIES = 3
 """How often one step for a session may fail in a row; then its run is given up, and the session goes on."""
+MAX_WAITS = 10
+"""How often a step may find something unavailable before that counts too; a full disk is waited for however long."""
 SHOWN_AFTER = 3.0
 """Seconds that a session waits before people are shown that it does."""
 LEAVE_PATIENCE = 30.0
@@ -357,7 +360,9 @@ class Fleet:
 
     async def _stumble(self, session: Session, step: Step, before: Stumble, error: Exception) -> None:
         """Take the step again later, and show that it failed: it would most likely fail again at once."""
-        count, waits = before.count + 1, isinstance(error, Unavailable) and step is not Step.STOP
+        count = before.count + 1
+        may_pass = isinstance(error, Unavailable) and step is not Step.STOP
+        waits = may_pass and (count < MAX_WAITS or is_full(self.desk))
         why = error.message if isinstance(error, CoveyError) else f"{type(error).__name__}: {error}"
         later = self.desk.awake() + min(STUMBLE * 2**count, STUMBLE_MOST)
         faults = before.faults + (0 if waits else 1)

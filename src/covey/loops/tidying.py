@@ -43,11 +43,11 @@ class Tidier:
     async def remove(self, session: Session) -> None:
         """Put a session's work in safety, then end it and all that is left of it."""
         desk = self.desk
-        rescued = await desk.beside(lambda: self._put_in_safety(session.name))
+        rescued, is_safe = await desk.beside(lambda: self._put_in_safety(session.name))
         past = await desk.read(lambda call: call.tx.last_runs("session", session.name, 10_000))
         if rescued is not None and not rescued.again:
             await desk.write(lambda call: note_rescue(call, session.name, rescued, None))
-        await desk.beside(lambda: self._clear(session, past))
+        await desk.beside(lambda: self._clear(session, past, is_safe=is_safe))
 
         def part(call: Call) -> None:
             now = call.tx.session(session.name)
@@ -56,18 +56,24 @@ class Tidier:
 
         await desk.write(part)
 
-    def _put_in_safety(self, name: str) -> Rescued | None:
-        """Rescue what a session leaves, and keep its worktree aside if even that fails."""
+    def _put_in_safety(self, name: str) -> tuple[Rescued | None, bool]:
+        """Rescue what a session leaves, or keep its worktree aside; say whether what is left may go."""
         try:
-            return put_in_safety(self.desk, name, None, "it was removed", for_good=True)
+            return put_in_safety(self.desk, name, None, "it was removed", for_good=True), True
         except (CoveyError, OSError) as error:
-            return set_aside(self.desk, name, None, f"it was removed; {error}", for_good=True)
+            log.warning("the worktree of %s could not be rescued: %s", name, error)
+        try:
+            return set_aside(self.desk, name, None, "it was removed, and could not be rescued", for_good=True), True
+        except (CoveyError, OSError) as error:
+            log.warning("the worktree of %s stays where it is: %s", name, error)
+        return None, False
 
-    def _clear(self, session: Session, past: list[Run]) -> None:
+    def _clear(self, session: Session, past: list[Run], *, is_safe: bool) -> None:
         """Remove what is left of a session; what cannot be removed is left, and the session goes all the same."""
         desk = self.desk
         with _tolerated(session.name):
-            desk.worktrees.remove(session.name)
+            if is_safe:
+                desk.worktrees.remove(session.name)
         with _tolerated(session.name):
             config = desk.app.house.config
             main = tree.begin(desk.project, config.target, config.project.main) or config.target
