@@ -12,6 +12,7 @@ import logging
 import logging.handlers
 import os
 import random
+import resource
 import signal
 import socket
 import ssl
@@ -55,7 +56,7 @@ from covey.store.sqlite import SqliteStore
 from covey.store.tx import Tx
 from covey.values import dataclass
 from covey.web.doors import Doors
-from covey.web.http import KEEP_ALIVE, Http
+from covey.web.http import CROWD, KEEP_ALIVE, Http
 from covey.web.server import Web
 from covey.web.sockets import Terminals
 
@@ -72,6 +73,10 @@ SHARED = ("localhost", "127.0.0.1", "[::1]", "0.0.0.0", "[::]")
 """Names under which other servers of this machine live too: no page of ours, since they would share its storage."""
 LISTENING = "0A"
 """How the kernel writes the state of a socket that listens."""
+OPEN_FILES = 16_384
+"""Files that the daemon may open: most systems begin with 1,024, and every connection is one."""
+UNKNOWN_SHARE = 4
+"""The part of these that clients may have open who have not shown who they are."""
 STUCK = 60
 """Seconds for which a client may take nothing of what it was sent."""
 
@@ -498,6 +503,17 @@ def _listen(host: str, port: int, option: str = "--port N") -> socket.socket:
     return listening
 
 
+def _raise_open_files() -> int:
+    """Let this process open as many files as it may, within reason, and return how many those are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return OPEN_FILES if soft == resource.RLIM_INFINITY else soft
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 class _JsonLines(logging.Formatter):
     """One JSON object per line."""
 
@@ -544,6 +560,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true")
     words = parser.parse_args(argv)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    CROWD.most = _raise_open_files() // UNKNOWN_SHARE
     try:
         project = projects.find(words.folder.resolve()).must_be_begun()
         _keep_log(project, foreground=words.foreground)

@@ -41,6 +41,8 @@ PATCH = "apply_patch"
 NOT_TO_ALLOW = (QUESTION, "ExitPlanMode")
 """Tools that are a question themselves: their dialog wants more of a person than a yes."""
 
+PATH_BYTES, NAME_BYTES = 4096, 255
+"""Bytes of a path, and of a name in it, beyond which no disk of ours has a file."""
 _NOTES = ("source", "trigger", "reason", "notification_type")
 _MESSAGES = ("message", "last_assistant_message", "error", "custom_instructions")
 _CHANGED = re.compile(r"\*\*\* (Add File|Update File|Delete File|Move to): (.+)", re.DOTALL)
@@ -67,8 +69,8 @@ def read(moment: Moment, body: object) -> Hook:
     return Hook(
         moment=moment,
         conversation=text(body, "session_id"),
-        transcript=_path(body.get("transcript_path")),
-        cwd=_path(body.get("cwd")),
+        transcript=_file(body.get("transcript_path")),
+        cwd=_file(body.get("cwd")),
         tool=named,
         call=text(body, "tool_use_id"),
         writes=_writes(tool, given, command),
@@ -98,6 +100,13 @@ def _path(value: object) -> str:
     return value
 
 
+def _file(value: object) -> str:
+    """Return a path as it was given, "" if no disk can have it: one that is too long would fail at every look."""
+    path = _path(value)
+    too_long = len(path.encode()) > PATH_BYTES or any(len(part.encode()) > NAME_BYTES for part in path.split("/"))
+    return "" if too_long else path
+
+
 def _command(tool: str, given: object) -> str:
     """Return the command that a tool runs, "" if it runs none; it may be given as words."""
     if tool in EDITS or tool == PATCH or not isinstance(given, dict):
@@ -113,7 +122,7 @@ def _writes(tool: str, given: object, command: str) -> tuple[str, ...]:
         patch = given if isinstance(given, str) else _text_of_patch(given)
         return patched(patch)
     if tool in EDITS and isinstance(given, dict):
-        path = _path(given.get(EDITS[tool]))
+        path = _file(given.get(EDITS[tool]))
         return (path,) if path else ()
     return _patched_by_shell(command) if "*** Begin Patch" in command and _PATCHES.search(command) else ()
 
@@ -135,7 +144,7 @@ def patched(patch: str) -> tuple[str, ...]:
         if header is None:
             continue
         within = header[1] in ("Update File", "Move to")
-        if path := _path(header[2].strip()):
+        if path := _file(header[2].strip()):
             found[path] = None
     return tuple(found)
 

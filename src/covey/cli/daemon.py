@@ -279,16 +279,24 @@ def _start(project: Project, command: list[str]) -> tuple[dict[str, Any], bool]:
         said = _await_answer(project, child, printed)
         own = said["pid"] == child.pid
         if not own:
-            child.terminate()
-            child.wait(PATIENCE)
+            _end(child)
         return said, own
     except BaseException:
         if child is not None:
-            child.terminate()
-            child.wait(PATIENCE)
+            _end(child)
         raise
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ASK_TO_END)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End a daemon that we started; one that does not hear, or for which a clock has jumped, is killed."""
+    child.terminate()
+    try:
+        child.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 def _await_answer(project: Project, child: subprocess.Popen[bytes], printed: Path) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class Outside:
     def _checkout(self, cwd: str) -> Path:
         folder = Path(cwd or "/")
         words = ("rev-parse", "--show-toplevel", "--git-common-dir")
-        told = try_git(*words, at=folder, discover=True) if folder.is_dir() else None
+        told = try_git(*words, at=folder, discover=True) if os.path.isdir(folder) else None
         lines = [] if told is None or told.returncode else os.fsdecode(told.stdout).splitlines()
         if len(lines) != 2 or os.path.realpath(folder / lines[1]) != os.path.realpath(self.desk.project.common):
             raise Invalid(f"{cwd[:200]!r} is no checkout of {self.desk.project.name}.")

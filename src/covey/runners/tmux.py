@@ -12,6 +12,7 @@ import signal
 import socket
 import stat
 import subprocess
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -66,6 +67,10 @@ KEEPER = 'exec <"$0"; rm -f "$0"; read client; read end; grep -qF "$1" "/proc/$c
 tmux waits for ever for a client in control mode whose words nobody takes any more, and would not end itself.
 """
 SIZE = "@covey-size"
+TEMPORARY = "/tmp"
+"""A folder with a short name that is on every machine: the name of a socket has 107 bytes at most."""
+HOME = "sockets"
+"""The file that names the folder of a project's sockets, where it is not the usual one."""
 """An option of a run's session: the size that it has while no person uses it."""
 LOOK = "\t".join(
     f"#{{{name}}}"
@@ -555,12 +560,12 @@ class TmuxRunner:
 
 def socket_of(folder: Path) -> Path:
     """Return where the server for a folder listens: always the same place, and short, as a socket's name must be."""
-    return _short_name(folder).with_suffix(".sock")
+    return _short_name(folder, folder).with_suffix(".sock")
 
 
 def place_of(run: Path) -> Path:
     """Return where tmux lives that the agent of a run calls itself, so that it meets neither the user's nor ours."""
-    return _short_name(run)
+    return _short_name(run, run.parent)
 
 
 def make_place(run: Path) -> Path:
@@ -576,9 +581,39 @@ def make_place(run: Path) -> Path:
     return place
 
 
-def _short_name(folder: Path) -> Path:
+def _short_name(folder: Path, runs: Path) -> Path:
     name = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16]
-    return Path(f"/tmp/covey-{os.getuid()}/{name}")
+    return Path(_home(runs)) / name
+
+
+def _home(runs: Path) -> str:
+    """Return the folder of our sockets: the user's own under a name that stays, or one that this project keeps.
+
+    Anybody can make the first before us; then the project has one with a random name, written down beside its runs.
+    """
+    kept = runs.parent / HOME
+    with contextlib.suppress(OSError):
+        home = kept.read_text()
+        if _is_private(home):
+            return home
+    usual = f"{TEMPORARY}/covey-{os.getuid()}"
+    with contextlib.suppress(OSError):
+        os.mkdir(usual, 0o700)
+    if not os.path.lexists(usual) or _is_private(usual):
+        return usual
+    home = tempfile.mkdtemp(prefix=f"covey-{os.getuid()}-", dir=TEMPORARY)
+    part = kept.with_name(f"{HOME}.{secrets.token_hex(4)}")
+    part.write_text(home)
+    part.rename(kept)
+    return home
+
+
+def _is_private(folder: str) -> bool:
+    try:
+        about = os.lstat(folder)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid()
 
 
 def _make_private(folder: str) -> None:

@@ -21,6 +21,10 @@ HEAD_PATIENCE = 10.0
 """Seconds within which the head of a request has to be here once it has begun."""
 
 
+KNOWN = "covey.known"
+"""Under this name a request carries what is called when its client has shown who it is."""
+
+
 class Together:
     """A transport whose writes of one moment go out as one: the head and the body of an answer in one packet."""
 
@@ -51,6 +55,34 @@ class Together:
         self._transport.close()
 
 
+class Crowd:
+    """The connections of clients that have not shown yet who they are: no more of them than leave room for the others.
+
+    Without a bound anybody who can reach the port opens so many that no file can be opened any more, and nobody is let
+    in. Who has waited the longest without asking anything goes first; who is known stays.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._waiting: dict[Http, None] = {}
+
+    def join(self, client: Http) -> None:
+        """Take in a client that nobody knows, and send away another if there are too many."""
+        self._waiting[client] = None
+        if len(self._waiting) > self.most:
+            idle = next((each for each in self._waiting if each.is_idle), client)
+            self.leave(idle)
+            idle.hang_up()
+
+    def leave(self, client: Http) -> None:
+        """Forget a client that is gone, or known by now."""
+        self._waiting.pop(client, None)
+
+
+CROWD = Crowd(256)
+"""All of this process; the daemon sets how many there may be by how many files it may open."""
+
+
 class Http(HttpToolsProtocol):
     """One connection."""
 
@@ -66,13 +98,25 @@ class Http(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; its answers go out in one piece each, and one that never asks is closed in its time."""
         super().connection_made(cast("asyncio.Transport", Together(transport, self.loop)))
+        CROWD.join(self)
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget a connection."""
+        CROWD.leave(self)
         self._head_is_here()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
+
+    @property
+    def is_idle(self) -> bool:
+        """Say whether nothing is being answered here."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request
+        return cycle is None or cycle.response_complete
+
+    def hang_up(self) -> None:
+        """End a connection on which nothing is being answered."""
+        self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes in; a head that does not end is refused before it fills the memory, or waits for ever."""
@@ -105,6 +149,7 @@ class Http(HttpToolsProtocol):
                 return self._without_upgrade() + data[upgrade.args[0] :]
             if self._should_upgrade():
                 self._head_is_here()
+                CROWD.leave(self)
                 self.handle_websocket_upgrade()
             else:  # CONNECT, which is answered, and then nothing more can be said here
                 self.cycle.keep_alive = False
@@ -123,6 +168,7 @@ class Http(HttpToolsProtocol):
         """Begin to answer, unless the request comes again without an offer that we cannot take."""
         if not self._is_declined():
             super().on_headers_complete()
+            cast("dict[str, Any]", self.scope)[KNOWN] = lambda: CROWD.leave(self)
 
     def on_message_complete(self) -> None:
         """Note that a request is whole."""

@@ -38,6 +38,7 @@ from covey.store.writer import Writer
 from covey.web import openapi, stream
 from covey.web.devices import Devices
 from covey.web.doors import Doors, host_of
+from covey.web.http import KNOWN
 from covey.web.missed import Missed
 from covey.web.pages import Pages
 
@@ -153,6 +154,8 @@ class Web:
                 await self._join(scope, headers, receive, send)
                 return
             who = await self._who(scope, headers)
+            if KNOWN in scope:
+                scope[KNOWN]()
             if b"%2F" in scope.get("raw_path", b"").upper():  # in a name, where no name has one: it parts nothing
                 raise _nothing_at(scope["path"])
             if scope["path"] == "/api/events" and scope["method"] == "GET":

@@ -1,0 +1,78 @@
+"""Idle connections of nobody: they take no room from those whom the daemon knows, and every clock may be wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from covey.cli import daemon as commands
+from tests.daemon.test_life import covey
+from tests.serving import Client, make_repository, wait_until
+
+FILES = 256
+"""Files that the daemon of this test may open."""
+
+
+def _open_files(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_the_oldest_idle_connection_of_nobody_is_ended_first_and_who_is_known_stays(tmp_path: Path) -> None:
+    project = make_repository(tmp_path / "repo")
+    command = f"ulimit -n {FILES} && exec {sys.executable} -m covey.daemon {project.root}"
+    with contextlib.ExitStack() as stack:
+        process = subprocess.Popen(["bash", "-c", command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        stack.callback(process.communicate)
+        stack.callback(process.terminate)
+        wait_until(lambda: project.daemon_file.exists() or process.poll() is not None, "the daemon's first word")
+        port = int((project.state / "port").read_text())
+        known = stack.enter_context(Client(port, project.owner_token.read_text().strip()))
+        assert known.get("/api/status")
+        idle = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(2 * FILES)]
+        wait_until(lambda: _open_files(process.pid) < FILES // 2, "room for others")
+        assert known.get("/api/status"), "on the connection from before"
+        for _ in range(10):
+            with Client(port, known.token) as another:
+                assert another.get("/api/status"), "on a new one"
+        idle[0].settimeout(10)
+        assert idle[0].recv(1) == b"", "the oldest was ended"
+        last = idle[-1]
+        last.sendall(b"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        last.settimeout(10)
+        assert last.recv(12).startswith(b"HTTP/1.1 4"), "the newest is answered"
+        assert b"accept" not in (project.state / "daemon.log").read_bytes()
+
+
+@pytest.mark.parametrize("at", [-5000, 0, 2_147_483_648, 4_102_444_800, 253_402_300_801])
+def test_a_daemon_starts_serves_and_ends_whatever_the_clock_on_the_wall_says(
+    tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import time\nreal, begun = time.time, time.time()\ntime.time = lambda: {at} + real() - begun\n"
+    )
+    project = make_repository(tmp_path / "repo")
+    assert covey(project.root, "task", "add", "Before").returncode == 0
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for words in (("up",), ("task", "add", "Then"), ("log",), ("status",), ("task", "show", "T-2"), ("down",)):
+        done = covey(project.root, *words)
+        assert done.returncode == 0 and "bug" not in done.stderr, (words, done.stderr)
+    monkeypatch.delenv("PYTHONPATH")
+    done = covey(project.root, "log", "verify")
+    assert done.returncode == 0, done.stdout
+    assert '"trace"' not in (project.state / "daemon.log").read_text()
+
+
+def test_a_daemon_that_does_not_hear_is_ended_without_a_word_of_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "PATIENCE", 0.2)
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+    child = subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PIPE)
+    assert child.stdout is not None and child.stdout.readline()
+    commands._end(child)
+    child.stdout.close()
+    assert child.returncode == -9
