@@ -187,6 +187,11 @@ ODD: dict[str, Craft] = {
     "a time zone": lambda f: _said(f, author=b"Ada <a@b> 1700000000 +9999"),
     "a NUL in the message": lambda f: _said(f, message=b"one\0two\n"),
     "a long message": lambda f: _said(f, message=b"x" * (1024**2 + 1)),
+    "an encoding": lambda f: f.adding(
+        (FILE, b".gitattributes", f.blob(b"*.txt working-tree-encoding=UTF-16\n")),
+        (FILE, b"a.txt", f.blob(b"\xff\xfe")),
+    ),
+    "a filter": lambda f: f.holding((FILE, b".gitattributes", f.blob(b"* filter=gone\n"))),
     "a bomb": lambda f: f.bomb(9, 10),
 }
 """What lands if a person lets it."""

@@ -68,6 +68,7 @@ def test_what_main_has_already_is_nothing_new(tmp_path: Path) -> None:
         (MODULE, b"sub", forge.main()),
         (FILE, b".gitmodules", forge.blob(b'[submodule "sub"]\n\tpath = sub\n\turl = ./x\n')),
         (FILE, b"line\nend", forge.blob()),
+        (FILE, b".gitattributes", forge.blob(b"*.psd filter=lfs diff=lfs\n")),
         (FILE, b"Readme", forge.blob()),
         (FILE, b"readme", forge.blob()),
     ]
@@ -76,11 +77,13 @@ def test_what_main_has_already_is_nothing_new(tmp_path: Path) -> None:
     old = forge.main()
     assert _look(forge, forge.main(), base=before)[forge.main()], "it was new once"
     beside = forge.adding((FILE, b"beside", forge.blob()))
+    further = forge.adding((FILE, b".gitattributes", forge.blob(b"*.c text\n*.psd filter=lfs diff=lfs\n")))
+    filtered = forge.adding((FILE, b".gitattributes", forge.blob(b"* filter=lfs\n")))
     changed = forge.adding((FILE, b"line\nend", forge.blob(b"two\n")))
     moved = forge.adding((MODULE, b"sub", beside))
     others = forge.adding((FILE, b".gitmodules", forge.blob(b'[submodule "sub"]\n\tpath = sub\n\turl = ./y\n')))
-    found = _look(forge, beside, changed, moved, others)
-    assert found[beside] == () and found[changed] == ()
+    found = _look(forge, beside, further, filtered, changed, moved, others)
+    assert found[beside] == () and found[changed] == () and found[further] == () and len(found[filtered]) == 1
     assert [each.path for each in found[moved]] == [b"sub"] and [each.path for each in found[others]] == [
         b".gitmodules"
     ]

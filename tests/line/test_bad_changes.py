@@ -96,3 +96,74 @@ def _spoil(root: Path, blob: str, text: bytes) -> None:
     packer = zlib.compressobj(0)
     head = packer.compress(b"blob %d\0" % len(text) + text) + packer.flush(zlib.Z_SYNC_FLUSH)
     place.write_bytes(head[: 7 + len(b"blob %d\0" % len(text)) + 8])
+
+
+def test_a_person_lets_odd_work_land_and_nobody_else_does(made: Callable[..., Line]) -> None:
+    line = made(CHECK)
+    line.up()
+    forge = Forge(line.root)
+    odd = ("a line end", "a submodule", "a time zone", "an encoding")
+    hand_in(line, {name: ODD[name](forge) for name in odd})
+    _wait_until_through(line)
+    found = _by_title(line)
+    assert {found[name]["state"] for name in odd} == {"review"}
+    assert all(any(found[name]["id"] in said for said in line.alerts()) for name in odd)
+    for name in odd:
+        line.ok("merge", "approve", found[name]["id"])
+    wait_until(lambda: _states(line, odd) == {"landed"}, "the landing of what a person let in")
+    forge = Forge(line.root)
+    good = {"good": forge.adding((FILE, b"good", forge.blob()))}
+    hand_in(line, good)
+    wait_until(lambda: _states(line, ["good"]) == {"landed"}, "the landing of what has nothing odd of its own")
+
+
+@pytest.mark.parametrize("policy", ["squash", "ff"])
+def test_a_check_that_floods_or_a_tree_that_git_cannot_check_out_is_the_changes_own_failure(
+    made: Callable[..., Line], policy: str
+) -> None:
+    line = made(f'[merge]\ncheck = "sh check.sh"\nprotected = []\npolicy = "{policy}"\n', files={"check.sh": "true\n"})
+    for key in ("required", "smudge", "clean"):
+        line.git("config", f"filter.gone.{key}", "true" if key == "required" else "false")
+    line.up()
+    forge = Forge(line.root)
+    flood = forge.adding((FILE, b"check.sh", forge.blob(b"head -c 300000000 /dev/zero\n")))
+    filtered = forge.adding(
+        (FILE, b".gitattributes", forge.blob(b"*.txt filter=gone\n")), (FILE, b"a.txt", forge.blob())
+    )
+    hand_in(line, {"filter": filtered, "flood": flood, "good": forge.adding((FILE, b"good", forge.blob()))})
+    wait_until(lambda: _states(line, ["filter"]) == {"review"}, "a person's turn")
+    line.ok("merge", "approve", _by_title(line)["filter"]["id"])
+    wait_until(lambda: _states(line, ["filter", "flood"]) == {"rejected"}, "the end of the bad ones")
+    wait_until(lambda: _states(line, ["good"]) == {"landed"}, "the landing of the good one")
+    assert "printed more than" in _by_title(line)["flood"]["reason"]
+    assert not [said for said in line.alerts() if "fails its gate" in said or "cannot go on" in said]
+
+
+def test_a_branch_that_cannot_land_is_refused_at_the_door(made: Callable[..., Line]) -> None:
+    line = made(CHECK)
+    forge = Forge(line.root)
+    for name in ("dot dot", "a missing parent", "a short tree"):
+        line.git("update-ref", "refs/heads/bad", HONEST["a plain file"](forge))
+        (line.root / ".git" / "refs" / "heads" / "bad").write_text(BROKEN[name](forge) + "\n")
+        assert "cannot land as it is" in line.ends(5, "merge", "queue", "bad")
+    line.git("update-ref", "refs/heads/fine", HONEST["a plain file"](forge))
+    line.up()
+    line.ok("merge", "queue", "fine")
+    wait_until(lambda: {merge["state"] for merge in merges(line)} == {"landed"}, "the landing of a branch from outside")
+
+
+def test_a_main_that_moves_all_the_time_makes_no_events_for_each_merge_that_waits(made: Callable[..., Line]) -> None:
+    line = made('[merge]\ncheck = "sleep 5"\nslots = 1\n')
+    line.up()
+    forge = Forge(line.root)
+    names = {f"task {number}": forge.adding((FILE, b"f%d" % number, forge.blob())) for number in range(12)}
+    hand_in(line, names)
+    wait_until(lambda: bool(line.events("gate.started")), "the first gate")
+    for number in range(6):
+        begun = len(line.events("gate.started"))
+        line.git_at_last("commit", "-q", "--allow-empty", "-m", f"By the user {number}")
+        wait_until(lambda begun=begun: len(line.events("gate.started")) > begun, "the next train")  # type: ignore[misc]
+    counted = {kind: len(line.events(f"merge.{kind}")) for kind in ("entered", "tested", "requeued")}
+    assert counted["entered"] <= 2 * len(names), "it was one for each merge at each move of main"
+    assert counted["tested"] + counted["requeued"] <= 3 * len(names), counted
+    line.ok("log", "verify")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from covey import config
 from covey.errors import Invalid, NotFound, Refused
+from covey.git import incoming
 from covey.git.candidates import is_ancestor, resolve
 from covey.git.project import Project
 from covey.git.run import git
@@ -27,6 +28,10 @@ def wish(project: Project, branch: str, title: str | None, priority: int | None)
     target = _target(project)
     if name == target:
         raise Refused(f"{name} is where work lands.", hint="Name the branch that shall land on it.")
+    base = resolve(project, f"refs/heads/{target}") or target
+    broken = incoming.broken(incoming.look(project, base, [commit])[commit])
+    if broken:
+        raise Refused(f"{name} cannot land as it is: {incoming.told(broken)}.", hint="Take that out of its commits.")
     if is_ancestor(project, commit, f"refs/heads/{target}"):
         raise Refused(f"{target} has all commits of {name} already.", hint="There is nothing to land.")
     subjects = _log(project, f"refs/heads/{target}..{commit}")

@@ -29,6 +29,7 @@ _SHOWN = 120
 _IGNORED_ON_MAC = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _DOT_GIT_ON_WINDOWS = re.compile(r"(?:\.git|git~1)[ .]*(?:\Z|[:\\])", re.IGNORECASE)
 _MODULES = re.compile(r"(?:\.gitmodules|gitmod~[1-4]|gi7eba~[1-9]|gi7eb~[0-9]{2})[ .]*(?:\Z|:)", re.IGNORECASE)
+_PLAIN = re.compile(rb"[A-Za-z0-9_-][A-Za-z0-9_.+@,=-]{0,200}")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _SETTINGS = (".gitattributes", ".gitignore", ".mailmap")
 
@@ -44,6 +45,8 @@ class Finding:
     """The entry that it is about, if it is about one."""
     entry: tuple[bytes, bytes] | None = None
     """Mode and hash of that: where main has just this there already, it is nothing new."""
+    is_heavy: bool = False
+    """It would unfold to more than can be held: nobody shall even list it."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def check(tree: Sequence[Entry], folder: bytes) -> Iterator[Finding]:
     folded: dict[str, bytes] = {}
     for each in tree:
         path = folder + each.name
-        found = _name(each.name) or _mode(each)
+        found = None if _is_plain(each) else _name(each.name) or _mode(each)
         if found is not None:
             yield Finding(f"{shown(path)} {found[0]}", found[1], path, (each.mode, each.hash))
         if each.name in seen:
@@ -105,6 +108,12 @@ def check(tree: Sequence[Entry], folder: bytes) -> Iterator[Finding]:
         if other != each.name:
             what = f"{shown(path)} and {shown(other)} differ only in capital letters, so many disks cannot hold both"
             yield Finding(what, True, path, (each.mode, each.hash))
+
+
+def _is_plain(entry: Entry) -> bool:
+    """Say whether nothing can be wrong with an entry by itself, as with nearly all: folders may hold thousands."""
+    is_named = _PLAIN.fullmatch(entry.name) is not None
+    return is_named and (entry.mode in FILES or entry.mode == FOLDER) and entry.hash[0] != 0
 
 
 def _name(name: bytes) -> tuple[str, bool] | None:
@@ -164,6 +173,20 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
+_HINDERS = re.compile(r"(?:^|\s)(?:working-tree-encoding|filter)(?:=|\s|$)")
+
+
+def hindering(text: str) -> set[str]:
+    """Return the lines of a .gitattributes that put a program or an encoding between git and the files."""
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    return {line for line in lines if not line.startswith("#") and _HINDERS.search(line)}
+
+
+def is_attributes(entry: Entry) -> bool:
+    """Say whether git reads from an entry how files are checked out."""
+    return entry.mode in FILES and entry.name.lower() == b".gitattributes"
+
+
 _SECTION = re.compile(r'\[\s*submodule\s+"((?:[^"\\]|\\.)*)"\s*\]', re.IGNORECASE)
 _VALUE = re.compile(r"^\s*(url|path|update)\s*=\s*\"?([^\"\n]*)", re.IGNORECASE | re.MULTILINE)
 
@@ -207,9 +230,9 @@ def check_shape(roots: Sequence[bytes], new: Mapping[bytes, Folder]) -> Iterator
     if path > LONGEST_PATH_BYTES:
         yield Finding(f"it has a path of {path} bytes, and {LONGEST_PATH_BYTES} are the most that can be used")
     if most > MOST_FILES:
-        yield Finding(f"it brings folders with {most} entries, more than {MOST_FILES}", is_odd=True)
+        yield Finding(f"it brings folders with {most} entries, more than {MOST_FILES}", is_odd=True, is_heavy=True)
     elif (copies := max((_most_copies(root, order, new) for root in roots[-1:]), default=0)) > MOST_COPIES:
-        yield Finding(f"it holds the same folder {copies} times", is_odd=True)
+        yield Finding(f"it holds the same folder {copies} times", is_odd=True, is_heavy=True)
 
 
 def _children_first(roots: Sequence[bytes], new: Mapping[bytes, Folder]) -> list[bytes] | None:

@@ -21,14 +21,15 @@ from covey.values import dataclass
 MOST_OBJECTS = 500_000
 MOST_READ_BYTES = 128 * 1024**2
 """Commits and folders that are read at once."""
-MODULES_BYTES = 1024**2
+SETTINGS_BYTES = 1024**2
+"""A .gitmodules or .gitattributes up to which it is read."""
 MOST_FORKS = 20
 MOST_KNOWN = 10_000
 """Commits of which is remembered what was found."""
 TOLD = 3
 MOST_ASKED = 500
 """Odd entries of which is asked whether main has them already."""
-_LARGE = Finding("it brings more than can be looked at", is_odd=True)
+_LARGE = Finding("it brings more than can be looked at", is_odd=True, is_heavy=True)
 
 
 @dataclass
@@ -41,6 +42,8 @@ class _New:
     folders: dict[bytes, Folder] = field(default_factory=dict)
     kinds: dict[bytes, str] = field(default_factory=dict)
     large: dict[bytes, int] = field(default_factory=dict)
+    settings: dict[bytes, Entry] = field(default_factory=dict)
+    """The files by which git is told of submodules, and how to check files out, by their paths in the tip at hand."""
 
 
 class Inspector:
@@ -65,6 +68,11 @@ def broken(findings: Iterable[Finding]) -> list[str]:
     return [each.what for each in findings if not each.is_odd]
 
 
+def is_readable(findings: Iterable[Finding]) -> bool:
+    """Say whether git can be asked about a commit without harm to whoever asks."""
+    return all(each.is_odd and not each.is_heavy for each in findings)
+
+
 def told(whats: Sequence[str]) -> str:
     """Return the first of several findings in one sentence."""
     return "; ".join(whats[:TOLD]) + (f"; and {len(whats) - TOLD} more" if len(whats) > TOLD else "")
@@ -77,7 +85,7 @@ def look(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[Fi
         return {}
     try:
         new = _read(project, base, wanted)
-        return {tip: _without_old(project, base, new, _findings(project, new, tip)) for tip in wanted}
+        return {tip: _without_old(project, base, new, _findings(project, base, new, tip)) for tip in wanted}
     except ToolFailed as error:
         if len(wanted) > 1:
             half = len(wanted) // 2
@@ -152,7 +160,7 @@ def _folder(entries: Iterable[Entry]) -> Folder:
     return Folder(tuple(folders), others, longest)
 
 
-def _findings(project: Project, new: _New, tip: str) -> Iterator[Finding]:
+def _findings(project: Project, base: str, new: _New, tip: str) -> Iterator[Finding]:
     """Yield what is wrong with what one tip brings; of what only its older commits hold, what is odd does not count."""
     own = _own(new, tip)
     if new.kinds.get(bytes.fromhex(tip), "commit") != "commit":
@@ -162,14 +170,40 @@ def _findings(project: Project, new: _New, tip: str) -> Iterator[Finding]:
     roots = [bytes.fromhex(new.commits[name].tree) for name in reversed(own) if new.commits[name].tree]
     yield from tree_rules.check_shape(roots, new.folders)
     seen: set[bytes] = set()
-    modules: set[bytes] = set()
+    new.settings = {}
     for number, root in enumerate(reversed(roots)):
-        for finding in _walk(new, root, seen, modules):
+        for finding in _walk(new, root, seen, is_tip=number == 0):
             if number == 0 or not finding.is_odd:
                 yield finding
-    readable = [name.hex() for name in modules if new.kinds.get(name) == "blob" and name not in new.large]
-    for _, _, content in _contents(project, readable):
-        yield from tree_rules.check_modules(content[:MODULES_BYTES].decode(errors="replace"))
+    yield from _settings(project, base, new)
+
+
+def _settings(project: Project, base: str, new: _New) -> Iterator[Finding]:
+    """Yield what is wrong with new files by which git is told of submodules, or how to check files out."""
+    paths = [path for path, each in new.settings.items() if new.kinds.get(each.hash) == "blob"]
+    for path, text in _texts(project, paths, [new.settings[path].hash.hex() for path in paths]):
+        if tree_rules.is_modules(new.settings[path]):
+            yield from tree_rules.check_modules(text)
+            continue
+        lines = tree_rules.hindering(text)
+        places = [f"{commit}:{os.fsdecode(path)}" for commit in (base, *new.forks[:MOST_FORKS])]
+        olds = [old for _, old in _texts(project, [path] * len(places), places)] if lines and b"\n" not in path else []
+        for line in sorted(lines - {line for old in olds for line in tree_rules.hindering(old)}):
+            what = (
+                f"{tree_rules.shown(path)} says {tree_rules.shown(line.encode())}, and git may then not check files out"
+            )
+            yield Finding(what, is_odd=True)
+
+
+def _texts(project: Project, paths: Sequence[bytes], names: Sequence[str]) -> Iterator[tuple[bytes, str]]:
+    """Yield the texts of files, those that are not there left out."""
+    asked = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
+    form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
+    told = git("cat-file", form, at=project.common, stdin=asked, patience=PATIENCE).splitlines() if names else []
+    for path, line in zip(paths, told, strict=True):
+        name, _, rest = line.decode(errors="replace").partition(" blob ")
+        if rest.isdigit() and int(rest) <= SETTINGS_BYTES:
+            yield path, git("cat-file", "blob", name, at=project.common).decode(errors="replace")
 
 
 def _own(new: _New, tip: str) -> list[str]:
@@ -184,7 +218,7 @@ def _own(new: _New, tip: str) -> list[str]:
     return list(own)
 
 
-def _walk(new: _New, root: bytes, seen: set[bytes], modules: set[bytes]) -> Iterator[Finding]:
+def _walk(new: _New, root: bytes, seen: set[bytes], *, is_tip: bool) -> Iterator[Finding]:
     """Yield what is wrong with the entries of all new folders below a root that were not seen before."""
     pending = [(root, b"")]
     while pending:
@@ -203,8 +237,8 @@ def _walk(new: _New, root: bytes, seen: set[bytes], modules: set[bytes]) -> Iter
             elif each.hash in new.large:
                 size = new.large[each.hash] // 1024**2
                 yield Finding(f"{tree_rules.shown(path + each.name)} has {size} MiB", is_odd=True)
-            elif tree_rules.is_modules(each):
-                modules.add(each.hash)
+            elif tree_rules.is_modules(each) or (is_tip and tree_rules.is_attributes(each)):
+                new.settings[path + each.name] = each
             if each.mode != tree_rules.MODULE and new.kinds.get(each.hash, "") not in ("", _kind(each)):
                 yield Finding(
                     f"{tree_rules.shown(path + each.name)} is not what its folder says: {new.kinds[each.hash]}"

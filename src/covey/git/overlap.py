@@ -17,6 +17,7 @@ from covey.core.overlaps import Hunk
 from covey.errors import ToolFailed
 from covey.git import overlap_read as reading
 from covey.git.candidates import readable
+from covey.git.incoming import Inspector, is_readable
 from covey.git.landing import LANDED
 from covey.git.overlap_read import PATIENCE, File, Look
 from covey.git.project import Project
@@ -81,8 +82,10 @@ def _changed(place: Path) -> int:
 class Branches:
     """Compares open branches, and remembers of each what it changes for as long as it is open."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, inspector: Inspector | None = None) -> None:
         self.project = project
+        self._inspector = inspector
+        """Looks first whether git can be asked about a branch at all, where nobody else has."""
         self._main = ""
         self._attributes: bytes | None = None
         self._looks: dict[str, Look] = {}
@@ -97,6 +100,9 @@ class Branches:
         self._looks = {tip: look for tip, look in kept.items() if not (look.own & absorbed)}
         self._with_main = {tip: files for tip, files in self._with_main.items() if tip in wanted}
         missing = [tip for tip in wanted if tip not in self._looks]
+        if self._inspector is not None:
+            found = self._inspector.look(self.project, main, missing)
+            missing = [tip for tip in missing if is_readable(found[tip])]
         if missing:
             self._looks |= self._read(main, missing)
         return self._looks
@@ -209,7 +215,17 @@ class Branches:
         }
         if wanted:
             self._hunks |= {change: (Hunk(0, overlaps.WHOLE, overlaps.WHOLE, change[1]),) for change in wanted}
-            self._hunks |= reading.hunks(self.project, list(dict.fromkeys(wanted.values())), paths)
+            self._hunks |= self._read_hunks(list(dict.fromkeys(wanted.values())), paths)
+
+    def _read_hunks(self, trees: Sequence[Pair], paths: Sequence[bytes]) -> dict[tuple[str, str], tuple[Hunk, ...]]:
+        """Return the lines that changed between trees; what git cannot read spoils no other."""
+        try:
+            return reading.hunks(self.project, list(trees), list(paths))
+        except ToolFailed:
+            if len(trees) == 1:
+                return {}
+            half = len(trees) // 2
+            return self._read_hunks(trees[:half], paths) | self._read_hunks(trees[half:], paths)
 
     # Merging
 

@@ -24,7 +24,7 @@ from covey.core.runs import TMUX, Outcome, Run
 from covey.core.signals import Trouble
 from covey.core.tasks import Task
 from covey.errors import CoveyError
-from covey.git import candidates, written
+from covey.git import candidates, incoming, written
 from covey.git.rescue import Rescued
 from covey.loops import keeping, tree
 from covey.loops.attending import Attendant
@@ -265,6 +265,8 @@ class Closer:
             known = desk.app.store.read(lambda tx: tx.session(session))
             ours = known is not None and known.kind is sessions.Kind.RUN
             mains = written.mains(desk.project, desk.app.house.config.target)
+            if mains and not incoming.is_readable(incoming.look(desk.project, mains[0], [commit])[commit]):
+                return None  # the queue says why
             worktree = place if place.is_dir() else None
             writes = written.lands(desk.project, mains, commit, desk.wall(), worktree, dated=not ours)
             return Lands(commit, writes)

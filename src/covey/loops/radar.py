@@ -10,6 +10,7 @@ from itertools import combinations
 
 from covey.app import overlaps as life
 from covey.app.overlaps import Judged, Seen
+from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.core import overlaps
 from covey.core.force import Write
@@ -18,6 +19,7 @@ from covey.core.overlaps import MAIN, Collision, HotFile
 from covey.core.tasks import ENDED, Status, Task
 from covey.errors import CoveyError
 from covey.git import overlap
+from covey.git.incoming import Inspector
 from covey.git.overlap import Branches, Tips
 from covey.loops.desk import Desk
 from covey.store.rows import Change
@@ -27,6 +29,8 @@ LOOK_EVERY = 0.5
 """Seconds between two looks at whether a branch has moved."""
 LONGEST_PAUSE = 60.0
 """Seconds between two looks while one after another fails."""
+TOLD_AFTER = 3
+"""Looks that failed in a row after which a person is told."""
 FRESH = 0.1
 """Seconds in which a branch may move once more without a trace: so coarse are the times that a disk keeps."""
 OPEN = (Status.DOING, Status.REVIEW, Status.MERGING)
@@ -66,7 +70,7 @@ class Radar:
     """Looks that failed one after another."""
 
     def __post_init__(self) -> None:
-        self.branches = Branches(self.desk.project)
+        self.branches = Branches(self.desk.project, Inspector())
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Look again soon, if these changes are of tasks that have a branch."""
@@ -85,11 +89,11 @@ class Radar:
                 await self.tick()
                 self._failed = 0
             except CoveyError as error:
-                self._forget()
                 log.warning("the branches could not be compared: %s", error)
+                await self._after(error.message)
             except Exception:
-                self._forget()
                 log.exception("the radar failed")
+                await self._after("covey failed in a way that nobody has foreseen; the log of the daemon tells.")
             if self._failed:
                 await asyncio.sleep(min(LOOK_EVERY * 2 ** min(self._failed, 16), LONGEST_PAUSE))
                 continue
@@ -106,6 +110,17 @@ class Radar:
         """Look at everything anew the next time."""
         self._stamp, self._judged, self._main = (), {}, None
         self._failed += 1
+
+    async def _after(self, what: str) -> None:
+        """Go on after a look that failed, and tell a person once of what goes wrong again and again."""
+        self._forget()
+        if self._failed != TOLD_AFTER:
+            return
+        message = f"Nobody is told which branches come close to each other, since they cannot be compared: {what}"
+        try:
+            await self.desk.write(lambda call: alert(call, "radar_fails", message, None, None))
+        except CoveyError as error:
+            log.warning("nobody could be told: %s", error)
 
     async def tick(self) -> None:
         """Compare what has moved; where nothing has, that is a glance at a few folders."""
