@@ -42,18 +42,20 @@ class PutBack:
 def look_after(project: Project, branch: str, known: str | None, landed: str | None = None) -> PutBack | None:
     """Put a branch back if a session has changed it.
 
-    `known` is where covey last saw it as a plain branch, `landed` what it took last from the queue: without either it
-    may have been another name of something all along.
+    `known` is where covey last saw it as a plain branch, `landed` what it took last from the queue. Without either,
+    and without a session in its reflog, it may have been another name of something all along.
     """
     name = f"refs/heads/{branch}"
     what = refs.twist(project, name)
     moves = refs.reflog(project, name)
-    if what:
-        return _straighten(project, branch, what, known or (landed and (refs.value_before(project, name) or landed)))
     foreign = sessions_last(moves)
+    before = foreign[0].old if foreign and foreign[0].old.strip("0") else known
+    if what:
+        if not foreign and (known or landed):  # what the person did last may be newer than what was seen last
+            before = refs.value_before(project, name) or known or landed
+        return _straighten(project, branch, what, before)
     if not foreign:
         return None
-    before = foreign[0].old if foreign[0].old.strip("0") else known
     if before is None or before == moves[-1].new:
         return None
     kept = _kept(branch, moves[-1].new)

@@ -141,14 +141,16 @@ def untwist(project: Project, name: str, last: str | None = None) -> Twisted | N
 def value_before(project: Project, name: str) -> str | None:
     """Return where a ref was before it became a symbolic one, as its reflog tells.
 
-    git notes there where the new one leads, as if the ref had been moved to it.
+    git notes there where the new one led then, as if the ref had been moved to it, mostly without a message.
     """
-    moves = reflog(project, name)
-    if not moves:
-        return None
-    last = moves[-1]
-    is_noted = bool(last.old.strip("0")) and last.new == resolved(project, name)
-    return last.old if is_noted else last.new
+    led_to = {resolved(project, name), *(move.new for move in reflog(project, twist(project, name).rpartition(" ")[2]))}
+    value = None
+    for move in reversed(reflog(project, name)):
+        is_noted = move.old.strip("0") and (move.new in led_to or not move.message)
+        value = move.old if is_noted else move.new
+        if not is_noted:
+            break
+    return value
 
 
 def resolved(project: Project, name: str) -> str | None:

@@ -14,7 +14,7 @@ from covey.app.verbs import Call
 from covey.core.judge import Again
 from covey.core.runs import Ending, Run
 from covey.errors import CoveyError, Refused, ToolFailed
-from covey.git import candidates
+from covey.git import candidates, refs
 from covey.git.guard import write_guard
 from covey.git.rescue import Rescued
 from covey.loops import outfit, tree
@@ -145,6 +145,8 @@ def newest_main(desk: Desk) -> str:
     """Return where new work begins: never on what had passed and was then rejected or dropped."""
     config = desk.app.house.config
     main = tree.begin(desk.project, config.target, config.project.main)
+    if main is not None and not refs.twist(desk.project, f"refs/heads/{config.target}"):
+        desk.seen[config.target] = main  # before a session begins that might change it
     newest = desk.worktrees.newest_main(config.target, config.project.remote)
     if main is None or newest == main:
         return newest
