@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from covey.errors import CoveyError, ToolFailed
-from covey.git import candidates, looks, review, sizes
+from covey.git import candidates, looks, review, signing, sizes
 from covey.git.project import Project, find
 from covey.git.rescue import rescue
 from covey.git.run import NO_PROGRAMS, git, try_git
@@ -191,6 +191,32 @@ def test_a_rescue_and_questions_about_commits_run_nothing_of_a_session(scene: Sc
     assert candidates.is_ancestor(project, main, f"refs/heads/{BRANCH}")
     git("log", "-1", at=project.common)
     assert rescue(project, scene.path, session="ann", why="a test", task="T-1", at=1.0) is not None
+    assert not scene.mark.exists()
+
+
+def test_a_worktree_is_prepared_anew_without_what_its_session_configured(scene: Scene) -> None:
+    _settings_of_the_worktree(scene)
+    (scene.entry / "commondir").write_text(f"{scene.repository()}\n")
+    scene.attributes()
+    assert scene.worktrees.prepare("ann", BRANCH, "main") == scene.base
+    assert ((scene.path / "a.txt").read_text(), scene.mark.exists()) == ("a\n", False)
+    assert not (scene.entry / "config.worktree").exists()
+
+
+def test_how_sparse_a_worktree_is_stays(scene: Scene) -> None:
+    git_out(scene.path, "sparse-checkout", "set", "--no-cone", "b.txt")
+    scene.worktrees.prepare("ann", BRANCH, "main")
+    assert not (scene.path / "a.txt").exists()
+    assert (scene.path / "b.txt").exists()
+
+
+def test_commits_are_signed_by_the_program_that_was_named_before(scene: Scene) -> None:
+    signing.programs(scene.project.common)
+    with (scene.project.common / "config").open("a") as file:
+        file.write(f'[gpg]\n program = {scene.program}\n[gpg "ssh"]\n program = {scene.program}\n')
+    author = candidates.Author("Ada", "ada@example.org")
+    with pytest.raises(ToolFailed, match="could not be signed"):  # by gpg itself, which has no such key
+        candidates.commit_tree(scene.project, f"{scene.base}^{{tree}}", (), "Signed\n", author, key="nobody")
     assert not scene.mark.exists()
 
 

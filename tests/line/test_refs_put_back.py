@@ -17,6 +17,7 @@ ATTACKS = {
     "main is a name of the branch": f"git symbolic-ref refs/heads/main refs/heads/covey/$COVEY_TASK\n{RED}",
     "main is moved": f"{RED}{RAW} update-ref refs/heads/main HEAD\n",
     "what has passed is forged": f"{RED}{RAW} update-ref refs/covey/landed HEAD\n",
+    "settings name a program": f"{WORK}git config filter.x.clean /bin/false\n",
     "what has passed is a name of main": f"{WORK}git symbolic-ref refs/covey/landed refs/heads/main\n",
 }
 
@@ -48,4 +49,5 @@ def test_main_outlives_what_sessions_make_of_refs_and_good_work_lands(made: Call
     assert line.git("status", "--porcelain", "--untracked-files=no") == ""
     told = " ".join(line.alerts())
     assert "main was put back to" in told
+    assert "were changed: filter.x.clean." in told
     assert f"refs/heads/covey/{tasks['the branch is a name of main']} was a symbolic ref to refs/heads/main" in told

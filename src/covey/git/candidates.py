@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from covey.errors import NotFound, ToolFailed
+from covey.git import signing
 from covey.git.project import Project
 from covey.git.refs import COVEY
 from covey.git.run import complaint, git, settings, try_git
@@ -248,7 +249,7 @@ def commit_tree(
     """Write one commit on no branch, signed when a key is given; the user's hooks and encoding have no part in it."""
     env = {
         **COVEY,
-        **settings({"i18n.commitEncoding": "UTF-8"}),
+        **settings({"i18n.commitEncoding": "UTF-8", **({} if key is None else signing.programs(project.common))}),
         "GIT_AUTHOR_NAME": author.named,
         "GIT_AUTHOR_EMAIL": author.address,
     }

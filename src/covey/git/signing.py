@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from pathlib import Path
+
 from covey.errors import Invalid
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
@@ -26,6 +29,20 @@ def key(project: Project) -> str | None:
             hint="Set user.signingKey, or turn commit.gpgSign off in this repository.",
         )
     return who.stdout.decode(errors="replace").rpartition(">")[0] + ">"
+
+
+@functools.lru_cache(maxsize=16)
+def programs(common: Path) -> dict[str, str]:
+    """Return the settings that name the program which signs, as they were when this process first asked.
+
+    A session that can write the repository's settings could name another later.
+    """
+    asked = try_git("config", "-z", "--get-regexp", r"^gpg\.(format|([a-z0-9]+\.)?program)$", at=common)
+    pairs = (entry.partition("\n") for entry in asked.stdout.decode(errors="surrogateescape").split("\0") if entry)
+    found = {key: value for key, _, value in pairs}
+    openpgp = found.get("gpg.openpgp.program") or found.get("gpg.program") or "gpg"
+    named = {"gpg.format": "openpgp", "gpg.ssh.program": "ssh-keygen", "gpg.x509.program": "gpgsm"}
+    return {**named, **found, "gpg.program": openpgp, "gpg.openpgp.program": openpgp}
 
 
 def _setting(project: Project, name: str) -> str:

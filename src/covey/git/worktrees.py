@@ -48,6 +48,7 @@ ASIDE = ".covey-aside-"
 _NAME = re.compile(r"\.?[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _ALONE = ("-c", "core.filesRefLockTimeout=5000", "-c", "core.packedRefsTimeout=10000", "-c", "checkout.workers=2")
 """Locks are waited for; nothing of the user's runs when covey works in a worktree but the filters that files need."""
+_SPARSE = r"^(core\.sparsecheckout(cone)?|index\.sparse)$"
 _IDENTITY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -443,8 +444,19 @@ class Worktrees:
             shutil.copyfile(patterns, new / "info" / "sparse-checkout")
         if settings.is_file() and self._is_set("extensions.worktreeConfig"):
             shutil.copyfile(settings, new / "config.worktree")
-            for name in ("core.bare", "core.worktree"):
-                self._try("config", "--file", str(new / "config.worktree"), "--unset-all", name)
+            self._keep_to_sparse(new)
+
+    def _keep_to_sparse(self, entry: Path) -> None:
+        """Leave of a worktree's own settings how sparse it is: its session can write others, with programs in them."""
+        own = entry / "config.worktree"
+        if not os.path.lexists(own):
+            return
+        words = ("config", "-z", "--file", str(own), "--type=bool", "--get-regexp", _SPARSE)
+        is_plain = own.is_file() and not own.is_symlink()
+        said = self._try(*words).stdout.decode(errors="replace").split("\0") if is_plain else []
+        own.unlink()
+        for key, _, value in (pair.partition("\n") for pair in said if pair):
+            self._try("config", "--file", str(own), key, value)
 
     def _is_set(self, name: str) -> bool:
         return self._try("config", "--type=bool", name).stdout == b"true\n"
@@ -505,6 +517,7 @@ class Worktrees:
 
     def _reset(self, entry: Path, path: Path, lock: int, clean: tuple[str, ...]) -> None:
         """Make the files those of HEAD; `clean` says what else is removed."""
+        self._keep_to_sparse(entry)
         if clean:
             self._show_all(entry, path, lock)
         done = self._try_reset(entry, path, lock)

@@ -6,7 +6,7 @@ from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.core.runs import Run
 from covey.errors import CoveyError
-from covey.git import put_back, refs
+from covey.git import put_back, refs, settings_watch
 from covey.git.refs import Twisted
 from covey.loops.desk import Desk
 
@@ -27,7 +27,24 @@ def keep(desk: Desk) -> tuple[tuple[str, str], ...]:
         back = None  # the queue says so when it looks
     if back is not None:
         found.append(("main_put_back", back.told()))
-    return tuple(found)
+    return (*found, *_settings(desk))
+
+
+def note(desk: Desk) -> None:
+    """Note what names programs in the repository's settings, before a session begins that might change it."""
+    if desk.programs is None:
+        desk.programs = settings_watch.read(desk.project)
+
+
+def _settings(desk: Desk) -> list[tuple[str, str]]:
+    before, desk.programs = desk.programs, settings_watch.read(desk.project)
+    names = settings_watch.changed(desk.programs if before is None else before, desk.programs)
+    if not names:
+        return []
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    said = f"Settings by which git runs programs, or reads elsewhere, were changed: {', '.join(names[:NAMED])}{more}."
+    where = f"If that was not you, look into {desk.project.common} before you run git there."
+    return [("settings_changed", f"{said} {where}")]
 
 
 def tell(call: Call, found: tuple[tuple[str, str], ...], run: Run) -> None:

@@ -17,7 +17,7 @@ from covey.errors import CoveyError, Refused, ToolFailed
 from covey.git import candidates, refs
 from covey.git.guard import write_guard
 from covey.git.rescue import Rescued
-from covey.loops import outfit, tree
+from covey.loops import keeping, outfit, tree
 from covey.loops.desk import Desk
 from covey.loops.rescues import is_full, note_rescue, put_in_safety, set_aside
 from covey.loops.starts import Starts
@@ -66,6 +66,7 @@ class Starter:
     def _prepare(self, work: life.Work) -> tuple[str, Rescued | None]:
         desk, run = self.desk, work.run
         config = desk.app.house.config
+        keeping.note(desk)
         base = newest_main(desk)
         rescued = put_in_safety(desk, run.session, run.task, f"before {run.id} on {run.task}")
         try:

@@ -1,0 +1,59 @@
+"""Settings of a repository that name programs, or lead git elsewhere: noticed when they change while a session works.
+
+A session without a sandbox can write them, and then the user's own git runs what they name. covey's looks do not heed
+them; what it cannot prevent, it tells.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from covey.git.project import Project
+from covey.git.run import try_git
+
+PROGRAMS = (
+    r"^(core\.(hookspath|fsmonitor|sshcommand|gitproxy|askpass|editor|pager|alternaterefscommand|worktree|attributesfile)"
+    r"|sequence\.editor|pager\..*|interactive\.difffilter|(filter|diff|merge|difftool|mergetool|tar|trailer|man|browser)"
+    r"\..*\.(clean|smudge|process|driver|command|cmd|textconv|path)|diff\.external|credential\.(.*\.)?helper"
+    r"|gpg\.(.*\.)?(program|defaultkeycommand)|remote\..*\.(uploadpack|receivepack|vcs|promisor)|url\..*"
+    r"|submodule\..*\.update|alias\..*|protocol\..*|include(if\..*)?\.path|extensions\..*|uploadpack\.packobjectshook)$"
+)
+"""Every key of git 2.39 by which a repository's own settings let it run a program, or lead to such a key."""
+FILES = ("commondir", ".git", "config.worktree", "info/attributes", "info/grafts", "shallow", "objects/info/alternates")
+"""Files in the repository's folder by which git reads other settings, commits or objects than are there."""
+
+
+def read(project: Project) -> dict[str, str]:
+    """Return what stands in the settings and files by which git could be led astray, by name."""
+    words = ("config", "--local", "--includes", "-z", "--get-regexp", PROGRAMS)
+    printed = try_git(*words, at=project.common).stdout.decode(errors="surrogateescape")
+    found = {key: value for key, _, value in (pair.partition("\n") for pair in printed.split("\0") if pair)}
+    files = {f"the file {name}": _sum(project.common / name) for name in FILES}
+    return {**found, **{name: value for name, value in files.items() if value}, **_hooks(project)}
+
+
+def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    """Return the names of what is not as it was, in order."""
+    return sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
+
+
+def _hooks(project: Project) -> dict[str, str]:
+    try:
+        with os.scandir(project.common / "hooks") as listed:
+            names = [entry.name for entry in listed if not entry.name.endswith(".sample")]
+    except OSError:
+        return {}
+    return {f"the hook {name}": _sum(project.common / "hooks" / name) for name in names}
+
+
+def _sum(path: Path) -> str:
+    """Return what tells a file from another; nothing if there is none."""
+    try:
+        found = path.lstat()
+        if not path.is_file() or path.is_symlink():
+            return f"no plain file, {found.st_ino}"
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
