@@ -66,6 +66,12 @@ def look_after(project: Project, branch: str, known: str | None, landed: str | N
     return PutBack(branch, before, "moved", by, kept)
 
 
+def is_touched(project: Project, branch: str) -> bool:
+    """Say whether a branch is as a session left it, and not put back yet."""
+    name = f"refs/heads/{branch}"
+    return bool(refs.twist(project, name) or sessions_last(refs.reflog(project, name)))
+
+
 def bring_back(project: Project, branch: str, known: str) -> PutBack | None:
     """Make a branch again that has vanished from under the checkout that stands on it; one renamed by a person stays.
 

@@ -143,7 +143,8 @@ def value_before(project: Project, name: str) -> str | None:
 
     git notes there where the new one led then, as if the ref had been moved to it, mostly without a message.
     """
-    led_to = {resolved(project, name), *(move.new for move in reflog(project, twist(project, name).rpartition(" ")[2]))}
+    target = twist(project, name).rpartition(" ")[2]
+    led_to = {resolved(project, name), *(move.new for move in (reflog(project, target) if target != name else ()))}
     value = None
     for move in reversed(reflog(project, name)):
         is_noted = move.old.strip("0") and (move.new in led_to or not move.message)

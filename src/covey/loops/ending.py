@@ -81,7 +81,7 @@ class Closer:
         assert task is not None
         found = await self.desk.beside(lambda: keeping.keep(self.desk))
         if found:
-            await self.desk.write(lambda call: keeping.tell(call, found, run))
+            await self.desk.write(lambda call: keeping.tell(call, found, run, "ended"))
         evidence, rescued = await self.desk.beside(lambda: self._evidence(run, seen, task, rejected))
         verdict = judge(evidence)
         watched = self.watches.of(run)

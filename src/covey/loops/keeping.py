@@ -1,4 +1,4 @@
-"""Refs that a session has no business with, looked at when its run has ended: put in order, and told."""
+"""Refs that a session has no business with: put in order when a run begins and when it has ended, and told."""
 
 from __future__ import annotations
 
@@ -30,12 +30,6 @@ def keep(desk: Desk) -> tuple[tuple[str, str], ...]:
     return (*found, *_settings(desk))
 
 
-def note(desk: Desk) -> None:
-    """Note what names programs in the repository's settings, before a session begins that might change it."""
-    if desk.programs is None:
-        desk.programs = settings_watch.read(desk.project)
-
-
 def _settings(desk: Desk) -> list[tuple[str, str]]:
     before, desk.programs = desk.programs, settings_watch.read(desk.project)
     names = settings_watch.changed(desk.programs if before is None else before, desk.programs)
@@ -47,10 +41,10 @@ def _settings(desk: Desk) -> list[tuple[str, str]]:
     return [("settings_changed", f"{said} {where}")]
 
 
-def tell(call: Call, found: tuple[tuple[str, str], ...], run: Run) -> None:
-    """Tell the person what was put in order, and after which run."""
+def tell(call: Call, found: tuple[tuple[str, str], ...], run: Run, when: str) -> None:
+    """Tell the person what was put in order, and at which run that was seen."""
     for kind, message in found:
-        alert(call, kind, f"{message} That was seen when {run.id} on {run.task} ended.", run.session, run.task)
+        alert(call, kind, f"{message} That was seen when {run.id} on {run.task} {when}.", run.session, run.task)
 
 
 def _told(twisted: list[Twisted]) -> str:

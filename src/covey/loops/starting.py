@@ -14,7 +14,7 @@ from covey.app.verbs import Call
 from covey.core.judge import Again
 from covey.core.runs import Ending, Run
 from covey.errors import CoveyError, Refused, ToolFailed
-from covey.git import candidates, refs
+from covey.git import candidates, put_back
 from covey.git.guard import write_guard
 from covey.git.rescue import Rescued
 from covey.loops import keeping, outfit, tree
@@ -48,6 +48,9 @@ class Starter:
             await self.desk.write(lambda call: life.ending(call, run, gone))
             return
         try:
+            found = await self.desk.beside(lambda: keeping.keep(self.desk))
+            if found:
+                await self.desk.write(lambda call: keeping.tell(call, found, run, "began"))
             base, rescued = await self.desk.beside(lambda: self._prepare(work))
         except NotOurs as error:  # the fault of this task's branch, so no other task has to wait for it
             refused = Again(str(error))
@@ -66,8 +69,9 @@ class Starter:
     def _prepare(self, work: life.Work) -> tuple[str, Rescued | None]:
         desk, run = self.desk, work.run
         config = desk.app.house.config
-        keeping.note(desk)
         base = newest_main(desk)
+        if put_back.is_touched(desk.project, config.target):  # just now: what it held before was seen
+            base = desk.seen.get(config.target, base)
         rescued = put_in_safety(desk, run.session, run.task, f"before {run.id} on {run.task}")
         try:
             head = self._check_out(work, base)
@@ -146,7 +150,7 @@ def newest_main(desk: Desk) -> str:
     """Return where new work begins: never on what had passed and was then rejected or dropped."""
     config = desk.app.house.config
     main = tree.begin(desk.project, config.target, config.project.main)
-    if main is not None and not refs.twist(desk.project, f"refs/heads/{config.target}"):
+    if main is not None and not put_back.is_touched(desk.project, config.target):
         desk.seen[config.target] = main  # before a session begins that might change it
     newest = desk.worktrees.newest_main(config.target, config.project.remote)
     if main is None or newest == main:
