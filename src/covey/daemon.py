@@ -329,11 +329,16 @@ class Daemon:
 
         Without the lock under its name another daemon may be the only writer: then this one ends.
         """
+        told = False
         while self._lock.is_ours:
             await asyncio.sleep(COUNTS_EVERY)
             if not self._store.is_standing() and self._store.lost is None:
                 with contextlib.suppress(CoveyError):
                     await self._web.write(lambda tx: None)
+            if self._store.lost is not None and not told:
+                told = True
+                message = f"{self._store.lost.message} {self._store.lost.hint}"
+                self._web.hub.tell_people("alerts", {"type": "board_lost", "session": None, "message": message})
         log.critical("%s is not the one that this daemon holds any more, so it ends", self.project.lock)
         with contextlib.suppress(CoveyError):  # what was acknowledged is kept first, if its file is gone too
             await self._web.write(lambda tx: None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import shutil
 import subprocess
@@ -92,8 +93,15 @@ def test_a_board_whose_file_is_taken_away_answers_no_more_and_all_of_it_is_kept(
 
 def test_a_board_whose_file_is_taken_away_is_kept_also_if_nobody_asks(daemon: Daemon) -> None:
     assert _add(daemon, "One") == 201
-    _remove_all(daemon.project)
-    wait_until(lambda: daemon.project.rescued() is not None, "the copy of the board")
+    follower = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    try:
+        follower.request("GET", "/api/events", headers={"Authorization": f"Bearer {daemon.token}"})
+        told = follower.getresponse()
+        _remove_all(daemon.project)
+        wait_until(lambda: daemon.project.rescued() is not None, "the copy of the board")
+        assert any(b"board_lost" in line for line in iter(told.readline, b"")), "who looks at the page is told"
+    finally:
+        follower.close()
 
 
 @pytest.mark.parametrize("name", ["covey.db", "covey.db-wal"])
