@@ -98,7 +98,9 @@ class Testing:
     _lost: dict[str, int] = field(default_factory=dict)
     """How often a gate was killed, by the commit that it tested."""
     _unstarted: dict[str, int] = field(default_factory=dict)
-    """How often in a row a gate could not be started, by the commit that it was to test."""
+    """How often a gate could not be started, by the commit that it was to test."""
+    _in_a_row: int = 0
+    """Gates that could not be started, whatever they were to test, since one could."""
 
     # Beginning and ending
 
@@ -263,7 +265,8 @@ class Testing:
         except CoveyError as error:
             await self._could_not_start(gate, tree, error, config)
             return
-        self._unstarted = {}
+        self._in_a_row = 0
+        self._unstarted.pop(gate.commit, None)
         if gate.id not in self._unwanted and await self._is_of_no_use(gate, tree, order, outcome):
             await self._break(gate, outcome.why, config)
             return
@@ -309,16 +312,22 @@ class Testing:
 
         If one can be started on what landed before, that commit is to blame: it has failed, and the others go on.
         """
-        times = self._unstarted[gate.commit] = self._unstarted.get(gate.commit, 0) + 1
+        times = self._unstarted.pop(gate.commit, 0) + 1
+        self._unstarted = dict([*self._unstarted.items(), (gate.commit, times)][-MOST_LOST:])
         why = f"{UNSTARTED}: {error.message} {error.hint or 'Look at the disk.'}"
-        if times < LOST and sum(self._unstarted.values()) < LOST:
-            await self.desk.write(lambda call: train.end_gate(call, gate.id, gates.Lost(why[:500])))
+        self._in_a_row += 1
+        lost = gates.Lost(why[:500])
+        if times < LOST and self._in_a_row < LOST:
+            await self.desk.write(lambda call: train.end_gate(call, gate.id, lost))
             return
-        self._unstarted.pop(gate.commit, None)
         order = Order(gate.id, gate.commit, gate.slot, _all_checks(config), config.merge.check_minutes * 60)
         if await self._is_broken(gate, tree, order, by_start=True):
+            self._in_a_row, self._unstarted = 0, {}
             await self._break(gate, why, config)
+        elif times < LOST:
+            await self.desk.write(lambda call: train.end_gate(call, gate.id, lost))
         else:
+            self._unstarted.pop(gate.commit, None)
             event = gates.Ended(passed=False, step=STARTING, summary=why, fingerprint=STARTING)
             await self.desk.write(lambda call: _ended(call, gate, event))
 

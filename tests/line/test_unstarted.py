@@ -1,0 +1,83 @@
+"""A gate that cannot be started: for one change it is that change's failure, for main it is nobody's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from covey.config import Config, Merge
+from covey.core.gates import Gate
+from covey.core.queue import train
+from covey.core.queue.train import Purpose
+from covey.errors import Unavailable
+from covey.git.chains import Placed
+from covey.loops import testing as gating
+from covey.loops.building import Tree
+from covey.loops.gates import Gates, Order, Outcome
+from covey.loops.testing import LOST
+from covey.store import rows
+from tests.line.test_gates import Yard
+
+
+class Pool(Gates):
+    """Gates of which those of some commits cannot be started."""
+
+    def __init__(self, yard: Yard, unstarted: set[str]) -> None:
+        super().__init__(yard.desk)
+        self.unstarted = unstarted
+
+    async def run(self, order: Order) -> Outcome:
+        """Pass, or refuse to start."""
+        if order.commit in self.unstarted:
+            raise Unavailable("The room of the gate cannot be made.")
+        return Outcome(passed=True, code=0)
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    yard = Yard(tmp_path / "yard", "off")
+    yard.app.house.config = Config(merge=Merge(check="true", isolate="off"))
+    yield yard
+    yard.leave()
+
+
+def _tested(
+    yard: Yard, unstarted: Callable[[str], set[str]], *, with_others: bool
+) -> tuple[list[Gate], gating.Testing]:
+    """Test a change again and again until it counts, a good one in between if told, and return its gates."""
+    bad = "b" * 40
+    testing = gating.Testing(yard.desk, Pool(yard, unstarted(bad)), lambda: None)
+    names = [yard.hand_in(_held(yard), "ada", commit=each * 40) for each in "bc"]
+
+    async def test(name: str, commit: str, number: int) -> None:
+        tree = Tree(yard.head, (Placed(name, commit, yard.head, commit, (commit,)),))
+        await testing.start(train.Test(number, 0, (name,), Purpose.SOLO, alone=True), tree)
+        await asyncio.gather(*(each.task for each in testing.running.values() if each.task is not None))
+
+    for number in range(LOST):
+        yard.loop.run_until_complete(test(names[0], bad, 2 * number + 1))
+        if with_others:
+            yard.loop.run_until_complete(test(names[1], f"{number}" * 40, 2 * number + 2))
+    found = yard.store.read(lambda tx: tx.find(rows.GATES, "ORDER BY ordinal"))
+    return [gate for gate in found if gate.commit == bad], testing
+
+
+def _held(yard: Yard) -> str:
+    task = yard.add("Mend it")
+    yard.claim(task, "ada", overlap=True)
+    return task
+
+
+@pytest.mark.parametrize("with_others", [False, True])
+def test_what_can_be_started_on_main_and_not_on_a_change_fails_for_that_change(yard: Yard, with_others: bool) -> None:
+    found, testing = _tested(yard, lambda bad: {bad}, with_others=with_others)
+    assert [gate.state for gate in found] == [*["lost"] * (LOST - 1), "failed"]
+    assert "cannot be made" in found[-1].summary and not testing.is_broken()
+
+
+def test_what_cannot_be_started_on_main_either_is_no_changes_fault(yard: Yard) -> None:
+    found, testing = _tested(yard, lambda bad: {bad, yard.head}, with_others=False)
+    assert [gate.state for gate in found] == ["lost"] * LOST and testing.is_broken()
