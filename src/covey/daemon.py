@@ -26,13 +26,13 @@ from pathlib import Path
 import uvicorn
 import uvloop
 
-from covey import __version__, config
+from covey import __version__, config, proof
 from covey.app import devices
 from covey.app.app import App
 from covey.app.clock import SystemClock
 from covey.app.sessions import alert
 from covey.app.verbs import Call
-from covey.cli.client import is_daemon
+from covey.cli.client import check_own, is_daemon
 from covey.cli.main import complain
 from covey.core.devices import Addresses
 from covey.core.events import Started, Stopped
@@ -122,6 +122,9 @@ class Daemon:
         self, project: Project, port: int | None, bind: Bind | None, name: str | None = None, *, hold: bool = False
     ) -> None:
         self.project = project
+        for path in (project.state, project.owner_token):
+            if path.exists():
+                check_own(str(path), path.stat())
         self._lock = WriterLock(project.lock)
         self._lock_up()
         self._clock = SystemClock()
@@ -161,7 +164,7 @@ class Daemon:
             project,
             runner,
             worktrees,
-            self.url,
+            proof.DOOR,
             self._web.read,
             self._web.write,
             typist=Typist(runner, time.sleep),
@@ -362,7 +365,7 @@ def _has_spoken(project: Project) -> bool:
 
 
 def host_name(project: Project, log_id: str) -> str:
-    """Return the name under which this project's page lives; no other server on loopback shares its cookies."""
+    """Return the name under which this project's page lives; no other server on loopback shares its storage."""
     return f"{project.name}-{log_id[:6]}.localhost"
 
 

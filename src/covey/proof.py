@@ -8,15 +8,29 @@ key is made from the owner's token for each who asks, which a name says: `owner`
 The relay and the wrapper start in milliseconds and read this file by its path: it imports next to nothing.
 """
 
-from __future__ import annotations
-
 try:
     from _sha256 import sha256  # type: ignore[import-not-found]  # hashlib takes longer to import than a question takes
 except ImportError:
     from _sha2 import sha256  # type: ignore[import-not-found]  # what Python 3.12 calls it
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Connection(Protocol):
+        """A socket, as far as a proof needs it."""
+
+        def sendall(self, data: bytes, /) -> None:
+            """Send all of it."""
+
+        def recv(self, size: int, /) -> bytes:
+            """Return what comes."""
+
+
 PATH = "/api/proof"
 OWNER = "owner"
+DOOR = "http://127.0.0.1:0"
+"""What stands for the address at which a run asks, until its wrapper knows that."""
 VARIABLE = "COVEY_PROOF"
 """The variable in which a run, or whoever has a session's token, is given a name and its key."""
 LONGEST = 4096
@@ -83,6 +97,25 @@ def check(answer: bytes, key: str, nonce: str, host: str) -> None:
 def said_of(said: str, name: str) -> str:
     """Return a plain text of a JSON object; json takes too long to import for who asks at every step."""
     return said.partition(f'"{name}":"')[2].partition('"')[0]
+
+
+def number_of(said: str, name: str) -> int:
+    """Return a number of a JSON object, 0 if it has none."""
+    digits = said.partition(f'"{name}":')[2].lstrip()
+    end = next((place for place, letter in enumerate(digits) if letter not in "0123456789"), len(digits))
+    return int(digits[:end] or "0")
+
+
+def require(connection: "Connection", name: str, key: str, nonce: str, host: str, more: str = "") -> None:
+    """Ask whoever is at the other end of a fresh connection for a proof, and refuse to go on without it."""
+    connection.sendall(question(name, nonce, host, more))
+    answer = b""
+    while not is_whole(answer):
+        piece = connection.recv(LONGEST)
+        if not piece or len(answer) > LONGEST:
+            raise Unproved("what answers there did not prove to be your covey daemon")
+        answer += piece
+    check(answer, key, nonce, host)
 
 
 def is_whole(answer: bytes) -> bool:

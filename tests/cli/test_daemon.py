@@ -29,6 +29,7 @@ from covey.errors import Denied, Unavailable
 from covey.git.project import find
 from covey.store.lock import WriterLock
 from tests.cli.shell import Shell
+from tests.proving import credential, is_question, proved
 
 SCRIPT = [
     ["task", "add", "First", "--assignee", "ada", "--body", "ünïcödé", "--scope", "src/**"],
@@ -176,7 +177,11 @@ def _connected(port: int) -> socket.socket:
 
 @contextmanager
 def _between(served: Shell, after: Callable[[int], bool]) -> Iterator[list[int]]:
-    """Stand between command and daemon; `after` says of each request whether its answer is passed on."""
+    """Stand between command and daemon; `after` says of each request whether its answer is passed on.
+
+    Only who knows the owner's token can do so.
+    """
+    token = (served.state / "owner.token").read_text().strip()
     told = json.loads((served.state / "daemon.json").read_text())
     listening = socket.create_server(("127.0.0.1", 0))
     seen: list[int] = []
@@ -187,7 +192,9 @@ def _between(served: Shell, after: Callable[[int], bool]) -> Iterator[list[int]]
                 client, _ = listening.accept()
             except OSError:
                 return
-            with client, suppress(ConnectionRefusedError), _connected(told["port"]) as daemon:
+            with client, suppress(ConnectionRefusedError, ConnectionResetError), _connected(told["port"]) as daemon:
+                own = f"127.0.0.1:{listening.getsockname()[1]}"
+                client.sendall(proved(client.recv(65536), own, token))
                 request = client.recv(65536)
                 host = f"Host: 127.0.0.1:{listening.getsockname()[1]}".encode()
                 daemon.sendall(request.replace(host, f"Host: 127.0.0.1:{told['port']}".encode()))
@@ -244,7 +251,11 @@ def _listener(answer: bytes | None) -> Iterator[tuple[str, list[bytes]]]:
                     client, _ = listening.accept()
                 except OSError:
                     break
-                heard.append(client.recv(65536))
+                asked = client.recv(65536)
+                if answer is None:  # one that knows what our daemon knows, and then says nothing
+                    client.sendall(proved(asked, f"127.0.0.1:{listening.getsockname()[1]}"))
+                    asked = client.recv(65536)
+                heard.append(asked)
                 if answer is None:
                     kept.append(client)
                     continue
@@ -276,11 +287,18 @@ def test_the_token_goes_to_nobody_who_listens_where_a_killed_daemon_did(shell: S
     assert not stale.exists()
 
 
-def test_what_answers_without_a_version_is_no_daemon(shell: Shell) -> None:
+def test_what_does_not_prove_to_be_our_daemon_hears_no_token(shell: Shell) -> None:
     with _listener(FOREIGN) as (url, heard):
-        said = shell.fails(7, "task", "list", env={"COVEY_TOKEN": "secret", "COVEY_URL": url})
-    assert "what answers there is no covey daemon" in said
-    assert heard
+        for env in ({}, {"COVEY_PROOF": credential()}):
+            said = shell.fails(7, "task", "list", env={"COVEY_TOKEN": "secret", "COVEY_URL": url, **env})
+            assert "did not prove to be your covey daemon" in said
+    assert heard and all(is_question(each) and b"secret" not in each for each in heard)
+
+
+def test_a_token_is_not_sent_where_nothing_can_prove_who_answers(tmp_path: Path, shell: Shell) -> None:
+    with _listener(FOREIGN) as (url, heard):
+        said = shell.fails(2, "-C", str(tmp_path), "task", "list", env={"COVEY_TOKEN": "secret", "COVEY_URL": url})
+    assert "COVEY_PROOF" in said and heard == []
 
 
 def test_an_answer_that_never_comes_leaves_the_outcome_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,6 +307,7 @@ def test_an_answer_that_never_comes_leaves_the_outcome_open(monkeypatch: pytest.
     with _listener(None) as (url, heard):
         monkeypatch.setenv("COVEY_TOKEN", "secret")
         monkeypatch.setenv("COVEY_URL", url)
+        monkeypatch.setenv("COVEY_PROOF", credential())
         with pytest.raises(Unavailable, match="whether it was done is not known") as caught:
             Client().ask("task.add", fields={"title": "Once or never"})
         assert "covey log" in caught.value.hint

@@ -19,6 +19,7 @@ from covey.git import written
 from covey.git.guard import write_guard
 from tests.git.repositories import commit_files, git_out, make_repository
 from tests.git.test_guard import Session, write_hook
+from tests.proving import credential, proved
 
 TOKEN = "a-token"
 
@@ -46,7 +47,9 @@ class Door:
         return [sorted(write.path for write in writes) for writes in asked]
 
     def env(self) -> dict[str, str]:
-        return {"COVEY_URL": f"http://127.0.0.1:{self.port}", "COVEY_TOKEN": TOKEN, "COVEY_TASK": "T-1"}
+        return {"COVEY_URL": f"http://127.0.0.1:{self.port}", "COVEY_TOKEN": TOKEN, "COVEY_TASK": "T-1"} | {
+            "COVEY_PROOF": credential()
+        }
 
 
 @pytest.fixture
@@ -54,6 +57,11 @@ def door() -> Iterator[Door]:
     made = Door()
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.wfile.write(proved(self.requestline.encode(), f"127.0.0.1:{made.port}"))
+
         def do_POST(self) -> None:
             assert self.path == "/hooks/guard"
             assert self.headers["Authorization"] == f"Bearer {TOKEN}"

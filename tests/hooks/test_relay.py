@@ -16,9 +16,12 @@ from pathlib import Path
 import pytest
 
 from covey.hooks import relay
+from tests.proving import TOKEN, credential, is_question, proved
 
 PROGRAM = Path(relay.__file__)
 PATIENCE = 60.0
+SHA256 = ("_sha256", "_sha2")
+"""What Python calls the digest that it has in it."""
 SAID = b'{"hookSpecificOutput": {"additionalContext": "h\xc3\xa9llo"}}'
 
 
@@ -31,21 +34,25 @@ class Daemon:
 
     @property
     def env(self) -> dict[str, str]:
-        return {"COVEY_URL": f"http://127.0.0.1:{self.port}", "COVEY_TOKEN": "secret"}
+        return {"COVEY_URL": f"http://127.0.0.1:{self.port}", "COVEY_TOKEN": "secret", "COVEY_PROOF": credential()}
 
 
 Behaviour = Callable[[socket.socket, Daemon], None]
 
 
 def heard(connection: socket.socket, daemon: Daemon) -> None:
-    """Read one request, as long as it says that it is."""
+    """Read one request, as long as it says that it is; before that comes the question for a proof."""
     said = b""
     while b"\r\n\r\n" not in said:
         said += connection.recv(65536)
-    head, _, body = said.partition(b"\r\n\r\n")
+        if is_question(said) and said.endswith(b"\r\n\r\n"):
+            connection.sendall(proved(said, f"127.0.0.1:{daemon.port}"))
+            said = b""
+    head, _, rest = said.partition(b"\r\n\r\n")
     length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    body = bytearray(rest)  # grows in place: the relay has a second for all of it
     while len(body) < length:
-        body += connection.recv(65536)
+        body += connection.recv(1 << 20)
     daemon.heard.append(head + b"\r\n\r\n" + body)
 
 
@@ -196,7 +203,8 @@ def test_a_hook_that_never_ends_is_given_up(tmp_path: Path) -> None:
 def test_a_daemon_that_is_away_is_noted_line_by_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    env = {"COVEY_URL": f"http://127.0.0.1:{port}", "COVEY_TOKEN": "t", "COVEY_MISSED": str(tmp_path / "missed")}
+    env = {"COVEY_URL": f"http://127.0.0.1:{port}", "COVEY_TOKEN": "t", "COVEY_PROOF": credential()}
+    env["COVEY_MISSED"] = str(tmp_path / "missed")
     for moment in ("PreToolUse", "PostToolUse"):
         assert relayed(env, moment).stdout == b""
     lines = (tmp_path / "missed").read_text().splitlines()
@@ -268,6 +276,49 @@ def test_without_a_place_to_ask_it_says_nothing(env: dict[str, str]) -> None:
     assert relayed(env).stdout == b""
 
 
+# Who is not covey
+
+
+def impostor(passes_on: int | None = None) -> Behaviour:
+    """Return the behaviour of one that knows nothing of ours; it may pass the question on to the true daemon."""
+
+    def behave(connection: socket.socket, daemon: Daemon) -> None:
+        asked = connection.recv(65536)
+        daemon.heard.append(asked)
+        if passes_on is None:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(SAID), SAID))
+        else:
+            connection.sendall(proved(asked, f"127.0.0.1:{passes_on}"))
+        while more := connection.recv(65536):
+            daemon.heard.append(more)
+
+    return behave
+
+
+@pytest.mark.parametrize("passes_on", [None, 20_000])
+@pytest.mark.parametrize("moment", ["PreToolUse", "PermissionRequest", "guard"])
+def test_who_cannot_prove_to_be_covey_hears_no_token_and_is_not_believed(
+    tmp_path: Path, passes_on: int | None, moment: str
+) -> None:
+    with serving(impostor(passes_on)) as daemon:
+        assert relayed({**daemon.env, "COVEY_MISSED": str(tmp_path / "missed")}, moment).stdout == b""
+    assert b"secret" not in b"".join(daemon.heard) and b"Write" not in b"".join(daemon.heard)
+    assert len(daemon.heard) == 1 and is_question(daemon.heard[0])
+    assert "did not prove" in (tmp_path / "missed").read_text()
+
+
+def test_a_run_from_before_there_were_proofs_finds_the_key_beside_its_folder(tmp_path: Path) -> None:
+    missed = tmp_path / "runs" / "run-1" / "missed"
+    missed.parent.mkdir(parents=True)
+    (tmp_path / "owner.token").write_text(f"{TOKEN}\n")
+    with serving(answers(SAID)) as daemon:
+        env = {name: value for name, value in daemon.env.items() if name != "COVEY_PROOF"}
+        assert relayed({**env, "COVEY_MISSED": str(missed)}).stdout == SAID
+    with serving(answers(SAID)) as daemon:
+        assert relayed(env | {"COVEY_URL": daemon.env["COVEY_URL"]}).stdout == b"", "nothing could prove who answers"
+    assert daemon.heard == []
+
+
 # Whom covey did not start
 
 
@@ -304,6 +355,19 @@ def test_installed_hooks_tell_no_token_to_who_listens_where_a_killed_daemon_did(
     assert daemon.heard == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_installed_hooks_tell_nothing_to_another_users_process_with_the_daemons_number(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", "import os; os.setuid(65534); print(1, flush=True); input()", "covey.daemon"]
+    with (
+        serving(answers(SAID)) as daemon,
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other,
+    ):
+        assert other.stdout is not None and other.stdout.readline()
+        assert relayed({}, *state(tmp_path, daemon.port, other.pid)).stdout == b""
+        other.kill()
+    assert daemon.heard == []
+
+
 def test_installed_hooks_leave_to_the_hooks_of_a_run_what_is_theirs(tmp_path: Path, daemons_pid: int) -> None:
     with serving(answers(SAID)) as daemon:
         assert relayed(daemon.env, *state(tmp_path, daemon.port, daemons_pid)).stdout == b""
@@ -325,7 +389,7 @@ def test_it_needs_nothing_but_the_interpreter() -> None:
     argv = [sys.executable, "-I", "-S", "-X", "importtime", str(PROGRAM), "Stop"]
     loaded = subprocess.run(argv, input=b"", env={}, capture_output=True, timeout=PATIENCE, check=True)
     bare = subprocess.run([*argv[:5], "-c", "pass"], env={}, capture_output=True, timeout=PATIENCE, check=True)
-    assert _names(loaded.stderr) - _names(bare.stderr) <= {"_socket", "_signal", "posix", "time"}
+    assert _names(loaded.stderr) - _names(bare.stderr) <= {"_socket", "_signal", "posix", "time", "proof", *SHA256}
 
 
 def _names(told: bytes) -> set[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from covey import proof
 from covey.app.verbs import Principal
 from covey.core.hooks import Hook, Moment
 from covey.core.runs import Run
@@ -369,6 +370,7 @@ def test_an_answer_to_an_agent_that_has_hung_up_is_not_noted_as_told(tmp_path: P
 def test_a_relay_waits_for_a_person_whom_a_daemon_has_asked(place: Place) -> None:
     at = runs(place, 1)
     env = {"COVEY_URL": f"http://127.0.0.1:{place.daemon.port}", "COVEY_TOKEN": begun(place, 1)}
+    env["COVEY_PROOF"] = proof.credential(place.daemon.token, "run:run-1")
     words = [sys.executable, "-I", "-S", relay.__file__, "PermissionRequest"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(words, env=env, **pipes) as process:

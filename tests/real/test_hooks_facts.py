@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from covey import proof
 from covey.agents import claude, codex, hooked
 from covey.agents.agent import Agent, Assignment, HookDoor
 from covey.agents.codex_launch import trust
@@ -30,6 +31,7 @@ from tests.model.environment import World, scripted_world
 from tests.model.headless import make_repository
 from tests.model.script import SIDE, Script, Shell, Step, Tool, Usage, Write
 from tests.model.server import Request
+from tests.proving import credential, proved
 from tests.serving import wait_until
 
 AGENTS: dict[str, Agent] = {"claude": claude.agent, "codex": codex.agent}
@@ -76,6 +78,9 @@ def ear(answer: Answer = lambda hook: NOTHING) -> Iterator[Ear]:
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing."""
 
+        def do_GET(self) -> None:
+            self.wfile.write(proved(self.requestline.encode(), f"127.0.0.1:{made.port}"))
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             hook = hooked.read(Moment(self.path.removeprefix("/hooks/")), body)
@@ -114,6 +119,7 @@ class Shed:
     def work(self, door: HookDoor, script: str, **more: Any) -> Assignment:
         """Return a piece of work whose prompt names a script."""
         told = {"COVEY_URL": door.url, "COVEY_TOKEN": TOKEN, "COVEY_MISSED": str(self.missed)}
+        told["COVEY_PROOF"] = credential()
         given: dict[str, Any] = {
             "run": "R-1",
             "session": "ada",
@@ -164,8 +170,10 @@ def _told(request: Request) -> str:
 @pytest.fixture
 def shed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shed]:
     """Yield a repository that screens trust, in a world of its own, where hooks have time."""
-    root, patient = tmp_path / "shed", tmp_path / "relay.py"
+    root, patient = tmp_path / "shed", tmp_path / "patient" / "hooks" / "relay.py"
     monkeypatch.setattr(hooked, "QUICK", 60)
+    patient.parent.mkdir(parents=True)
+    shutil.copy(proof.__file__, patient.parents[1])  # it is looked for above its folder
     patient.write_text(Path(relay.__file__).read_text().replace("QUICK = 1.0", "QUICK = 60.0"))
     with scripted_world(tmp_path, trusted=[root]) as world:
         yield Shed(world, make_repository(root, world.environment), (*RELAY[:-1], str(patient)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 
+from covey import proof
 from covey.app.changes import change
 from covey.app.costs import day_of, spent, spent_by_sessions
 from covey.app.lines import end_all, is_silent, strays
@@ -82,7 +83,8 @@ def token(call: Call, asked: Nothing, name: str) -> Token:
         call.tx.drop_tokens(name)
         call.tx.put_token(digest(secret), name)
         call.tx.append(call.actor(None), name, Minted(), session)
-    return Token(name, secret)
+    owner_token = call.house.secret.decode()
+    return Token(name, secret, proof.credential(owner_token, f"session:{name}") if owner_token else "")
 
 
 def _secret(call: Call, name: str) -> str:

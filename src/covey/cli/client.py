@@ -10,6 +10,7 @@ import json
 import os
 import time
 
+from covey import proof
 from covey.cli.addresses import ADDRESSES, OWNER_ONLY
 from covey.cli.place import here, quick_common, quick_place
 from covey.cli.wire import Lost, Wire
@@ -17,7 +18,7 @@ from covey.errors import CoveyError, Denied, Invalid, Unavailable, Unknown, miss
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TextIO
 
     from covey.cli.alone import Alone
     from covey.git.project import Project
@@ -203,8 +204,20 @@ class Client:
                     "COVEY_TOKEN is set, and COVEY_URL is not.",
                     hint="covey sets both; unset COVEY_TOKEN to be the owner.",
                 )
-            self._wire = Wire(url, self.token or "")
+            self._wire = Wire(url, self.token or "", self._credential())
         return self._wire
+
+    def _credential(self) -> str:
+        """Return what the daemon proves itself with to a session: what it was given, or what stands in the folder."""
+        given = os.environ.get(proof.VARIABLE)
+        if given:
+            return given
+        found = quick_common(self.folder)
+        try:
+            state = str(self.project().state) if found is None else os.path.join(found[1], "covey")
+            return proof.credential(_owner_token(state), proof.OWNER)
+        except (CoveyError, OSError):
+            return ""
 
     def _owner_wire(self) -> Wire | None:
         """Return the way to the daemon if one holds the lock and says where it answers."""
@@ -218,13 +231,13 @@ class Client:
 
     def _daemon(self, state: str) -> Wire | None:
         try:
-            with open(os.path.join(state, "daemon.json"), encoding="utf-8") as file:
+            with own_file(os.path.join(state, "daemon.json")) as file:
                 said = json.load(file)
                 url = str(said["url"])
             if not is_daemon(int(said["pid"])):
-                return None  # a killed daemon said it: whoever listens there now must not see the token
+                return None  # a killed daemon said it, and whoever listens there now would have nothing to prove
             token = _owner_token(state)
-            self.said, self._wire = said, Wire(url, token)
+            self.said, self._wire = said, Wire(url, token, proof.credential(token, proof.OWNER))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -299,11 +312,33 @@ def refuse_in_run(verb: str, fields: dict[str, Any]) -> None:
         raise Denied("With COVEY_TOKEN set you speak for your own session only.", hint="Leave --as out.")
 
 
+def own_file(path: str) -> TextIO:
+    """Open a file of the state folder that nobody but its owner, who is us, may have written; refuse any other."""
+    file = open(path, encoding="utf-8")  # noqa: SIM115 - whoever asked closes it
+    try:
+        check_own(path, os.fstat(file.fileno()))
+        check_own(os.path.dirname(path), os.stat(os.path.dirname(path)))
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def check_own(path: str, found: os.stat_result) -> None:
+    """Refuse what is not ours, or may be written by others: what it says could be anybody's."""
+    if found.st_uid != os.geteuid():
+        raise Denied(f"{path} belongs to another user.", hint="Only who owns covey's folder can use it.")
+    if found.st_mode & 0o022:
+        raise Denied(f"{path} may be written by other users.", hint=f"chmod go-w {path}, once you know who wrote it.")
+
+
 def is_daemon(pid: int) -> bool:
-    """Say whether a process is a covey daemon; where there is no /proc to ask, whoever lives is believed."""
+    """Say whether a process is a covey daemon of ours; where there is no /proc to ask, whoever lives is believed."""
     if pid <= 0:
         return False
     try:
+        if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
+            return False  # the number of a daemon that ended may be anybody's by now
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return b"covey.daemon" in file.read().split(b"\0")
     except OSError:
@@ -319,7 +354,7 @@ def is_daemon(pid: int) -> bool:
 def _owner_token(state: str) -> str:
     """Return the owner's token; the project would say what is wrong with it, and takes long to import."""
     try:
-        with open(os.path.join(state, "owner.token"), encoding="utf-8") as file:
+        with own_file(os.path.join(state, "owner.token")) as file:
             token = file.read().strip()
     except FileNotFoundError:
         token = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
-import http.client
 import ipaddress
 import json
 import os
@@ -19,8 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from covey.cli.client import Client, is_daemon
+from covey import proof
+from covey.cli.client import Client, check_own, is_daemon, own_file
 from covey.cli.command import Command, Parser
+from covey.cli.wire import Lost, Wire
 from covey.errors import CoveyError, Denied, Invalid, Refused, ToolFailed, Unavailable
 from covey.git import project as projects
 from covey.git.project import Project
@@ -33,19 +34,26 @@ ASK_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def answering(project: Project) -> dict[str, Any] | None:
     """Return where the daemon says that it answers, if it does answer there."""
     try:
-        said: dict[str, Any] = json.loads(project.daemon_file.read_text())
-        if not is_daemon(int(said["pid"])):
-            return None  # whoever listens at a killed daemon's port must not see the token
-        connection = http.client.HTTPConnection("127.0.0.1", int(said["port"]), timeout=10)
-        connection.request("GET", "/api/status", headers={"Authorization": f"Bearer {project.token()}"})
-        answer = connection.getresponse()
-        if answer.status != 200 or answer.getheader("covey-version") is None:
+        said = _said(project)
+        if not is_daemon(int(said["pid"])) or not _is_locked(project) or not _holds(project, int(said["pid"])):
             return None
+        token = project.token()
+        wire = Wire(f"http://127.0.0.1:{int(said['port'])}", token, proof.credential(token, proof.OWNER))
+        try:
+            status, _, _ = wire.ask("GET", "/api/status", b"", None)
+        finally:
+            wire.close()
         # Read again: what a killed daemon had said is gone before another one answers at its port.
-        again: dict[str, Any] = json.loads(project.daemon_file.read_text())
-        return again
-    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
+        return _said(project) if status == 200 else None
+    except (OSError, ValueError, KeyError, TypeError, Lost):
         return None
+
+
+def _said(project: Project) -> dict[str, Any]:
+    """Return what the daemon says of itself, if nobody else can have written it."""
+    with own_file(str(project.daemon_file)) as file:
+        said: dict[str, Any] = json.load(file)
+    return said
 
 
 def _up_arguments(parser: Parser) -> None:
@@ -101,7 +109,7 @@ def _lasting(project: Project) -> dict[str, Any] | None:
 def _runs_errand(project: Project) -> bool:
     """Say whether a daemon of another command's errand lives, also if it answers no more."""
     try:
-        said = json.loads(project.daemon_file.read_text())
+        said = _said(project)
         return bool(said.get("errand")) and is_daemon(int(said["pid"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
@@ -352,7 +360,7 @@ def running(project: Project) -> int | None:
 
 def _announced(project: Project) -> int | None:
     try:
-        return int(json.loads(project.daemon_file.read_text())["pid"])
+        return int(_said(project)["pid"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -374,7 +382,9 @@ def _holds(project: Project, pid: int) -> bool:
 
 def _holders(project: Project) -> set[int]:
     """Return the processes that the kernel names as holders of the lock."""
-    inode = str(project.lock.stat().st_ino)
+    lock = project.lock.stat()
+    check_own(str(project.lock), lock)
+    inode = str(lock.st_ino)  # the device that the kernel names is another on some file systems
     try:
         lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
     except OSError:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
 
-from covey import PROTOCOL, __version__
+from covey import PROTOCOL, __version__, proof
 from covey.errors import Invalid, Unavailable
 
 PATIENCE = 60.0
 """Seconds that an answer may take."""
+PROOF_PATIENCE = 10.0
+"""Seconds that a proof may take; it waits for nothing but the daemon's next free moment."""
 
 
 class Lost(Exception):
@@ -20,10 +23,15 @@ class Lost(Exception):
 
 
 class Wire:
-    """A connection that lasts as long as both sides want; it is made when first needed."""
+    """A connection that lasts as long as both sides want; it is made when first needed.
 
-    def __init__(self, url: str, token: str) -> None:
+    Whoever answers has to prove, on each connection, that it is the daemon that knows our key; nothing else is sent
+    before. Without a key only a certificate can prove it.
+    """
+
+    def __init__(self, url: str, token: str, credential: str = "") -> None:
         self.url = url
+        self._name, self._key = proof.parted(credential)
         scheme, _, rest = url.partition("://")
         self._authority = rest.partition("/")[0]
         host, colon, port = self._authority.rpartition(":")
@@ -35,6 +43,11 @@ class Wire:
             raise Invalid(f"{url[:200]!r} is no address of a daemon: {port!r} is no port.")
         self._address = ("127.0.0.1" if host.endswith(".localhost") else host.strip("[]"), int(port))
         self._tls = scheme == "https"
+        if not self._key and not self._tls:
+            raise Invalid(
+                f"Nothing here can tell whether covey's own daemon answers at {url[:200]}, so the token is not sent.",
+                hint="Go into the repository, or set COVEY_PROOF: covey session token NAME --json prints it.",
+            )
         self._token = token
         self._socket: socket.socket | None = None
         self._rest = b""
@@ -86,10 +99,23 @@ class Wire:
                 link = socket.create_connection(self._address, timeout=PATIENCE)
                 link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._socket = _secured(link, self._address[0]) if self._tls else link
-            except OSError as error:
-                raise Lost(error.strerror or str(error), sent=False) from None
-            self._rest = b""
+                self._rest = b""
+                self._let_prove(self._socket)
+            except proof.Unproved as error:
+                self.close()
+                raise Lost(str(error), sent=False) from None
+            except (OSError, ValueError) as error:
+                self.close()
+                raise Lost(getattr(error, "strerror", None) or str(error), sent=False) from None
         return self._socket
+
+    def _let_prove(self, link: socket.socket) -> None:
+        """Refuse to go on with anybody who does not know what our daemon knows."""
+        if not self._key:
+            return
+        link.settimeout(PROOF_PATIENCE)
+        proof.require(link, self._name, self._key, os.urandom(16).hex(), self._authority)
+        link.settimeout(PATIENCE)
 
     def _answer(self, link: socket.socket) -> tuple[int, dict[str, str], bytes]:
         head = self._until(link, b"\r\n\r\n").decode("latin-1").split("\r\n")

@@ -3,9 +3,12 @@
     python -I -S relay.py MOMENT [--state FOLDER]
 
 It reads the hook from its standard input, posts it to COVEY_URL with COVEY_TOKEN, and prints the answer if that is a
-JSON object that says something. Whatever else happens it prints nothing, ends with 0 within a second and leaves a line
-in the file that COVEY_MISSED names: an agent never waits for a daemon that is away. Only a question that a person
-decides is waited for, once the daemon has said that it hears it.
+JSON object that says something. Whoever answers there has to prove before, with the key in COVEY_PROOF or one made from
+the owner's token in the state folder, that it is covey: nobody else is sent anything, or believed.
+
+Whatever else happens it prints nothing, ends with 0 within a second and leaves a line in the file that COVEY_MISSED
+names: an agent never waits for a daemon that is away. Only a question that a person decides is waited for, once the
+daemon has said that it hears it.
 
 With --state, for whom covey did not start, address and token stand in files of that folder; whom covey did start is
 asked by hooks of its own, so that this one has nothing to do.
@@ -17,6 +20,15 @@ import _socket
 import posix
 import sys
 from time import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from covey import proof
+else:
+    sys.path.append(__file__.rpartition("/hooks/")[0])
+    import proof
+
+    sys.path.pop()
 
 QUICK = 1.0
 """Seconds after which the agent goes on without us."""
@@ -34,18 +46,28 @@ def asked(stream: int) -> bytes:
     return b"".join(pieces)
 
 
-def place(words: list[str]) -> tuple[str, int, str] | None:
-    """Return host, port and token of the daemon, None if nobody told us."""
+def place(words: list[str]) -> tuple[str, int, str, str] | None:
+    """Return host, port, token and credential, None if nobody told us."""
     token = posix.environ.get(b"COVEY_TOKEN", b"").decode()
     if "--state" in words:
         folder = words[words.index("--state") + 1]
         return None if token else _announced(folder)
     scheme, _, rest = posix.environ.get(b"COVEY_URL", b"").decode().partition("://")
     host, _, port = rest.partition("/")[0].rpartition(":")
-    return (host, int(port), token) if scheme == "http" and host and token else None
+    return (host, int(port), token, _credential()) if scheme == "http" and host and token else None
 
 
-def _announced(folder: str) -> tuple[str, int, str] | None:
+def _credential() -> str:
+    """Return what covey proves itself with to this run; one that is older than that has a folder in the state's."""
+    given = posix.environ.get(b"COVEY_PROOF", b"").decode()
+    state = posix.environ.get(b"COVEY_MISSED", b"").decode().rpartition("/runs/")[0]
+    if given or not state:
+        return given
+    with open(state + "/owner.token", encoding="utf-8") as file:
+        return proof.credential(file.read().strip(), proof.OWNER)
+
+
+def _announced(folder: str) -> tuple[str, int, str, str] | None:
     """Return where the daemon of a project answers; its file is JSON, of which two numbers are looked for."""
     try:
         with open(folder + "/daemon.json", encoding="utf-8") as file:
@@ -54,15 +76,9 @@ def _announced(folder: str) -> tuple[str, int, str] | None:
             token = file.read().strip()
     except OSError:
         return None
-    pid, port = _number(said, '"pid":'), _number(said, '"port":')
-    return ("127.0.0.1", port, token) if port and token and _is_daemon(pid) else None
-
-
-def _number(said: str, name: str) -> int:
-    """Return the number behind a name, 0 if there is none."""
-    digits = said.partition(name)[2].lstrip()
-    end = next((number for number, letter in enumerate(digits) if letter not in "0123456789"), len(digits))
-    return int(digits[:end] or "0")
+    pid, port = proof.number_of(said, "pid"), proof.number_of(said, "port")
+    credential = proof.credential(token, proof.OWNER)
+    return ("127.0.0.1", port, token, credential) if port and token and _is_daemon(pid) else None
 
 
 def _is_daemon(pid: int) -> bool:
@@ -70,6 +86,8 @@ def _is_daemon(pid: int) -> bool:
     if not pid:
         return False
     try:
+        if posix.stat(f"/proc/{pid}").st_uid != posix.geteuid():
+            return False
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return b"covey.daemon" in file.read()
     except OSError:
@@ -81,7 +99,7 @@ def _is_daemon(pid: int) -> bool:
         return False
 
 
-def answer(moment: str, host: str, port: int, token: str) -> bytes:
+def answer(moment: str, host: str, port: int, token: str, credential: str) -> bytes:
     """Return what the daemon answers to the hook on our standard input; fails with OSError or ValueError."""
     agent, body = posix.getppid(), asked(0)
     held = moment == "PermissionRequest"
@@ -92,6 +110,7 @@ def answer(moment: str, host: str, port: int, token: str) -> bytes:
     )
     connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     connection.connect((host, port))
+    _let_prove(connection, f"{host}:{port}", credential)
     connection.sendall(head.encode() + body)
     size, pieces = 0, [b""]
     while size <= LONGEST and (piece := connection.recv(65536)):
@@ -100,6 +119,14 @@ def answer(moment: str, host: str, port: int, token: str) -> bytes:
         pieces.append(piece)
         size += len(piece)
     return _body(b"".join(pieces))
+
+
+def _let_prove(connection: _socket.socket, host: str, credential: str) -> None:
+    """Refuse to go on with anybody who does not know what our daemon knows."""
+    name, key = proof.parted(credential)
+    if not key:
+        raise ValueError("nothing could prove who answers")
+    proof.require(connection, name, key, posix.urandom(16).hex(), host)
 
 
 def _wait_for_a_person(agent: int) -> None:

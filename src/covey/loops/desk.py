@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from covey import proof
 from covey.app.app import App
 from covey.app.budget import Day
 from covey.app.verbs import Call, Principal
@@ -37,6 +38,7 @@ class Desk:
     runner: Runner
     worktrees: Worktrees
     url: str
+    """Where runs ask covey; `proof.DOOR` lets each have an address of its own."""
     reading: Any
     writing: Any
     free_memory: Callable[[], int | None] = free_memory
@@ -52,6 +54,11 @@ class Desk:
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-git"))
     _near: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-runs"))
     _looks: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(LOOKERS, "covey-looks"))
+
+    def credential(self, run: str) -> str:
+        """Return what covey proves itself with to a run, "" if there is nothing to make it from."""
+        owner_token = self.app.house.secret.decode()
+        return proof.credential(owner_token, f"run:{run}") if owner_token else ""
 
     def awake(self) -> float:
         """Return the time of the clock that stands still while the machine sleeps."""

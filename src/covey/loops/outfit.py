@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from covey import proof
 from covey.agents import registry
 from covey.agents.agent import Agent, Assignment, HookDoor, terminal_of
 from covey.app import journals
@@ -69,6 +70,7 @@ def launch(
     worktree: Path,
     git: dict[str, str],
     url: str,
+    credential: str,
     *,
     kept: bool,
     common: Path,
@@ -83,7 +85,9 @@ def launch(
     prompt_file, body_file = folder / "prompt.md", folder / "body"
     _write(prompt_file, text)
     _write(body_file, work.body)
-    env = _environment(work, agent, settings, folder, worktree, git, url)
+    env = _environment(work, agent, settings, folder, worktree, git, url) | (
+        {proof.VARIABLE: credential} if credential else {}
+    )
     assignment = Assignment(
         run=run.id,
         session=run.session,

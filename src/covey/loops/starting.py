@@ -85,7 +85,8 @@ class Starter:
         common = desk.project.common
         entry = desk.worktrees.git_dir(run.session)
         kept = head != base
-        launch = outfit.launch(work, config, folder, path, git, desk.url, kept=kept, common=common, entry=entry)
+        url, credential = desk.url, desk.credential(run.id)
+        launch = outfit.launch(work, config, folder, path, git, url, credential, kept=kept, common=common, entry=entry)
         desk.runner.start(run.id, launch)
         return base, rescued
 

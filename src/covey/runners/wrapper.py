@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # What only the types need is not worth its milliseconds.
     from collections.abc import Iterable
     from typing import NoReturn
 
+    from covey.runners.door import Door
+
 STOPPED_GRACE = 5.0
 """Seconds that a run has to end after it was told to."""
 LEFT_GRACE = 2.0
@@ -113,6 +115,7 @@ def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
     argv, cwd, env, stdin, typed, apart, most = launch
     env[b"COVEY_RUN"] = os.path.basename(folder).encode(errors="surrogateescape")
     env[b"COVEY_RUN_FOLDER"] = folder.encode(errors="surrogateescape")
+    door = open_door(folder, argv, env)
     output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     errors = os.open("errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if apart else output
     terminal = None if screen is None else Terminal(screen, output)
@@ -134,6 +137,8 @@ def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     pid, problem = spawn(argv, cwd, env, (source, drawn, errors if apart else drawn), terminal)
     os.close(source)
+    if door is not None:
+        door.begin()
     if problem:
         write_if_possible("failure", problem)
     if pipe is not None:
@@ -141,6 +146,21 @@ def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
     if terminal is not None:
         terminal.begin()
     return Run(pid, (output, errors), kept, terminal, most, pipe)
+
+
+def open_door(folder: str, argv: list[bytes], env: dict[bytes, bytes]) -> Door | None:
+    """Open an address at which the run asks covey while it lives, and put it wherever the launch leaves room for it."""
+    nowhere, credential = b"http://127.0.0.1:0", env.get(b"COVEY_PROOF", b"").decode()
+    if env.get(b"COVEY_URL") != nowhere or not credential:
+        return None
+    sys.path.append(os.path.dirname(__file__))
+    from door import Door as Opened  # type: ignore[import-not-found]  # beside this file; only an agent's run needs it
+
+    sys.path.pop()
+    door: Door = Opened(folder, credential)
+    argv[:] = [word.replace(nowhere + b"/", door.url + b"/") for word in argv]
+    env[b"COVEY_URL"] = door.url
+    return door
 
 
 def note_start() -> bool:

@@ -70,6 +70,8 @@ class Token(Struct, frozen=True):
 
     session: str
     token: str
+    proof: str = ""
+    """What the daemon proves itself with to whoever has the token; for COVEY_PROOF."""
 
 
 class ClueRow(Struct, frozen=True):
