@@ -34,6 +34,8 @@ FIRST_LOOK = 0.3
 """Seconds between two looks at the machine, and between the first two, from which it is known how busy it is."""
 MEASURE_EVERY = 5.0
 """Seconds between two times that the changes of one worktree are counted."""
+MEASURE_AGAIN_S = 60.0
+"""Seconds after which a worktree is counted again that could not be."""
 MATTERS = frozenset(("session", "run", "task", "merge", "gate", "overlap", "fleet"))
 """What the store's part of this moment is made from."""
 Tell = Callable[[str, object], None]
@@ -234,12 +236,13 @@ class Live:
             if run.id not in self._measured or run.base is None:
                 continue
             folder, base = self.desk.worktrees.path(run.session), run.base
-            size = self._measured[run.id].size
+            size, later = self._measured[run.id].size, 0.0
             try:
                 size = await self.desk.aside(lambda folder=folder, base=base: size_of(self.desk.project, folder, base))  # type: ignore[misc]
             except (CoveyError, OSError) as error:
                 log.info("the changes of %s could not be counted: %s", run.session, error)
-            self._measured[run.id] = Measured(size, self.desk.awake(), after)
+                later = MEASURE_AGAIN_S  # the others wait for this look
+            self._measured[run.id] = Measured(size, self.desk.awake() + later, after)
 
 
 def _mark(heard: Heard) -> object:
