@@ -32,6 +32,7 @@ from bench import (
     queue,
     radar,
     startup,
+    warm,
 )
 from bench.figures import Report
 from covey import __version__
@@ -58,6 +59,7 @@ BENCHMARKS: dict[str, Callable[..., Report]] = {
     "queue": queue.simulated,
     "side": queue.side_by_side,
     "hour": queue.landed_per_hour,
+    "warm": warm.gates,
     "radar": radar.overlaps,
     "page": page.latency,
     "scroll": page.scrolling,

@@ -307,3 +307,22 @@ def test_a_setting_that_stands_in_the_wrong_table_is_told_where_it_belongs() -> 
 def test_a_blank_gate_is_no_gate(name: str) -> None:
     with pytest.raises(Invalid, match=f"line 2: {name} is blank"):
         config.parse(f'[merge]\n{name} = "   "\n')
+
+
+def test_an_old_file_with_pristine_still_loads_and_the_room_has_settings() -> None:
+    for value in ("true", "false"):
+        assert config.parse(f"[merge]\npristine = {value}\n").merge.check == ""
+    text = '[merge]\nnetwork = true\nenv = ["A_B"]\nshow = ["~/x", "/y"]\ncache = ["build", "a/b"]\n'
+    merge = config.parse(text).merge
+    assert (merge.network, merge.env, merge.show, merge.cache) == (True, ("A_B",), ("~/x", "/y"), ("build", "a/b"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['env = ["GIT_DIR"]', 'env = ["COVEY_TOKEN"]', 'env = ["a b"]', 'show = ["x"]', 'show = ["/x/../y"]',
+     'cache = [""]', 'cache = ["/tmp"]', 'cache = ["../x"]', 'cache = ["a/../../x"]', 'cache = [".git"]', 'cache = ["a/.git/b"]',
+     'cache = ["*"]', 'cache = ["."]'],
+)  # fmt: skip
+def test_a_setting_of_the_room_that_leads_elsewhere_is_refused(line: str) -> None:
+    with pytest.raises(Invalid, match="line 2"):
+        config.parse(f"[merge]\n{line}\n")

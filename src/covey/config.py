@@ -31,6 +31,8 @@ USUAL = "claude"
 _SIZE = re.compile(r"([0-9]{1,4})x([0-9]{1,4})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _BRANCH = re.compile(r"(?![-/.])(?!.*(\.\.|//|/\.|@\{|\.lock(/|$)))[^~^:?*\[\\\x00-\x20\x7f]{1,200}(?<![/.])")
+_VARIABLE = re.compile(r"(?!GIT_|COVEY_)[A-Za-z_][A-Za-z0-9_]{0,199}")
+_CACHE = re.compile(r"[^*?\[\]\\\x00-\x1f:]{1,200}")
 _REMOTE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
@@ -128,10 +130,13 @@ class Merge:
     """How work lands: the gate that it must pass as it would land, how it is merged, when a person looks first.
 
     `quick` runs before `check`, and each of `checks` after it if one of its paths changes. `slots` is how many gates
-    run at once, 0: as many as the processors allow. `isolate` lets a gate write only in its worktree, the temporary
-    folder and the caches of tools, by bubblewrap: "auto" where that works, "on" always, "off" never. `branch` is where
-    work lands if not on `project.main`, `push` the remote that gets what landed, `review_role` who may approve besides
-    a person.
+    run at once, 0: as many as the processors allow. `isolate` holds a gate in a room of its own, by bubblewrap: "auto"
+    where that works, "on" always, "off" never; there it has no network unless `network`, sees of your folders what
+    tools need and what `show` names, and everywhere gets of your variables those of tools and those that `env` names.
+    `cache` names folders of the worktree, such as build products, that a gate finds as a green main left them.
+    `protected` names what waits for a person when it changes; what the checks name is protected too, unless
+    `protect_check` is false. `branch` is where work lands if not on `project.main`, `push` the remote that gets what
+    landed, `review_role` who may approve besides a person. `pristine` has no effect any more: every gate is.
     """
 
     check: str = ""
@@ -139,7 +144,11 @@ class Merge:
     quick: str = ""
     checks: tuple[PathCheck, ...] = ()
     isolate: str = "auto"
-    pristine: bool = False
+    pristine: bool = True
+    network: bool = False
+    env: tuple[str, ...] = ()
+    show: tuple[str, ...] = ()
+    cache: tuple[str, ...] = ()
     slots: int = 0
     strategy: str = "group"
     policy: str = "squash"
@@ -148,6 +157,7 @@ class Merge:
     review: bool = False
     review_role: str = ""
     protected: tuple[str, ...] = (FILE,)
+    protect_check: bool = True
 
 
 @dataclass(frozen=True)
@@ -346,6 +356,7 @@ def _check_merge(config: Config, text: str) -> None:
         if value and not allowed.fullmatch(value):
             raise Invalid(f"{_place(text, ('merge',), name)}: {value!r} is no name for {what}.")
     _check_globs(merge.protected, _place(text, ("merge",), "protected"))
+    _check_room(merge, text)
     for number, each in enumerate(merge.checks, 1):
         place = _place(text, ("merge", "checks", str(number)), "paths")
         if not each.paths or not each.run.strip():
@@ -360,6 +371,22 @@ def _check_merge(config: Config, text: str) -> None:
             f"{_place(text, ('merge',), besides)}: {besides} is run besides check, and there is no check.",
             hint='check = "make test", for example; without it nothing that lands is tested.',
         )
+
+
+def _check_room(merge: Merge, text: str) -> None:
+    for name in merge.env:
+        if not _VARIABLE.fullmatch(name):
+            raise Invalid(f"{_place(text, ('merge',), 'env')}: no gate can be given the variable {name!r}.")
+    for path in merge.show:
+        if not path.startswith(("/", "~/")) or ".." in path.split("/"):
+            raise Invalid(f"{_place(text, ('merge',), 'show')}: {path!r} must begin with / or ~/, without ..")
+    for path in merge.cache:
+        parts = path.rstrip("/").split("/")
+        if not _CACHE.fullmatch(path) or any(part in ("", ".", "..", ".git") for part in parts):
+            raise Invalid(
+                f"{_place(text, ('merge',), 'cache')}: {path!r} is no folder in a worktree.",
+                hint='cache = ["build", "node_modules"], for example; a folder that git ignores.',
+            )
 
 
 def _check_globs(patterns: tuple[str, ...], place: str) -> None:

@@ -74,7 +74,8 @@ def test_a_gate_that_was_mended_is_run_again_while_the_daemon_is_up(made: Callab
 
 
 def test_a_change_that_takes_the_gate_away_is_rejected_and_the_others_land(made: Callable[..., Line]) -> None:
-    line = made(SCRIPTED, '[merge]\ncheck = "./gate"\n', "[board]\ntries = 1\n", files={"gate": "#!/bin/sh\n"})
+    settings = '[merge]\ncheck = "./gate"\nprotect_check = false\n'
+    line = made(SCRIPTED, settings, "[board]\ntries = 1\n", files={"gate": "#!/bin/sh\n"})
     (line.root / "gate").chmod(0o755)
     line.git("commit", "-q", "-a", "-m", "A gate that may be run")
     line.ends(1, "run", line.tasks({"title": "Bad", "body": "delete gate\ncommit Bad\n"}, {"title": "Good"}))

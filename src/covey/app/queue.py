@@ -49,6 +49,7 @@ def show(call: Call, asked: Nothing) -> QueueFull:
         **_standing(call, sight.standing),
         checked=sight.checked,
         troubles=[*_troubles(call, sight)],
+        limits=[*call.house.gate_limits],
         fleet_paused=sight.fleet_paused,
         running=[GateRow.of(gate) for gate in sight.running],
         merges=[line_of(sight, sight.open[name]) for name in (*sight.places, *rest)],

@@ -8,7 +8,7 @@ from dataclasses import field
 from covey.app.queued import failed_in, reverted_by
 from covey.app.shapes.merges import MergeLine
 from covey.app.verbs import Call
-from covey.core import gates, landings, merges
+from covey.core import gates, hints, landings, merges
 from covey.core.alerts import Alert
 from covey.core.gates import Gate
 from covey.core.merges import Merge, State
@@ -298,6 +298,7 @@ def _story(call: Call, sight: Sight, merge: Merge, seen: Sequence[Gate]) -> list
             )
         else:
             said.append(f"{gate.id} failed with it alone{_tests(gate)}; a second failure would reject it.")
+            said += hints.given(gate.summary)
     return [*said, *_flakes(call, seen)]
 
 
@@ -374,6 +375,7 @@ def _failed_alone(call: Call, merge: Merge, event: merges.Rejected, seen: Sequen
     failed = [known[name] for name in event.gates if name in known]
     failed = failed or [gate for gate in reversed(seen) if gate.state is gates.State.FAILED and len(gate.merges) == 1]
     said = [f"{gate.id} failed with it alone{_tests(gate)}." for gate in failed[-3:]]
+    said += hints.given(failed[-1].summary) if failed else []
     green = _last_passed(seen)
     first = failed[0] if failed else None
     if green is not None and first is not None and green.ordinal < first.ordinal:

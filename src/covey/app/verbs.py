@@ -92,6 +92,8 @@ class House:
     """Why the settings on disk are not those that hold, and since when."""
     broken_gate: bool = False
     """The queue waits for a gate that could not be run; whoever lets sessions work lets it be tried again."""
+    gate_limits: tuple[str, ...] = ()
+    """From what a gate is not kept on this machine, in sentences."""
 
     def refresh(self) -> None:
         """Take up settings that were changed; refuse to go on with ones that make no sense."""

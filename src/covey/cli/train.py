@@ -90,7 +90,7 @@ def stops(queue: dict[str, Any], word: Callable[[str], str] = paint) -> Iterator
         yield f"{word('frozen')}{_by_whom(queue, 'frozen')} (covey merge thaw)"
     if queue["fleet_paused"]:
         yield f"the whole fleet is {word('paused')} (covey resume)"
-    yield from (plain(each) for each in queue["troubles"])
+    yield from (plain(each) for each in (*queue["troubles"], *queue["limits"]))
 
 
 def _by_whom(queue: dict[str, Any], state: str) -> str:

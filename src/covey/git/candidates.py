@@ -112,6 +112,12 @@ def changed_paths(project: Project, base: str, tip: str, *, only_new: bool = Fal
     return _names(asked.stdout)
 
 
+def folders(project: Project, commit: str, paths: Sequence[str]) -> frozenset[str]:
+    """Return which of these paths are folders in a commit."""
+    words = ("ls-tree", "-d", "-z", "--name-only", "--full-tree", commit, "--", *paths)
+    return frozenset(_names(git(*words, at=project.common, patience=PATIENCE)))
+
+
 def readable(name: bytes) -> str:
     """Return a path as text that any surface can show; bytes that are no UTF-8 are written as escapes."""
     return name.decode("utf-8", "backslashreplace")

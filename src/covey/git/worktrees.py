@@ -13,7 +13,8 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -42,11 +43,14 @@ from covey.values import dataclass
 BRANCHES = "covey/"
 """What the branches of sessions begin with."""
 CHECKOUT_PATIENCE = 600.0
+LONG_AGO_NS = 1_000_000_000 * 10**9
+"""When a file was written, for tools that compare times, that is as it was when something was built from it."""
 TRASH = ".covey-trash-"
 ASIDE = ".covey-aside-"
 
 _NAME = re.compile(r"\.?[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
-_ALONE = ("-c", "core.filesRefLockTimeout=5000", "-c", "core.packedRefsTimeout=10000", "-c", "checkout.workers=2")
+_ALONE = ("-c", "core.filesRefLockTimeout=5000", "-c", "core.packedRefsTimeout=10000", "-c", "checkout.workers=2", "-c",
+          "core.trustctime=true", "-c", "core.checkStat=default", "-c", "core.ignoreStat=false")  # fmt: skip
 """Locks are waited for; nothing of the user's runs when covey works in a worktree but the filters that files need."""
 _SPARSE = r"^(core\.sparsecheckout(cone)?|index\.sparse)$"
 _IDENTITY = {
@@ -214,16 +218,60 @@ class Worktrees:
 
     # The merge queue
 
-    def gate(self, name: str, commit: str, *, pristine: bool = False) -> Path:
-        """Return a worktree at exactly one commit and on no branch; a pristine one is without ignored files too."""
+    def gate(
+        self, name: str, commit: str, *, changed: Collection[bytes] | None = None, kept: Path | None = None
+    ) -> Path:
+        """Return a worktree with exactly the files of one commit, and on no branch.
+
+        With `changed`, these files are of now, and all others as old as can be: whatever was built is newer than they.
+        Where others have worked in it, `kept` is the index as we left it, which tells what they touched.
+        """
         with self._alone(name) as lock:
             wanted = self._commit(commit)
             entry, path, is_new = self._make(name, wanted)
             entries.forget_unfinished(entry)
             entries.clear_locks(entry)
             self._in(entry, path, "update-ref", "--no-deref", "HEAD", wanted, lock=lock)
-            self._reset(entry, path, lock, () if is_new else ("-ffdx",) if pristine else ("-ffd",))
+            if kept is not None and not is_new:
+                self._undo(entry, path, lock, kept)
+            self._reset(entry, path, lock, () if is_new else ("-ffdx",))
+            if changed is not None:
+                self._date(entry, path, lock, changed)
+            if kept is not None:
+                shutil.copyfile(entry / "index", kept)
             return path
+
+    def _undo(self, entry: Path, path: Path, lock: int, kept: Path) -> None:
+        """Take away whatever somebody else has touched: settings, marks, and every file that is not as we wrote it."""
+        for name in ("info", "config.worktree", "index"):
+            trash.remove(entry / name)
+        self._inherit(entry)
+        if not kept.is_file():
+            return
+        shutil.copyfile(kept, entry / "index")
+        # Without a look at what is in them: a file that was written anew is another, whatever it says.
+        for name in self._in(entry, path, "diff-files", "--name-only", "-z", lock=lock).split(b"\0")[:-1]:
+            trash.remove(Path(os.fsdecode(os.path.join(os.fsencode(path), name))))
+
+    def tracked(self, name: str) -> Sequence[bytes]:
+        """Return the files of a worktree's commit, but for those that a sparse checkout leaves out."""
+        record = self._record(name)
+        entry = None if record is None else self._entry(record)
+        if record is None or entry is None:
+            return []
+        listed = self._try_in(entry, record.path, "ls-files", "-t", "-z").stdout.split(b"\0")
+        return [line[2:] for line in listed if line and line[:1] != b"S"]
+
+    def _date(self, entry: Path, path: Path, lock: int, changed: Collection[bytes]) -> None:
+        """Set when files were written: those that changed now, the others long ago."""
+        now, top = time.time_ns(), os.fsencode(path)
+        for name in self._in(entry, path, "ls-files", "-z", lock=lock).split(b"\0")[:-1]:
+            wanted = now if name in changed else LONG_AGO_NS
+            with contextlib.suppress(OSError):
+                file = os.path.join(top, name)
+                if os.lstat(file).st_mtime_ns != wanted:
+                    os.utime(file, ns=(wanted, wanted), follow_symlinks=False)
+        self._try_in(entry, path, "update-index", "-q", "--refresh", lock=lock)
 
     # Removal
 

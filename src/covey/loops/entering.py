@@ -11,7 +11,7 @@ from covey.app.changes import change, step
 from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.config import Config
-from covey.core import globs, merges, tasks
+from covey.core import globs, guarded, merges, tasks
 from covey.core.merges import Merge, State
 from covey.core.needs import is_met
 from covey.core.queue import standing
@@ -224,6 +224,12 @@ def _enter(call: Call, look: Look) -> bool:
     return False
 
 
+def _protected(paths: tuple[str, ...], named: tuple[str, ...]) -> str:
+    """Return why only a person lets a merge land."""
+    why = f"It changes {', '.join(paths[:5])}, which only a person lets land"
+    return f"{why}: the check names {', '.join(named[:5])}." if named else f"{why}."
+
+
 def _wait(call: Call, wish: Wish) -> None:
     now = call.tx.get(rows.MERGES, wish.merge.id)
     if now is not None and now.state in (State.QUEUED, State.TESTING):
@@ -270,8 +276,11 @@ def _look(project: Project, config: Config, base: str, wishes: Wishes, at: float
     except CoveyError:  # what one of them lacks must not keep the others out
         looks = [_whole(project, base, look) for look in looks]
         works, changed = _read(project, base, looks)
+    named = _named(project, config, base, changed.values())
     looks = [
-        _judge(config, base, look, works, changed[look.commit], wishes.unwanted) if isinstance(look, Fit) else look
+        _judge(config, base, look, works, changed[look.commit], wishes.unwanted, named[changed[look.commit]])
+        if isinstance(look, Fit)
+        else look
         for look in looks
     ]
     against = _meet(project, base, [look for look in looks if isinstance(look, Fit)], wishes.inside)
@@ -326,6 +335,18 @@ def _changed(project: Project, base: str, tips: Sequence[str]) -> dict[str, tupl
         return {tip: tuple(candidates.changed_paths(project, base, tip)) for tip in tips}
 
 
+def _named(
+    project: Project, config: Config, base: str, changes: Iterable[tuple[str, ...]]
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Return for each set of changed paths those that the checks name."""
+    changes = set(changes)
+    if not config.merge.protect_check:
+        return dict.fromkeys(changes, ())
+    found = guarded.named(guarded.commands_of(config.merge))
+    before = candidates.folders(project, base, sorted(found.targets)) if found.targets and changes else ()
+    return {paths: guarded.touched(paths, found, before) for paths in changes}
+
+
 def _judge(
     config: Config,
     base: str,
@@ -333,6 +354,7 @@ def _judge(
     works: dict[str, chains_read.Work],
     paths: tuple[str, ...],
     unwanted: Collection[str],
+    named: tuple[str, ...],
 ) -> Look:
     own = works[fit.commit].names
     taken_back = next((commit for commit in unwanted if commit in own - {fit.commit, *fit.wish.earlier}), None)
@@ -345,9 +367,9 @@ def _judge(
         )
     if own and not paths:
         return Unfit(fit.wish, words="Its commits change nothing, so there is nothing to land.")
-    touched = tuple(path for path in paths if globs.covered(path, config.merge.protected, ()))
+    touched = tuple(path for path in paths if path in named or globs.covered(path, config.merge.protected, ()))
     if touched and not fit.wish.merge.approved:
-        return Protected(fit.wish, f"It changes {', '.join(touched[:5])}, which only a person lets land.")
+        return Protected(fit.wish, _protected(touched, named))
     return Fit(fit.wish, fit.commit, paths[:PATHS])
 
 

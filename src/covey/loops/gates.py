@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from covey import trash
 from covey.app import gate_logs
 from covey.config import Config
-from covey.core import failures
+from covey.core import failures, hints
 from covey.core.checks import Check
 from covey.core.dispatch import MOST_OUTPUT
 from covey.core.launches import Launch, Observation
@@ -26,16 +26,18 @@ from covey.core.slots import RECENT, slots
 from covey.core.texts import redact
 from covey.errors import Invalid, ToolFailed, Unavailable
 from covey.git.guard import write_guard
-from covey.loops import strays
+from covey.loops import rooms, strays, warmth
 from covey.loops.desk import Desk
-from covey.loops.outfit import gate_env
-from covey.runners import sandbox
+from covey.loops.warmth import Lent, Warmth
+from covey.runners import sandbox, tools
 from covey.runners.sandbox import Room
 from covey.values import dataclass
 
 T = TypeVar("T")
 WORKTREE = ".gate-"
 ROOM = ".room"
+CACHES = ".caches"
+"""In the temporary folder, what stands in for the caches of tools where they can only be read."""
 CHECKOUT = "checkout"
 """The step of a gate before all checks."""
 LOOK_EVERY, LOOK_LATE = 0.05, 0.25
@@ -47,6 +49,8 @@ STRAYED_LOOKS = (0.2, 0.5)
 """Seconds after which we look again at what seems to have strayed."""
 SUMMARY = 12_000
 """Characters of a summary."""
+MOST_GONE = 0.5
+"""The part of the files under test that a check may delete and still count as one."""
 READ_ONLY = ("Read-only file system", "EROFS", "[Errno 30]", "os error 30")
 UNWRITTEN = ("unable to write", "write error", "No space left", "Disk quota exceeded")
 """What git says when the disk takes no more: no tree is to blame for that."""
@@ -117,6 +121,11 @@ class _Test:
     seconds: float = 0.0
     cpu: float | None = None
     ended: list[tuple[str, Check]] = field(default_factory=list)
+    layered: bool = False
+    """What it writes lies in layers over its worktree and the caches."""
+    lent: Lent | None = None
+    files: Sequence[bytes] = ()
+    """What is tested."""
     before: strays.Picture | None = None
     work: asyncio.Future[Any] | None = None
     """What is done for it at the moment, or was last."""
@@ -130,7 +139,9 @@ class Gates:
         self._tests: dict[str, _Test] = {}
         self._loads: deque[float] = deque(maxlen=RECENT)
         self._cleared: float | None = None
-        self._told = False
+        self._told: set[str] = set()
+        self._layered: bool | None = None
+        self._warmth = Warmth(desk.project)
         self._early: deque[str] = deque(maxlen=64)
         """Gates that were stopped before they had begun."""
 
@@ -214,9 +225,12 @@ class Gates:
         """Bring the worktree to the commit, and make the room; return how the gate ended if no checkout can hold it."""
         config, name = test.config, f"{WORKTREE}{test.order.slot}"
         held = self._is_held(config)
+        test.layered = held and self._has_layers()
+        test.lent = self._warmth.lend(config, test.order.commit)
         try:
             test.path = self._check_out(test, name)
         except ToolFailed:
+            self.desk.worktrees.remove(name)
             self.desk.worktrees.gate(name, config.target)  # If that fails too, no change is to blame.
             try:
                 test.path = self._check_out(test, name)
@@ -224,6 +238,7 @@ class Gates:
                 if any(word in error.message for word in UNWRITTEN):
                     raise Unavailable(error.message, hint="Make room on the disk.") from error
                 return _unfit(error)
+        test.files = self.desk.worktrees.tracked(name)
         try:
             self._furnish(test, name, held=held)
         except (OSError, shutil.Error) as error:
@@ -231,7 +246,11 @@ class Gates:
         return None
 
     def _check_out(self, test: _Test, name: str) -> Path:
-        return self.desk.worktrees.gate(name, test.order.commit, pristine=test.config.merge.pristine)
+        changed = None if test.lent is None else test.lent.changed
+        kept = None if test.layered else self.desk.project.state / gate_logs.FOLDER / f"{name}.index"
+        if kept is not None:
+            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self.desk.worktrees.gate(name, test.order.commit, changed=changed, kept=kept)
 
     def _furnish(self, test: _Test, name: str, *, held: bool) -> None:
         order, config, project = test.order, test.config, self.desk.project
@@ -239,8 +258,16 @@ class Gates:
         test.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         test.temporary = os.path.realpath(tempfile.mkdtemp(prefix="covey-gate-"))
         os.symlink(test.temporary, test.folder / "temporary")
+        if test.lent is not None and not test.layered:
+            warmth.copy(test.lent, test.path)
         if held:
-            test.room = self._room(test, name)
+            entry = self.desk.worktrees.git_dir(name)
+            assert entry is not None  # It was made just now.
+            for variable in () if test.layered else tools.OWN_CACHES:
+                (Path(test.temporary) / CACHES / variable).mkdir(parents=True)
+            test.room = rooms.make(
+                project, config, test.path, entry, test.folder, test.temporary, layered=test.layered, lent=test.lent
+            )
         elif config.merge.isolate == "auto":
             test.before = strays.look(project, config.target)
 
@@ -249,58 +276,47 @@ class Gates:
         if config.merge.isolate == "off":
             return False
         trouble = sandbox.trouble()
+        self._tell(_limits(trouble))
         if trouble is None:
-            if not sandbox.hides_processes() and not self._told:
-                log.warning("gates see the processes of others: a room with its own cannot be made here")
-                self._told = True
             return True
         if config.merge.isolate == "on":
             raise Unavailable(
                 f'The gate cannot be held in its worktree, as isolate = "on" asks: {trouble}.',
                 hint='Install bubblewrap, or set isolate = "auto" in [merge].',
             )
-        if not self._told:
-            log.warning("gates run without a room of their own: %s", trouble)
-            self._told = True
         return False
 
-    def _room(self, test: _Test, name: str) -> Room:
-        """Return the room of a gate: of git it gets its own copy of what it may write, and reads the rest."""
-        project, env = self.desk.project, gate_env()
-        common = os.path.realpath(project.common)
-        entry = self.desk.worktrees.git_dir(name)
-        assert entry is not None  # It was made just now.
-        folder = Path(os.path.realpath(test.folder))
-        shutil.copytree(entry, folder / "entry", symlinks=True)
-        _borrow(Path(common) / "objects", folder)
-        with contextlib.suppress(OSError):  # Most tools keep something there; a home that cannot be written has none.
-            (Path(env["HOME"]) / ".cache").mkdir(mode=0o700, exist_ok=True) if env.get("HOME") else None
-        own = (str(project.root), common, str(self.desk.worktrees.folder))
-        lent = (env.get("HOME", ""), *env.get("PATH", "").split(os.pathsep))
-        hidden = [each for each in map(os.path.realpath, filter(os.path.isabs, lent)) if _is_temporary(each)]
-        guarded = (*map(os.path.realpath, own), *hidden)
-        return Room(
-            folder=os.path.realpath(test.path),
-            temporary=test.temporary,
-            caches=sandbox.caches(env),
-            guarded=tuple(dict.fromkeys(each for each in guarded if os.path.isdir(each))),
-            shown=((f"{common}/objects", str(folder / "store")),),
-            instead=((str(folder / "objects"), f"{common}/objects"), (str(folder / "entry"), os.path.realpath(entry))),
-            alone=sandbox.hides_processes(),
-        )
+    def _tell(self, limits: tuple[str, ...]) -> None:
+        """Say from what gates are not kept here: in the log once, and wherever the queue is shown."""
+        self.desk.app.house.gate_limits = limits
+        for each in set(limits) - self._told:
+            self._told.add(each)
+            log.warning("%s", each)
+
+    def _has_layers(self) -> bool:
+        """Say whether layers can be laid over folders here; that is found out once."""
+        if self._layered is None:
+            folder = self.desk.project.state / gate_logs.FOLDER
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            trouble = sandbox.layers_trouble(str(folder))
+            self._layered = trouble is None
+            if trouble is not None:
+                log.warning("gates get a new worktree each time, and caches that they can only read: %s", trouble)
+        return self._layered
 
     def _start(self, test: _Test, check: Check) -> None:
         config, project = test.config, self.desk.project
         guard = write_guard(project, project.state / "hooks", config.target)
         session = self.desk.worktrees.session_env(f"{WORKTREE}{test.order.slot}", guard)
         guarded = {name: value for name, value in session.items() if name.startswith("GIT_CONFIG_")}
-        own_temporary = test.room is not None and test.room.has_own_temporary()
-        temporary = sandbox.TEMPORARY[0] if own_temporary else test.temporary
-        env = gate_env() | guarded | dict.fromkeys(("TMPDIR", "TMP", "TEMP"), temporary)
+        temporary = test.temporary if test.room is None else sandbox.TEMPORARY[0]
+        env = rooms.environment(config) | guarded | dict.fromkeys(("TMPDIR", "TMP", "TEMP"), temporary)
         env |= {"PWD": str(test.path), "COVEY_GATE_SLOT": str(test.order.slot)}
         argv: tuple[str, ...] = ("/bin/sh", "-c", check.run)
         if test.room is not None:
-            argv = sandbox.inside(argv, test.room, str(test.path))
+            env["PWD"] = test.room.folder
+            env |= {} if test.layered else {name: f"{temporary}/{CACHES}/{name}" for name in tools.OWN_CACHES}
+            argv = sandbox.inside(argv, test.room, test.room.folder)
         cwd = str(test.path) if test.room is None else "/"
         self.desk.runner.start(test.run, Launch(argv=argv, cwd=cwd, env=env, most=MOST_OUTPUT))
 
@@ -348,9 +364,15 @@ class Gates:
     # How it ended
 
     def _passed(self, test: _Test) -> Outcome:
-        """Return that all checks passed, unless nobody asked for that any more or it strayed."""
+        """Return that all checks passed, unless nobody wants that, it strayed or deleted what it tested."""
         kept, astray = self._keep(test), self._astray(test)
         why = UNWANTED if test.unwanted else _strayed(astray)
+        gone = "" if why else self._gone(test)
+        if gone:
+            return self._did_not_test(test, gone, kept)
+        if not why:
+            upper = rooms.upper(test.folder) if test.layered else None
+            self._warmth.keep(test.config, test.order.commit, test.lent, upper=upper, tree=test.path)
         return Outcome(
             passed=None if why else True,
             why=why,
@@ -362,10 +384,33 @@ class Gates:
             strayed=astray,
         )
 
+    def _gone(self, test: _Test) -> str:
+        """Return what is wrong if a check deleted most of what it was to test."""
+        files = test.files
+        if test.layered:
+            gone = warmth.deleted(rooms.upper(test.folder), files)
+        else:
+            top = os.fsencode(test.path)
+            gone = sum(not os.path.lexists(os.path.join(top, name)) for name in files)
+        if gone <= len(files) * MOST_GONE and (files or test.path.is_dir()):
+            return ""
+        return f"The check deleted what it tested, so its success says nothing: {gone} of {len(files)} files are gone."
+
+    def _did_not_test(self, test: _Test, why: str, kept: str) -> Outcome:
+        """Return the failure of a gate whose checks say that all is well, and cannot know."""
+        found = failures.summary(why.encode())
+        last = test.order.checks[-1].name
+        mark = failures.mark(last, False, found)
+        return Outcome(
+            passed=False, why=why, code=0, step=last, seconds=test.seconds, cpu=test.cpu, fingerprint=mark, summary=why,
+            log=kept,
+        )  # fmt: skip
+
     def _failed(self, test: _Test, check: Check, seen: Observation, *, late: bool) -> Outcome:
         """Return how a check failed, with all that its author needs."""
         found = failures.summary(self._output(test.run))
-        is_refused = test.room is not None and seen.code == 1 and found.tail.startswith(f"{sandbox.PROGRAM}: ")
+        begins = (f"{sandbox.PROGRAM}: ", "layers: ")
+        is_refused = test.room is not None and seen.code in (1, 97) and found.tail.startswith(begins)
         # A check can print that too, and then it is its own failure.
         refusal = sandbox.refusal(test.room, "/") if is_refused and test.room is not None else None
         if refusal is not None:
@@ -450,6 +495,8 @@ class Gates:
         """Remove what a gate has no more use for: its runs, whose output is kept elsewhere, and its room."""
         for run, _ in test.ended:
             self._forget(self.desk.project.state / "runs" / run)
+        self._warmth.take_back(test.lent)
+        test.lent = None
         if test.temporary:
             trash.remove(Path(test.temporary))
         if test.folder != Path():
@@ -473,17 +520,21 @@ class Gates:
             trash.remove(folder)
 
 
-def _borrow(objects: Path, folder: Path) -> None:
-    """Make an object store of a gate's own, which borrows all objects that there are from where they will be shown."""
-    (folder / "store").mkdir()
-    (folder / "objects" / "info").mkdir(parents=True)
-    (folder / "objects" / "pack").mkdir()
-    lenders = [str(folder / "store")]
-    with contextlib.suppress(OSError):
-        said = (objects / "info" / "alternates").read_text(errors="surrogateescape").splitlines()
-        lenders += [os.path.normpath(objects / line) for line in said if line and not line.startswith("#")]
-    text = "".join(f"{line}\n" for line in lenders)
-    (folder / "objects" / "info" / "alternates").write_text(text, errors="surrogateescape")
+def _limits(trouble: str | None) -> tuple[str, ...]:
+    """Return from what a gate is not kept on this machine, in sentences."""
+    if trouble is not None:
+        return (
+            f"Gates run in no room of their own ({trouble}): what agents wrote runs there with your rights, and can "
+            "read your files and logins, write anywhere and use the network.",
+        )
+    powers = sandbox.powers()
+    said = []
+    if powers is not None and not powers.processes:
+        said.append("Gates see the processes of others, and through them what is hidden from gates: no room here can "
+                    "have its own.")  # fmt: skip
+    if powers is not None and not powers.network:
+        said.append("Gates reach the network, and whatever listens on this machine: no room here can have its own.")
+    return tuple(said)
 
 
 def _unfit(error: ToolFailed) -> Outcome:
@@ -491,10 +542,6 @@ def _unfit(error: ToolFailed) -> Outcome:
     why = redact(f"git cannot check it out: {error.message}")[:500]
     found = failures.summary(why.encode(errors="replace"))
     return Outcome(passed=False, why=why, step=CHECKOUT, fingerprint=failures.mark(CHECKOUT, False, found), summary=why)
-
-
-def _is_temporary(path: str) -> bool:
-    return any(path.startswith(os.path.realpath(top) + "/") for top in sandbox.TEMPORARY)
 
 
 def _why(test: _Test, check: Check, seen: Observation, *, late: bool, flooded: bool) -> str:
@@ -518,21 +565,24 @@ def _why(test: _Test, check: Check, seen: Observation, *, late: bool, flooded: b
 def _hints(test: _Test, found: failures.Summary) -> list[str]:
     """Return what else may explain a failure."""
     said = "\n".join((*found.errors, found.tail))
-    if test.room is not None and any(word in said for word in READ_ONLY):
-        return [
-            "It tried to write outside of its worktree, which a gate can only read. It may write in its worktree, in "
-            'the temporary folder and in the caches of tools; isolate = "off" in [merge] of covey.toml lets it write '
-            "anywhere."
-        ]
-    if not test.path.is_dir() or not any(test.path.iterdir()):
-        return ["It deleted its own worktree, which is made anew for the next gate."]
-    return []
+    told = []
+    if test.room is not None:
+        told += [hints.NO_NETWORK] if not test.room.network and hints.wants_network(said) else []
+        told += [hints.WROTE_OUTSIDE] if any(word in said for word in READ_ONLY) else []
+        hidden = [path for path in hints.missed_paths(said) if rooms.is_hidden(test.room, path)]
+        told += [hints.not_shown(hidden[:3])] if hidden else []
+    missed = hints.missed_variables(said, rooms.held_back(test.config))
+    told += [hints.not_given(missed[:3])] if missed else []
+    if test.room is None and (not test.path.is_dir() or not any(test.path.iterdir())):
+        told.append("It deleted its own worktree, which is made anew for the next gate.")
+    return told
 
 
 def _is_full(test: _Test, found: failures.Summary) -> bool:
     """Say whether a check failed for a full disk: it says so, or could not even, and so it is where a gate writes."""
     said = "\n".join((*found.errors, found.tail))
-    places = [place for place in (test.path.parent, Path(test.temporary).parent) if place.is_dir()]
+    where = (test.path.parent, Path(test.temporary).parent, test.folder)
+    places = [place for place in where if place.is_dir()]
     left = min((shutil.disk_usage(place).free for place in places), default=LEFT)
     return left < (LEFT if any(word in said for word in FULL) else NONE)
 

@@ -20,13 +20,20 @@ from covey.core.prompts import prompt, resumed
 from covey.core.runs import TMUX, Run
 from covey.errors import Invalid
 from covey.runners.tmux import make_place, place_of
+from covey.runners.tools import CACHE_VARIABLES, TOOL_VARIABLES
 
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy")
 ALLOWED = (
     "HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "TMPDIR", "NO_COLOR",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy",
-    "no_proxy", "all_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", *PROXIES,
 )  # fmt: skip
 """Variables of ours that every agent gets."""
+GATE_ALLOWED = (
+    "HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "CI",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "CC", "CXX", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "PYENV_VERSION",
+    "RUSTUP_TOOLCHAIN", "CONDA_DEFAULT_ENV", "GEM_PATH",
+)  # fmt: skip
+"""Variables of ours that every gate gets, with those that say where tools and their caches are."""
 ALLOWED_STARTS = ("LC_", "XDG_")
 SEEN, MISSED = "hooks", "missed"
 """The files of a run with the tools of which covey was asked before their use, and with what reached nobody."""
@@ -57,10 +64,11 @@ def with_covey(path: str) -> str:
     return path if own in path.split(os.pathsep) else f"{path}{os.pathsep}{own}"
 
 
-def gate_env() -> dict[str, str]:
-    """Return the environment of the gate: the owner's own, without what would point git or covey elsewhere."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "COVEY_"))}
-    return own | NO_BYTECODE
+def gate_env(extra: Iterable[str] = (), *, network: bool = False) -> dict[str, str]:
+    """Return what a gate gets of our environment: what names tools and places, and what the settings name besides."""
+    named = {*GATE_ALLOWED, *TOOL_VARIABLES, *CACHE_VARIABLES, *(PROXIES if network else ()), *extra}
+    own = {name: value for name, value in os.environ.items() if name in named or name.startswith("LC_")}
+    return {"LANG": "C.UTF-8", "PATH": os.defpath, **own, **NO_BYTECODE}
 
 
 def launch(

@@ -1,90 +1,155 @@
-"""A room for a program in which it can read all and write little: bubblewrap, where it is there and works."""
+"""A room for a program that nobody trusts: it sees what it needs and little else, and what it writes is gone with it.
+
+bubblewrap makes the room, where it is there and works; `layers` lays folders under it that can be written and thrown
+away, where the kernel allows that.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from itertools import product
+from pathlib import Path
 
+from covey import trash
 from covey.values import dataclass
 
 PROGRAM = "bwrap"
+LAYERS = str(Path(__file__).with_name("layers.py"))
 PATIENCE = 20.0
 TEMPORARY = ("/tmp", "/var/tmp")
-CACHES = (
-    ".cache", ".npm", ".yarn", ".pnpm-store", ".local/share/pnpm", ".bun/install", ".deno", ".node-gyp", ".cargo",
-    ".rustup", ".gradle", ".m2", ".ivy2", ".sbt", ".coursier", "go/pkg", ".nuget", ".gem", ".bundle", ".hex", ".mix",
-    ".stack", ".cabal", ".composer", ".pub-cache", ".local/share/uv", ".local/share/virtualenv", ".pyenv/shims",
-    "Library/Caches",
+SYSTEM = (
+    "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt", "/sys", "/snap", "/nix/store",
+    "/gnu/store", "/var/lib/dpkg", "/var/lib/ca-certificates", "/var/lib/texmf", "/var/cache/fontconfig",
 )  # fmt: skip
-"""Where tools keep what they have fetched or built, below HOME."""
-NOT_CACHES = (".cargo/bin", ".cargo/env", ".cargo/config.toml", ".cargo/config", ".cargo/credentials.toml")
-"""What lies among the caches and is a person's own."""
-CACHE_VARIABLES = (
-    "XDG_CACHE_HOME", "PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache", "NPM_CONFIG_CACHE", "YARN_CACHE_FOLDER",
-    "CARGO_HOME", "CARGO_TARGET_DIR", "RUSTUP_HOME", "GOCACHE", "GOMODCACHE", "GRADLE_USER_HOME", "CCACHE_DIR",
-    "SCCACHE_DIR", "PRE_COMMIT_HOME", "HF_HOME", "NUGET_PACKAGES", "PLAYWRIGHT_BROWSERS_PATH",
-)  # fmt: skip
-"""Variables that name such a place."""
-DROPPED = ("CAP_SYS_ADMIN", "CAP_SYS_PTRACE")
-"""What root could leave a room with: by mounting anew, or through another process's view of the files."""
-APART = (("--unshare-pid", "--proc", "/proc"), ("--bind", "/proc", "/proc"))
-"""With processes of its own or with everybody's: in a container a room may be allowed, but no /proc of its own."""
-_apart: int | None = None
-"""Which of these a room was made with here before."""
+"""What of the machine can be seen in every room."""
+KEPT_BY_ROOT = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "NET_BIND_SERVICE",
+                "SYS_CHROOT", "SETFCAP")  # fmt: skip
+"""What root may still do in a room: nothing by which it would leave it."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A folder that can be written and stays as it is: what is written lies in `upper`, and is thrown away."""
+
+    place: str
+    lower: tuple[str, ...]
+    """What is seen at the place, the first before the others."""
+    upper: str
+    work: str
+    """An empty folder beside `upper` that the kernel needs."""
+    absent: tuple[str, ...] = ()
+    """Files in it that are not to be seen."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """What a program may write: its folder, a temporary folder of its own, caches, and what stands in for the rest."""
+    """What a program sees besides the machine's own programs, and what it may write."""
 
     folder: str
+    """Where it works."""
     temporary: str
-    caches: tuple[str, ...] = ()
-    guarded: tuple[str, ...] = ()
-    """Places that can only be read, also where they lie in one that can be written; the folder may be in them."""
+    """What it finds as /tmp."""
+    layers: tuple[Layer, ...] = ()
+    readable: tuple[str, ...] = ()
     shown: tuple[tuple[str, str], ...] = ()
-    """What can be read at another place besides, and that place."""
+    """What can be read at another place than its own, and that place."""
     instead: tuple[tuple[str, str], ...] = ()
     """What the program finds and may write instead of something, and that."""
-    alone: bool = False
-    """It sees and can end only its own processes."""
+    hidden: tuple[str, ...] = ()
+    """Places in all this that are empty for it: folders, and files."""
+    network: bool = False
 
-    def has_own_temporary(self) -> bool:
-        """Say whether /tmp is the program's own; not where it would hide what the program needs."""
-        needed = (self.folder, *self.guarded)
-        return not any(_is_in(place, top) for place in needed for top in map(os.path.realpath, TEMPORARY))
+
+@dataclass(frozen=True)
+class Powers:
+    """What a room can have here of its own."""
+
+    processes: bool
+    network: bool
+
+
+_powers: Powers | None = None
+"""What the first room that could be made here had."""
 
 
 def inside(argv: Iterable[str], room: Room, cwd: str) -> tuple[str, ...]:
     """Return the words that start a program in a room."""
-    words = _shell(APART[0] if room.alone else APART[1])
-    for top in {os.path.realpath(each) for each in TEMPORARY if os.path.isdir(each)}:
-        words += ["--bind", room.temporary if room.has_own_temporary() else top, top]
-    for place in sorted(room.guarded, key=len):
-        words += ["--ro-bind", place, place]
-    words += ["--bind", room.temporary, room.temporary] if not room.has_own_temporary() else []
-    for place in room.caches:
-        words += ["--bind-try", place, place]
-        words += [word for own in _own(place) for word in ("--ro-bind-try", own, own)]
-    for place in (each for each in room.guarded if any(_is_in(each, cache) for cache in room.caches)):
-        words += ["--ro-bind", place, place]
-    words += ["--bind", room.folder, room.folder]
-    for what, place in room.shown:
-        words += ["--ro-bind", what, place]
-    for what, place in room.instead:
-        words += ["--bind", what, place]
-    return (*words, "--chdir", cwd, "--", *argv)
+    words = [*_shell(_powers or Powers(True, True), network=room.network)]
+    for _, mount in sorted(_mounts(room), key=lambda each: each[0].rstrip("/").count("/")):  # what is within, after
+        words += mount
+    words += ["--remount-ro", "/", "--chdir", cwd, "--", *argv]
+    return (*_under(room.layers), *words)
 
 
-def caches(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the places where the tools of a person keep what they fetch, as far as they are there."""
-    home = env.get("HOME", "")
-    found = [os.path.join(home, each) for each in CACHES] if os.path.isabs(home) else []
-    found += [env[name] for name in CACHE_VARIABLES if os.path.isabs(env.get(name, ""))]
-    outside = (os.path.realpath(each) for each in found if os.path.isdir(each))
-    return tuple(dict.fromkeys(each for each in outside if each != "/" and not _is_in(os.path.realpath(home), each)))
+def _mounts(room: Room) -> list[tuple[str, tuple[str, ...]]]:
+    """Return what is put where, by its place; of two things at one place the later counts."""
+    own = {os.path.realpath(each) for each in TEMPORARY if os.path.isdir(each)}
+    found: list[tuple[str, tuple[str, ...]]] = [(top, ("--bind", room.temporary, top)) for top in sorted(own)]
+    found += [(place, ("--ro-bind-try", place, place)) for place in room.readable]
+    found += [(each.place, ("--bind", each.place, each.place)) for each in room.layers]
+    found += [(room.folder, ("--bind", room.folder, room.folder))]
+    found += [(place, ("--ro-bind", what, place)) for what, place in room.shown]
+    found += [(place, ("--bind", what, place)) for what, place in room.instead]
+    found += [(place, _cover(place)) for place in room.hidden]
+    return found
+
+
+def _cover(place: str) -> tuple[str, ...]:
+    return ("--tmpfs", place) if os.path.isdir(place) else ("--ro-bind", "/dev/null", place)
+
+
+def _under(layers: Sequence[Layer]) -> tuple[str, ...]:
+    if not layers:
+        return ()
+    said = json.dumps([vars(each) for each in layers])
+    return (sys.executable, "-I", "-S", LAYERS, said)
+
+
+def _shell(powers: Powers, *, network: bool) -> list[str]:
+    """Return the words for what all rooms are: the machine's programs can be read, and nothing else is there."""
+    words = [PROGRAM, "--die-with-parent", "--new-session", "--unshare-ipc"]
+    words += ["--unshare-pid"] if powers.processes else []
+    words += ["--unshare-net"] if powers.network and not network else []
+    if os.geteuid() == 0:
+        words += ["--cap-drop", "ALL", *(word for each in KEPT_BY_ROOT for word in ("--cap-add", f"CAP_{each}"))]
+    for place in SYSTEM:
+        linked = os.path.islink(place)
+        words += ["--symlink", os.readlink(place), place] if linked else ["--ro-bind-try", place, place]
+    words += ["--proc", "/proc"] if powers.processes else ["--bind", "/proc", "/proc"]
+    names = os.path.realpath("/etc/resolv.conf")
+    words += ["--dev", "/dev", "--tmpfs", "/run", "--symlink", "../run", "/var/run", "--dir", "/var/tmp"]
+    return [*words, *(("--ro-bind-try", names, names) if network else ())]
+
+
+# What can be had here
+
+
+def trouble() -> str | None:
+    """Return why no room can be made on this machine, None if one can; that is found out once."""
+    global _powers
+    if _powers is not None:
+        return None
+    if shutil.which(PROGRAM) is None:
+        return f"{PROGRAM} is not installed"
+    found: str | None = None
+    for processes, network in product((True, False), repeat=2):
+        powers = Powers(processes, network)
+        found = _try(powers)
+        if found is None:
+            _powers = powers
+            break
+    return found
+
+
+def powers() -> Powers | None:
+    """Return what a room has of its own here; None if no room can be made."""
+    return _powers if trouble() is None else None
 
 
 def refusal(room: Room, cwd: str) -> str | None:
@@ -96,39 +161,28 @@ def refusal(room: Room, cwd: str) -> str | None:
     return None if done.returncode == 0 else done.stderr.strip() or f"{PROGRAM} ended with code {done.returncode}"
 
 
-def trouble() -> str | None:
-    """Return why no room can be made on this machine, None if one can; that is found out once."""
-    global _apart
-    if _apart is not None:
-        return None
-    if shutil.which(PROGRAM) is None:
-        return f"{PROGRAM} is not installed"
-    found: str | None = None
-    for number, apart in enumerate(APART):
-        found = _try(apart)
-        if found is None:
-            _apart = number
-            break
-    return found
-
-
-def hides_processes() -> bool:
-    """Say whether a room here can keep its program from the processes of others."""
-    return trouble() is None and _apart == 0
-
-
-def _try(apart: Iterable[str]) -> str | None:
-    words = (
-        *_shell(apart),
-        "--bind",
-        "/tmp",
-        "/tmp",
-        "--",
-        "/bin/sh",
-        "-c",
-        f"! touch /{PROGRAM}-can-write 2>/dev/null",
-    )
+def layers_trouble(folder: str) -> str | None:
+    """Return why nothing that is kept in this folder can be laid over another, None if it can."""
+    place = tempfile.mkdtemp(prefix=".layers-", dir=folder)
     try:
+        lower, upper, work = (os.path.join(place, name) for name in ("lower", "upper", "work"))
+        for each in (lower, upper, work):
+            os.mkdir(each)
+        Path(lower, "file").touch()
+        layer = Layer(lower, (lower,), upper, work, absent=("file",))
+        script = 'cd "$1" && test ! -e file && mkdir new && mv new newer && echo x > newer/x'
+        done = _run((*_under((layer,)), *_shell(_powers or Powers(True, True), network=False),
+                     "--bind", lower, lower, "--", "/bin/sh", "-c", script, "sh", lower))  # fmt: skip
+        return None if done.returncode == 0 else done.stderr.strip()[:300] or f"it ended with code {done.returncode}"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    finally:
+        trash.remove(Path(place))
+
+
+def _try(powers: Powers) -> str | None:
+    try:
+        words = (*_shell(powers, network=False), "--remount-ro", "/", "--", "/bin/sh", "-c", "! mkdir /new 2>/dev/null")
         done = _run(words)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{PROGRAM} does not work here: {error}"
@@ -137,23 +191,7 @@ def _try(apart: Iterable[str]) -> str | None:
     return f"{PROGRAM} does not work here: {done.stderr.strip()[:200] or f'it ended with code {done.returncode}'}"
 
 
-def _shell(apart: Iterable[str]) -> list[str]:
-    """Return the words for what all rooms are: everything can be read, nothing written."""
-    words = [PROGRAM, "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", *apart]
-    return [*words, *(word for each in DROPPED for word in ("--cap-drop", each))]
-
-
 def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=False
     )
-
-
-def _own(cache: str) -> list[str]:
-    """Return what lies in a cache and is no cache."""
-    parts = (each.partition("/") for each in NOT_CACHES)
-    return [os.path.join(cache, name) for folder, _, name in parts if os.path.basename(cache) == folder]
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -40,11 +40,13 @@ class QueueFull(QueueRow, frozen=True, kw_only=True):
     """The train at a glance: the gates that run, what wants to land in its order, and what came of the last ones.
 
     `rejected` of the last `ended` merges failed. `gate_seconds` is what a gate takes, if one has ended. `troubles` are
-    what else keeps work from landing or from reaching the remote, in sentences.
+    what else keeps work from landing or from reaching the remote, `limits` from what a gate is not kept here, in
+    sentences.
     """
 
     checked: bool
     troubles: list[str]
+    limits: list[str]
     fleet_paused: bool
     running: list[GateRow]
     merges: list[MergeLine]

@@ -1,0 +1,152 @@
+"""What a gate is given to work in: its room, and what of the repository, of the person's tools and of HOME is in it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from covey.config import Config
+from covey.core import guarded
+from covey.errors import CoveyError
+from covey.git.project import Project
+from covey.git.run import try_git
+from covey.loops.outfit import gate_env
+from covey.loops.warmth import Lent
+from covey.runners import tools
+from covey.runners.sandbox import Layer, Room
+
+UPPER = "upper"
+TREE = "tree"
+"""The layer over the worktree."""
+_USERINFO = re.compile(r"(?<=://)[^/@\s\"]*@")
+_HEADERS = re.compile(r"(?im)^[ \t]*(?:extraheader|password|token|helper|proxy)[ \t]*=.*$")
+
+
+def make(
+    project: Project, config: Config, path: Path, entry: Path, folder: Path, temporary: str, *, layered: bool,
+    lent: Lent | None,
+) -> Room:  # fmt: skip
+    """Return the room of a gate, and write into `folder` what stands in it for something else."""
+    env = environment(config)
+    common, state, place = (os.path.realpath(each) for each in (project.common, project.state, folder))
+    own = Path(place)
+    shutil.copytree(entry, own / "entry", symlinks=True)
+    _borrow(Path(common) / "objects", own)
+    _write_settings(project, Path(common), own)
+    home, caches = env.get("HOME", ""), tools.caches(env)
+    layers: tuple[Layer, ...] = ()
+    if layered:
+        secrets = tools.secrets(env)
+        under = (str(path) if lent is None else str(lent.folder), *(() if lent is None else (str(path),)))
+        layers = (
+            _layer(own, TREE, os.path.realpath(path), under),
+            *(_layer(own, f"cache-{n}", each, (each,), secrets) for n, each in enumerate(caches)),
+        )
+    return Room(
+        folder=os.path.realpath(path),
+        temporary=temporary,
+        layers=layers,
+        readable=tuple(dict.fromkeys((*_seen(project, config, env), *(() if layered else caches), common,
+                                      f"{state}/hooks", *shown(config)))),
+        shown=((f"{common}/objects", f"{place}/store"), (f"{place}/config", f"{common}/config")),
+        instead=(
+            (f"{place}/objects", f"{common}/objects"),
+            (f"{place}/entry", os.path.realpath(entry)),
+            *(((f"{place}/home", home),) if home else ()),
+        ),
+        hidden=(state, *(() if layered else tools.secrets(env))),
+        network=config.merge.network,
+    )  # fmt: skip
+
+
+def environment(config: Config) -> dict[str, str]:
+    """Return the environment of a gate, with the real path of HOME: a link to it is not in the room."""
+    env = gate_env(config.merge.env, network=config.merge.network)
+    home = env.get("HOME", "")
+    usable = os.path.isabs(home) and os.path.realpath(home) != "/"
+    return env | {"HOME": os.path.realpath(home)} if usable else {k: v for k, v in env.items() if k != "HOME"}
+
+
+def upper(folder: Path) -> Path:
+    """Return where lies what a gate wrote into its worktree."""
+    return folder / "layers" / TREE / UPPER
+
+
+def shown(config: Config) -> tuple[str, ...]:
+    """Return what the settings show besides."""
+    return tuple(os.path.normpath(os.path.expanduser(each)) for each in config.merge.show)
+
+
+def held_back(config: Config) -> frozenset[str]:
+    """Return the variables of ours that a gate does not get."""
+    return frozenset(os.environ) - frozenset(environment(config))
+
+
+def is_hidden(room: Room, path: str) -> bool:
+    """Say whether something is there, and not in the room."""
+    path = os.path.expanduser(path)
+    seen = (room.folder, *room.readable, *(each.place for each in room.layers), "/proc", "/dev")
+    return os.path.exists(path) and not tools.is_system(path) and not any(tools.is_in(path, each) for each in seen)
+
+
+def _seen(project: Project, config: Config, env: dict[str, str]) -> tuple[str, ...]:
+    """Return what is shown for tools: where they lie, and what the checks name by its whole path."""
+    named = [word for command in guarded.commands_of(config.merge) for word in _words(command)]
+    whole = (os.path.expanduser(re.sub(r"^\$(?:HOME|\{HOME\})(?=/)", "~", word)) for word in named)
+    private = (str(project.root), str(project.common), str(project.state))
+    return tools.installed(env, (each for each in whole if os.path.isabs(each) and os.path.exists(each)), private)
+
+
+def _words(command: str) -> Iterable[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    return (part.strip("();<>|&\"'") for word in words for part in re.split(r"[\s;|&<>()=]", word))
+
+
+def _layer(own: Path, name: str, place: str, lower: tuple[str, ...], secrets: tuple[str, ...] = ()) -> Layer:
+    folder = own / "layers" / name
+    for part in (UPPER, "work"):
+        (folder / part).mkdir(mode=0o755, parents=True)
+    with contextlib.suppress(OSError):
+        shutil.copymode(place, folder / UPPER)
+    absent = tuple(os.path.relpath(each, place) for each in secrets if tools.is_in(each, place))
+    return Layer(place, lower, str(folder / UPPER), str(folder / "work"), absent)
+
+
+def _write_settings(project: Project, common: Path, own: Path) -> None:
+    """Write git's settings as a gate may see them: the repository's without credentials, and who the person is."""
+    (own / "home" / ".cache").mkdir(mode=0o700, parents=True)  # Most tools keep something there.
+    with contextlib.suppress(OSError, CoveyError):
+        asked = try_git(
+            "config", "--null", "--get-regexp", r"^(user\.(name|email)|init\.defaultbranch)$", at=project.root
+        )
+        pairs = [line.partition("\n") for line in asked.stdout.decode(errors="replace").split("\0") if line]
+        lines = [f"[{key.split('.')[0]}]\n\t{key.split('.')[1]} = {json.dumps(value)}\n" for key, _, value in pairs]
+        (own / "home" / ".gitconfig").write_text("".join(lines), encoding="utf-8")
+    try:
+        said = (common / "config").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        said = ""
+    plain = _HEADERS.sub("", _USERINFO.sub("", said))
+    (own / "config").write_text(plain, encoding="utf-8", errors="surrogateescape")
+
+
+def _borrow(objects: Path, folder: Path) -> None:
+    """Make an object store of a gate's own, which borrows all objects that there are from where they will be shown."""
+    (folder / "store").mkdir()
+    (folder / "objects" / "info").mkdir(parents=True)
+    (folder / "objects" / "pack").mkdir()
+    lenders = [str(folder / "store")]
+    with contextlib.suppress(OSError):
+        said = (objects / "info" / "alternates").read_text(errors="surrogateescape").splitlines()
+        lenders += [os.path.normpath(objects / line) for line in said if line and not line.startswith("#")]
+    text = "".join(f"{line}\n" for line in lenders)
+    (folder / "objects" / "info" / "alternates").write_text(text, errors="surrogateescape")

@@ -1,0 +1,307 @@
+"""Warm gates: folders of the worktree as a green main left them, lent to each gate and never written by one.
+
+What a gate leaves in them is kept by its commit, and lent to others only once that commit is in main. A gate whose
+commit lacks a file that the kept folders were made with gets none of them: what was built from it may still be there.
+Files that differ from then are newer than all that was built; all others are older. So a tool that builds anew what is
+older than its source does that neither too often nor too seldom.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import stat
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from covey import trash
+from covey.config import Config
+from covey.errors import CoveyError
+from covey.git.project import Project
+from covey.git.run import try_git
+from covey.values import dataclass
+
+FOLDER = "caches"
+KEPT_DAYS = 1.0
+"""How old what is lent may be: then a gate begins without it, and what that leaves is lent."""
+MOST_KEPT = 8
+"""How many commits' folders are kept for one group of settings."""
+MOST_SETTINGS = 3
+MOST_FILES, MOST_BYTES, DEEPEST = 300_000, 8 * 1024**3, 100
+"""What is kept at most of one commit."""
+OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
+"""How the kernel marks a folder that hides what lies under it."""
+
+log = logging.getLogger("covey.gates")
+
+
+@dataclass(frozen=True)
+class Lent:
+    """What a gate finds in its worktree besides its commit."""
+
+    folder: Path
+    """It holds the named folders, each at its path."""
+    paths: tuple[str, ...]
+    changed: frozenset[bytes]
+    """The files that are not as they were when these were made."""
+
+
+class _TooMuch(Exception):
+    """What a gate left is too large to be kept."""
+
+
+class Warmth:
+    """Keeps and lends the folders that `merge.cache` names; any thread may call."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._folder = project.state / FOLDER
+        self._lent: Counter[Path] = Counter()
+        self._lock = threading.Lock()
+
+    def lend(self, config: Config, commit: str) -> Lent | None:
+        """Return what a gate of this commit may find, None if it has to begin cold; `take_back` ends that."""
+        paths = tuple(sorted({path.rstrip("/") for path in config.merge.cache}))
+        if not paths:
+            self._forget_all()
+            return None
+        with self._lock:
+            folder, now = self._folder / _settings(config), time.time()
+            kept = self._newest_landed(folder, config.target)
+            self._clear(folder, kept, now)
+            if kept is None or now - kept.stat().st_mtime > KEPT_DAYS * 86_400:
+                return None
+            changed = self._changed(kept.name, commit)
+            free = tuple(path for path in paths if (kept / path).is_dir() and self._is_free(commit, path))
+            if changed is None or not free:
+                return None
+            self._lent[kept] += 1
+            return Lent(kept, free, changed)
+
+    def take_back(self, lent: Lent | None) -> None:
+        """Note that a gate has ended that had something lent."""
+        if lent is not None:
+            with self._lock:
+                self._lent[lent.folder] -= 1
+
+    def keep(self, config: Config, commit: str, lent: Lent | None, *, upper: Path | None, tree: Path) -> None:
+        """Keep what a gate that passed left: what it wrote over what it was lent, or the folders themselves."""
+        paths = sorted({path.rstrip("/") for path in config.merge.cache})
+        folder = self._folder / _settings(config)
+        new = folder / f".{commit}-{os.getpid()}-{threading.get_ident()}"
+        if not paths or (folder / commit).exists() or (lent and upper and not any(_at(upper, p) for p in paths)):
+            return
+        try:
+            new.mkdir(mode=0o700, parents=True)
+            budget = _Budget()
+            for path in (each for each in paths if self._is_free(commit, each)):
+                old = lent.folder / path if lent is not None and path in lent.paths else None
+                _take(upper, tree, path, old, new / path, budget)
+            with self._lock, contextlib.suppress(OSError):  # one that is as good was kept meanwhile
+                new.rename(folder / commit)
+        except (OSError, _TooMuch, CoveyError) as error:
+            log.warning("what %s left in %s is not kept: %s", commit[:12], ", ".join(paths), error)
+        finally:
+            trash.remove(new)
+
+    # What is there
+
+    def _newest_landed(self, folder: Path, target: str) -> Path | None:
+        """Return what the newest commit left that is in main."""
+        found = [entry for entry in _entries(folder) if not entry.name.startswith(".")]
+        for entry in sorted(found, key=lambda each: each.stat().st_mtime, reverse=True):
+            words = ("merge-base", "--is-ancestor", entry.name, f"refs/heads/{target}")
+            if try_git(*words, at=self._project.common).returncode == 0:
+                return entry
+        return None
+
+    def _changed(self, then: str, now: str) -> frozenset[bytes] | None:
+        """Return what changed between two commits, None if something is gone, or is another kind of thing."""
+        words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status", then, now)
+        asked = try_git(*words, at=self._project.common, patience=120)
+        parts = asked.stdout.split(b"\0")[:-1]
+        if asked.returncode != 0 or any(kind not in (b"A", b"M") for kind in parts[::2]):
+            return None
+        return frozenset(parts[1::2])
+
+    def _is_free(self, commit: str, path: str) -> bool:
+        """Say whether a commit has nothing at a path, nor a file where one of its folders would be."""
+        above = [path[:at] for at, letter in enumerate(path) if letter == "/"]
+        words = ("ls-tree", "-z", "--full-tree", commit, "--", path, *above)
+        asked = try_git(*words, at=self._project.common)
+        entries = [line.partition(b"\t") for line in asked.stdout.split(b"\0") if line]
+        folders = {os.fsencode(each) for each in above}
+        return asked.returncode == 0 and all(name in folders and b" tree " in head for head, _, name in entries)
+
+    # What is removed
+
+    def _clear(self, folder: Path, kept: Path | None, now: float) -> None:
+        """Remove what is older than what is lent now, too old or too much, and what was kept for other settings."""
+        found = sorted(_entries(folder), key=lambda each: each.stat().st_mtime, reverse=True)
+        older = found[found.index(kept) + 1 :] if kept in found else []
+        stale = [each for each in found if now - each.stat().st_mtime > KEPT_DAYS * 86_400]
+        for entry in {*older, *stale, *found[MOST_KEPT:]} - {kept}:
+            self._remove(entry)
+        others = sorted(_entries(self._folder), key=lambda each: each.stat().st_mtime, reverse=True)
+        for entry in [each for each in others if each != folder][MOST_SETTINGS - 1 :]:
+            self._remove(entry)
+
+    def _forget_all(self) -> None:
+        with self._lock:
+            for entry in _entries(self._folder):
+                self._remove(entry)
+
+    def _remove(self, entry: Path) -> None:
+        used = any(count > 0 and (lent == entry or entry in lent.parents) for lent, count in self._lent.items())
+        if not used:
+            trash.remove(entry)
+
+
+class _Budget:
+    """What may still be kept."""
+
+    def __init__(self) -> None:
+        self.files, self.bytes = MOST_FILES, MOST_BYTES
+
+    def spend(self, found: os.stat_result) -> None:
+        self.files -= 1
+        self.bytes -= found.st_size
+        if self.files < 0 or self.bytes < 0:
+            raise _TooMuch(f"it is more than {MOST_FILES:,} files or {MOST_BYTES // 1024**3} GiB")
+
+
+def _settings(config: Config) -> str:
+    """Return what stands for the settings that decide what is in the folders."""
+    merge = config.merge
+    said = (merge.quick, merge.check, merge.checks, tuple(sorted(merge.cache)), config.target)
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def copy(lent: Lent, tree: Path) -> None:
+    """Copy what is lent into a worktree, where nothing can be laid over it."""
+    for path in lent.paths:
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        words = ["cp", "-a", "--reflink=auto", "--", str(lent.folder / path), str(tree / path)]
+        if subprocess.run(words, capture_output=True, check=False).returncode != 0:
+            shutil.copytree(lent.folder / path, tree / path, symlinks=True, dirs_exist_ok=True)
+
+
+def deleted(upper: Path, tracked: Sequence[bytes]) -> int:
+    """Return how many of these files a layer hides that was written over them."""
+    gone, opaque = set(), set()
+    for path, entry in _walk(upper, b""):
+        if stat.S_ISCHR(entry.st_mode) or not stat.S_ISDIR(entry.st_mode):
+            gone.add(path) if stat.S_ISCHR(entry.st_mode) else opaque.add(path + b"/")
+        elif _is_opaque(os.path.join(os.fsencode(upper), path)):
+            opaque.add(path + b"/")
+    if not gone and not opaque:
+        return 0
+    return sum(_is_hidden(path, gone, opaque, os.fsencode(upper)) for path in tracked)
+
+
+def _is_hidden(path: bytes, gone: set[bytes], opaque: set[bytes], upper: bytes) -> bool:
+    above = [path[:at] for at, letter in enumerate(path) if letter == ord("/")]
+    if path in gone or any(each in gone for each in above):
+        return True
+    return any(each + b"/" in opaque for each in above) and not os.path.lexists(os.path.join(upper, path))
+
+
+def _walk(top: Path, path: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
+    """Yield all that is in a folder, without following a link, and not deeper than anything sensible is."""
+    waiting = [path]
+    while waiting:
+        here = waiting.pop()
+        with contextlib.suppress(OSError), os.scandir(os.path.join(os.fsencode(top), here)) as entries:
+            for entry in entries:
+                name = os.path.join(here, entry.name)
+                found = entry.stat(follow_symlinks=False)
+                yield name, found
+                if stat.S_ISDIR(found.st_mode) and name.count(b"/") < DEEPEST:
+                    waiting.append(name)
+
+
+def _at(upper: Path, path: str) -> bool:
+    """Say whether a layer has anything at a path, or hides it."""
+    parts = path.split("/")
+    return any(not (upper / "/".join(parts[:n])).is_dir() and os.path.lexists(upper / "/".join(parts[:n]))
+               for n in range(1, len(parts))) or os.path.lexists(upper / path)  # fmt: skip
+
+
+def _is_real_folder(top: Path, path: str) -> bool:
+    """Say whether there is a folder at a path, reached through no link."""
+    here = top
+    for part in path.split("/"):
+        here = here / part
+        if here.is_symlink() or not here.is_dir():
+            return False
+    return True
+
+
+def _take(upper: Path | None, tree: Path, path: str, old: Path | None, new: Path, budget: _Budget) -> None:
+    """Put together what is at a path: what was written over what was there before, or the folder itself."""
+    if upper is None:
+        if _is_real_folder(tree, path):
+            for _, found in _walk(tree / path, b""):
+                budget.spend(found)
+            new.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(tree / path, new)
+        return
+    if not _at(upper, path):
+        if old is not None:
+            _link(None, old, new, budget, 0)
+        return
+    if _is_real_folder(upper, path):
+        _link(upper / path, old, new, budget, 0)
+
+
+def _link(over: Path | None, under: Path | None, new: Path, budget: _Budget, depth: int) -> None:
+    """Make a folder of hard links to what two layers show together; nobody ever writes to such a file again."""
+    if depth > DEEPEST:
+        raise _TooMuch(f"it is more than {DEEPEST} folders deep")
+    new.mkdir(mode=0o755, parents=depth == 0)
+    if over is not None and _is_opaque(os.fsencode(over)):
+        under = None
+    written = {each.name: each for each in os.scandir(over)} if over is not None else {}
+    before = {each.name: each for each in os.scandir(under)} if under is not None else {}
+    for name in {**before, **written}:
+        entry = written.get(name) or before[name]
+        found = entry.stat(follow_symlinks=False)
+        if stat.S_ISDIR(found.st_mode):
+            below = before.get(name)
+            is_both = name in written and below is not None and below.is_dir(follow_symlinks=False)
+            _link(
+                Path(entry.path) if name in written else None,
+                Path(before[name].path) if is_both or name not in written else None,
+                new / name,
+                budget,
+                depth + 1,
+            )
+        elif stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode):
+            budget.spend(found)
+            os.link(entry.path, new / name, follow_symlinks=False)
+    source = over or under
+    if source is not None:
+        shown = source.stat()
+        os.utime(new, ns=(shown.st_atime_ns, shown.st_mtime_ns))
+
+
+def _is_opaque(path: bytes) -> bool:
+    for name in OPAQUE:
+        with contextlib.suppress(OSError):
+            if os.getxattr(path, name, follow_symlinks=False) == b"y":
+                return True
+    return False
