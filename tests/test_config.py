@@ -320,7 +320,8 @@ def test_an_old_file_with_pristine_still_loads_and_the_room_has_settings() -> No
 @pytest.mark.parametrize(
     "line",
     ['env = ["GIT_DIR"]', 'env = ["COVEY_TOKEN"]', 'env = ["a b"]', 'show = ["x"]', 'show = ["/x/../y"]',
-     'cache = [""]', 'cache = ["/tmp"]', 'cache = ["../x"]', 'cache = ["a/../../x"]', 'cache = [".git"]', 'cache = ["a/.git/b"]',
+     'cache = [""]', 'cache = ["/tmp"]', 'cache = ["../x"]', 'cache = ["a/../../x"]', 'cache = [".git"]',
+     'cache = ["a/.git/b"]',
      'cache = ["*"]', 'cache = ["."]'],
 )  # fmt: skip
 def test_a_setting_of_the_room_that_leads_elsewhere_is_refused(line: str) -> None:

@@ -250,8 +250,11 @@ class Worktrees:
             return
         shutil.copyfile(kept, entry / "index")
         # Without a look at what is in them: a file that was written anew is another, whatever it says.
-        for name in self._in(entry, path, "diff-files", "--name-only", "-z", lock=lock).split(b"\0")[:-1]:
-            trash.remove(Path(os.fsdecode(os.path.join(os.fsencode(path), name))))
+        top = os.path.realpath(os.fsencode(path))
+        for file in self._in(entry, path, "diff-files", "--name-only", "-z", lock=lock).split(b"\0")[:-1]:
+            place = os.path.join(top, file)
+            if os.path.realpath(os.path.dirname(place)) == os.path.dirname(place):  # not behind a link to elsewhere
+                trash.remove(Path(os.fsdecode(place)))
 
     def tracked(self, name: str) -> Sequence[bytes]:
         """Return the files of a worktree's commit, but for those that a sparse checkout leaves out."""
