@@ -434,3 +434,14 @@ def test_a_new_daemon_lends_what_the_one_before_kept(builder: Yard) -> None:
 
 def test_checks_of_one_gate_see_what_the_ones_before_left(builder: Yard) -> None:
     assert builder.try_on("make && echo x > ~/x", "test -e build/program && test -e ~/x", "true").passed is True
+
+
+def test_a_folder_that_became_a_link_leads_nobody_out_of_the_worktree(any_yard: Yard, tmp_path: Path) -> None:
+    commit = git_out(commit_files(any_yard.root, {"docs/a": "of the commit\n"}, "Docs"), "rev-parse", "HEAD")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a").write_text("of mine\n")
+    assert any_yard.try_on(f"rm -rf docs && ln -s {outside} docs", commit=commit).passed is True
+    after = any_yard.try_on("test ! -L docs && grep -q commit docs/a", commit=commit)
+    assert after.passed is True, after.summary
+    assert (outside / "a").read_text() == "of mine\n"
