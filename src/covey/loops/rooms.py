@@ -126,7 +126,7 @@ def _write_settings(project: Project, common: Path, own: Path) -> None:
     (own / "home" / ".cache").mkdir(mode=0o700, parents=True)  # Most tools keep something there.
     with contextlib.suppress(OSError, CoveyError):
         asked = try_git(
-            "config", "--null", "--get-regexp", r"^(user\.(name|email)|init\.defaultbranch)$", at=project.root
+            "config", "--null", "--get-regexp", r"^(user\.(name|email)|init\.defaultbranch)$", at=project.common
         )
         pairs = [line.partition("\n") for line in asked.stdout.decode(errors="replace").split("\0") if line]
         lines = [f"[{key.split('.')[0]}]\n\t{key.split('.')[1]} = {json.dumps(value)}\n" for key, _, value in pairs]
