@@ -22,11 +22,14 @@ from typing import Any
 import msgspec
 
 from covey import config, errors
+from covey.app.app import VERBS
 from covey.cli import main as main_module
 from covey.cli.task import NOTHING
 from covey.core.events import KINDS, noun
 from covey.core.origins import PRIVATE
+from covey.core.rights import Standing
 from covey.core.texts import INLINE, Blob
+from covey.core.visibility import SIGHTS
 from covey.web import openapi
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -209,7 +212,8 @@ def rest() -> str:
         "its status: 400 what was asked makes no sense, 401 no token or a wrong one, 403 not with this token or from "
         "there, 404 there is no such thing, 405 wrong method, 408 the body did not arrive, 409 the rules say no, 411 "
         "the length of the body is missing, 413 more than 1 MiB, 421 a foreign host, 422 the key belongs to another "
-        "request, 426 another version, 503 it cannot be done at the moment and nothing was changed."
+        "request, 426 another version, 429 a session has made as much of it as it may, 503 it cannot be done at the "
+        "moment and nothing was changed."
     )
     document = openapi.document()
     parts = [
@@ -300,6 +304,7 @@ EXIT_CODES = {
     errors.NotFound.exit_code: "there is no such task, lease, message, merge or session",
     errors.Refused.exit_code: "the rules say no at this moment: another holds it, the fence is old, it exists already",
     errors.Denied.exit_code: "not with this token: it is for the owner or for another session",
+    errors.Proposed.exit_code: "it is more than a session may do, and was proposed: a person decides",
     errors.Unavailable.exit_code: "it cannot be done at the moment: no daemon answers, another writes, no output",
     errors.ToolFailed.exit_code: "a program that covey called failed: git, openssl",
     main_module.BUG: "a bug in covey",
@@ -315,10 +320,39 @@ def help_text(words: list[str]) -> str:
     return printed.getvalue().rstrip()
 
 
+# docs/reference/rights.md
+
+
+def table_of_rights() -> str:
+    """Return who may ask which verb, and who sees what of the log."""
+    about = (
+        "What comes of a request, by who asks: the owner may do everything, and without a token nobody anything. A "
+        "session is asked for by its token. *its own*: itself, the task that it holds, what it put on the board and "
+        "nobody else has taken, its leases, mail, questions, runs and proposals, and leases on what its task may write "
+        "or on at most `leases.max_files` files. *in part*: it is answered with what it may see. *propose*: it is "
+        "written down, answered with 202, and done only when a person accepts it. *reviewer*: a session of the role "
+        "`merge.review_role`, about the work of others. A role of operators, who accept proposals, may come later."
+    )
+    heads = ["verb", "owner", "session: its own", "session: another's", "reviewer", "no token"]
+    lines = [
+        [f"`{verb.name}`", "yes", verb.may.own, verb.may.other, verb.may.of(Standing.REVIEWER), "no"]
+        for verb in sorted(VERBS.values(), key=lambda verb: verb.name)
+    ]
+    seen = [[f"`{kind}`", sight] for kind, sight in SIGHTS.items()]
+    more = (
+        "Of each event a session sees that it happened, when, who did it and to what. What it says (`data`) is shown "
+        "to the owner and to whoever did it, and besides to those named here."
+    )
+    return page(
+        "Rights", about, [table(heads, lines), "## Who sees what an event says", more, table(["kind", "who"], seen)]
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/events.md": events,
     "docs/reference/config.md": settings,
     "docs/reference/rest.md": rest,
+    "docs/reference/rights.md": table_of_rights,
     "docs/reference/cli.md": commands,
 }
 

@@ -162,12 +162,36 @@ class Merge:
 
 @dataclass(frozen=True)
 class Leases:
-    """How long a lease survives silence, in seconds; what a write into another's comes to; how many fit in a lane."""
+    """How long a lease survives silence, in seconds; what a write into another's comes to; how many fit in a lane.
+
+    `max_files` is how many files a session may lease by itself outside of its task's scope, `max_held` how many leases
+    it may have at once; for more it asks a person.
+    """
 
     ttl: float = 3600.0
+    max_files: int = 50
+    max_held: int = 20
     tool: str = Force.WARN.value
     commit: str = Force.DENY.value
     capacity: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one session may make; the owner has no limits.
+
+    In a minute: `changes` (requests that change something), `kilobytes` of them, and `messages`. At once: `open_tasks`
+    that it added, `unread` messages that it sent, `notes` on one task, `proposals` and `questions` that are open.
+    """
+
+    changes: int = 600
+    kilobytes: int = 8192
+    messages: int = 60
+    open_tasks: int = 100
+    unread: int = 200
+    notes: int = 100
+    proposals: int = 20
+    questions: int = 20
 
 
 @dataclass(frozen=True)
@@ -200,6 +224,7 @@ class Config:
     watch: Watch = field(default_factory=Watch)
     merge: Merge = field(default_factory=Merge)
     leases: Leases = field(default_factory=Leases)
+    limits: Limits = field(default_factory=Limits)
     overlap: Radar = field(default_factory=Radar)
     log: Log = field(default_factory=Log)
 
@@ -278,6 +303,16 @@ _NUMBERS = (
     ("watch", "repeats", 2),
     ("merge", "check_minutes", 0.01),
     ("leases", "ttl", 1),
+    ("leases", "max_files", 1),
+    ("leases", "max_held", 1),
+    ("limits", "changes", 1),
+    ("limits", "kilobytes", 1),
+    ("limits", "messages", 1),
+    ("limits", "open_tasks", 1),
+    ("limits", "unread", 1),
+    ("limits", "notes", 1),
+    ("limits", "proposals", 1),
+    ("limits", "questions", 1),
     ("overlap", "hot", 1),
     ("overlap", "hot_minutes", 0.001),
     ("overlap", "cool_minutes", 0.001),

@@ -1,11 +1,13 @@
 """Every error a user can meet.
 
     CoveyError
+    ├── Proposed       202  exit 9   a person decides; nothing was changed yet
     ├── Invalid        400  exit 2   what was asked makes no sense
     │   ├── TooLarge   413  exit 2   it is more than we take
     │   └── TooSlow    408  exit 2   it did not arrive in time
     ├── NotFound       404  exit 4   there is no such thing
     ├── Refused        409  exit 5   the rules say no, now
+    │   ├── TooMany    429  exit 5   a session has made as much of it as it may
     │   ├── Reused     422  exit 5   this idempotency key belongs to another request
     │   └── Outdated   426  exit 5   the two sides speak different versions
     ├── Denied         403  exit 6   not with this token, or not from there
@@ -30,6 +32,18 @@ class CoveyError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class Proposed(CoveyError):
+    """What was asked is more than a session may do, and waits for a person; `body` is the proposal."""
+
+    status = 202
+    exit_code = 9
+
+    def __init__(self, proposal: str, why: str, body: bytes) -> None:
+        hint = f"covey proposal show {proposal} tells what came of it."
+        super().__init__(f"Proposed as {proposal}: a person decides. {why}", hint=hint)
+        self.body = body
 
 
 class Invalid(CoveyError):
@@ -63,6 +77,12 @@ class Refused(CoveyError):
 
     status = 409
     exit_code = 5
+
+
+class TooMany(Refused):
+    """A session has made as much of something as it may, for now."""
+
+    status = 429
 
 
 class Reused(Refused):
@@ -118,6 +138,7 @@ _LISTED = {
     "session": "covey session list",
     "question": "covey inbox",
     "permit": "covey permit list",
+    "proposal": "covey proposal list",
 }
 
 

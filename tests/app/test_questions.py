@@ -345,7 +345,7 @@ def test_a_session_from_outside_asks_too_and_the_owner_asks_nobody(world: World)
 
 
 def test_a_session_cannot_ask_without_end(world: World) -> None:
-    for number in range(questions.MOST_OPEN):
+    for number in range(world.config.limits.questions):
         world.ask("question.ask", session="eve", text=f"Question {number}")
     with pytest.raises(Refused, match="questions open already"):
         world.ask("question.ask", session="eve", text="One more")

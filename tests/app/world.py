@@ -93,6 +93,16 @@ class World:
         """Ask, and return the answer as plain data."""
         return self.answer(verb, who, key=key, **asked).value()
 
+    def proposed(self, verb: str, who: Principal, **asked: Any) -> Any:
+        """Ask what only a person may do, see that nothing but a proposal comes of it, and return that."""
+        before = self.tables()
+        answer = self.answer(verb, who, **asked)
+        assert answer.status == 202, answer
+        after = self.tables()
+        changed = {name for name in after if after[name] != before[name]}
+        assert changed <= {"proposals", "sessions"}, changed
+        return answer.value()
+
     def add(self, title: str = "Mend it", **asked: Any) -> str:
         """Add a task as the owner and return its id."""
         return str(self.ask("task.add", title=title, **asked)["id"])

@@ -12,13 +12,14 @@ from covey.app.app import VERBS
 from covey.cli import trail
 from covey.cli.addresses import ADDRESSES, OWNER_ONLY
 from covey.cli.main import every_command
+from covey.core import rights
 from covey.core.events import KINDS
 from tests.cli.shell import Shell
 
 
 def test_the_addresses_are_those_of_the_verbs() -> None:
     assert {name: f"{verb.method} {verb.path}" for name, verb in VERBS.items()} == ADDRESSES
-    assert {name for name, verb in VERBS.items() if verb.owner} == OWNER_ONLY
+    assert {name for name, verb in VERBS.items() if verb.may == rights.OWNER_ONLY} == OWNER_ONLY
 
 
 def test_every_kind_of_event_has_its_sentence() -> None:

@@ -17,6 +17,7 @@ from covey.app import (
     imports,
     inbox,
     leases,
+    limits,
     live,
     log,
     mail,
@@ -24,12 +25,14 @@ from covey.app import (
     moves,
     origins,
     overlaps,
+    proposals,
     questions,
     queue,
     readings,
     reverts,
     review,
     sessions,
+    standing,
     status,
     steering,
     strips,
@@ -41,7 +44,7 @@ from covey.app.pulses import DAEMON, Pulses, of_session
 from covey.app.verbs import VERBS, Call, House, Page, Principal, Verb
 from covey.config import Config
 from covey.core.sessions import COVEY
-from covey.errors import CoveyError, Denied, Invalid, Reused, Unknown
+from covey.errors import CoveyError, Invalid, Reused, Unknown
 from covey.runners.runner import Runner
 from covey.store.sqlite import Job, Outcome
 from covey.store.tx import Tx
@@ -68,6 +71,7 @@ __all__ = [
     "moves",
     "origins",
     "overlaps",
+    "proposals",
     "questions",
     "queue",
     "readings",
@@ -83,6 +87,8 @@ __all__ = [
 T = TypeVar("T")
 KEPT = 24 * 3600.0
 """Seconds for which the answer to an idempotency key is kept."""
+PROPOSED = 202
+"""The status of an answer that is a proposal: nothing is done until a person accepts it."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -149,10 +155,12 @@ class App:
         seen: Any = None,
     ) -> Callable[[Tx], Answer]:
         """Return the work of one request, to be run in a transaction of the store; `seen` was looked at ahead."""
-        if verb.owner and not who.is_owner:
-            raise Denied(f"Only the owner may ask for {verb.name}.", hint="Ask the owner: covey mail send owner ...")
+        if who.session is not None and verb.may.is_closed:
+            raise standing.denied(verb)
         if who.session is not None:
             self.house.pulses.hear(of_session(who.session))
+            if verb.changes:
+                limits.spend(self.house, who.session, verb, len(request) or len(_encode(asked)))
         if key is not None:
             check_key(key)
             digest = hashlib.blake2b(request, digest_size=16).digest()
@@ -168,7 +176,7 @@ class App:
                     return _answer(verb, verb.run(Call(tx, who, self.house, again=True, seen=seen), asked, **params))
             tx.key = key
             try:
-                answer = _answer(verb, verb.run(Call(tx, who, self.house, seen=seen), asked, **params))
+                answer = self._answer(Call(tx, who, self.house, seen=seen), verb, asked, params)
             except CoveyError:
                 name = getattr(asked, "session", None)
                 if name is not None and who.is_owner:
@@ -182,11 +190,18 @@ class App:
 
         return run
 
+    def _answer(self, call: Call, verb: Verb, asked: Any, params: dict[str, str]) -> Answer:
+        """Ask a verb, if the table of rights lets who asks."""
+        beyond = standing.check(call, verb, asked, params)
+        if beyond is not None:
+            return Answer(PROPOSED, _encode(proposals.propose(call, verb, asked, params, beyond)))
+        return _answer(verb, verb.run(call, asked, **params))
+
     def ahead(
         self, verb: Verb, who: Principal, asked: Any, params: dict[str, str]
     ) -> Callable[[Tx], Callable[[], Any] | None]:
         """Return what finds out, in a transaction that only reads, what has to be looked at before a request."""
-        if verb.owner and not who.is_owner:
+        if who.session is not None and verb.may.is_closed:
             return lambda tx: None  # it will be refused
         return lambda tx: None if verb.ahead is None else verb.ahead(Call(tx, who, self.house), asked, **params)
 

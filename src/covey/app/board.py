@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from covey.app import hot_files
+from covey.app import hot_files, limits
 from covey.app.changes import change, count_child, count_unmet, queue, settle
 from covey.app.costs import spent
 from covey.app.mail import tell
@@ -18,31 +18,35 @@ from covey.app.shapes.claims import Block, Claim, Drop, HandIn, Held, Release
 from covey.app.shapes.costs import spent as spent_fields
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.tasks import AddTask, Deps, Edge, EditTask, ListTasks, TaskFull, TaskRow
+from covey.app.standing import look_at_files
 from covey.app.tasks import find
 from covey.app.tries import put_back
 from covey.app.verbs import Call, Lands, Page, verb
 from covey.app.wishes import (
     as_added,
     as_edited,
+    as_globs,
     as_needs,
     block_if_need_dropped,
     check_circle,
     check_edit,
     check_needs,
     check_parent,
-    limit_to_own,
+    inherit,
 )
 from covey.app.writes import handing_in, may_hold_back
 from covey.core import ids, merges, quotes, scheduling, sessions, tasks
 from covey.core.expiry import claim_ttl
 from covey.core.needs import Need, Policy
+from covey.core.rights import OWN, OWN_ELSE_PROPOSED, PARTLY, SHARED, is_concerned_with
+from covey.core.spending import Used
 from covey.core.tasks import Status, Task
 from covey.core.texts import line
 from covey.errors import CoveyError, Invalid, Refused
 from covey.store.tx import Tx
 
 
-@verb("task.list", "GET /api/board", ListTasks, list[TaskRow])
+@verb("task.list", "GET /api/board", ListTasks, list[TaskRow], may=SHARED)
 def list_tasks(call: Call, asked: ListTasks) -> Page:
     """List the board: larger priority first, then as people have put it, then older."""
     after = None if asked.after is None else find(call.tx, asked.after)
@@ -50,19 +54,24 @@ def list_tasks(call: Call, asked: ListTasks) -> Page:
     return Page([row(task) for task in found], call.tx.board_size(status=asked.status, session=asked.session))
 
 
-@verb("task.add", "POST /api/board", AddTask, TaskFull, status=201)
+def _look_at_scope(call: Call, asked: AddTask) -> Callable[[], dict[str, int]] | None:
+    return look_at_files(call, scheduling.scope_paths(as_globs(asked.scope))) if asked.scope else None
+
+
+@verb("task.add", "POST /api/board", AddTask, TaskFull, may=OWN_ELSE_PROPOSED, status=201, ahead=_look_at_scope)
 def add(call: Call, asked: AddTask) -> TaskFull:
     """Add a task to the board."""
+    limits.check_tasks(call)
     return full(call, add_task(call, asked, as_needs(asked.needs, asked.needs_any)))
 
 
-@verb("task.show", "GET /api/board/{id}", Nothing, TaskFull)
+@verb("task.show", "GET /api/board/{id}", Nothing, TaskFull, may=PARTLY)
 def show(call: Call, asked: Nothing, id: str) -> TaskFull:
     """Show one task whole."""
     return full(call, find(call.tx, id))
 
 
-@verb("task.deps", "GET /api/board/{id}/deps", Nothing, Deps)
+@verb("task.deps", "GET /api/board/{id}/deps", Nothing, Deps, may=SHARED)
 def deps(call: Call, asked: Nothing, id: str) -> Deps:
     """Show what a task waits for, and what waits for it."""
     task = find(call.tx, id)
@@ -76,7 +85,7 @@ def deps(call: Call, asked: Nothing, id: str) -> Deps:
     )
 
 
-@verb("task.edit", "PATCH /api/board/{id}", EditTask, TaskFull)
+@verb("task.edit", "PATCH /api/board/{id}", EditTask, TaskFull, may=OWN_ELSE_PROPOSED)
 def edit(call: Call, asked: EditTask, id: str) -> TaskFull:
     """Change a task: what is left out stays, null clears."""
     return full(call, edit_task(call, find(call.tx, id), asked))
@@ -84,9 +93,11 @@ def edit(call: Call, asked: EditTask, id: str) -> TaskFull:
 
 def edit_task(call: Call, task: Task, asked: EditTask) -> Task:
     """Change a task, and tell whoever is at work on it."""
-    wish = tasks.edit(task, as_edited(call, task, asked), owner=call.who.is_owner)
+    wish = tasks.edit(task, as_edited(call, task, asked))
     if not tasks.is_nothing(wish):
         check_edit(call, task, wish)
+        if wish.note is not None:
+            limits.check_notes(call, task)
         task = change(call, task, wish, call.actor(None))
         if task.status is Status.DOING and task.session not in (None, call.actor(None)):
             _tell_holder(call, task, wish)
@@ -109,7 +120,7 @@ def _tell_holder(call: Call, task: Task, wish: tasks.Edited) -> None:
     tell(call, task.session, "\n".join(parts), task.id)
 
 
-@verb("task.claim", "POST /api/board/{id}/claim", Claim, TaskFull)
+@verb("task.claim", "POST /api/board/{id}/claim", Claim, TaskFull, may=SHARED)
 def claim(call: Call, asked: Claim, id: str) -> TaskFull:
     """Claim a task that waits; the answer carries the fence for all that follows."""
     name = _claimant(call, asked)
@@ -129,7 +140,7 @@ def claim(call: Call, asked: Claim, id: str) -> TaskFull:
     return full(call, change(call, task, claimed, name))
 
 
-@verb("task.next", "POST /api/claim", Claim, TaskFull)
+@verb("task.next", "POST /api/claim", Claim, TaskFull, may=SHARED)
 def next_task(call: Call, asked: Claim) -> TaskFull | None:
     """Claim the next task that suits a session; nothing (204) when none waits."""
     name = _claimant(call, asked)
@@ -143,7 +154,7 @@ def next_task(call: Call, asked: Claim) -> TaskFull | None:
     return full(call, change(call, task, tasks.claim(task, name), name))
 
 
-@verb("task.renew", "POST /api/board/{id}/renew", Held, TaskFull)
+@verb("task.renew", "POST /api/board/{id}/renew", Held, TaskFull, may=OWN)
 def renew(call: Call, asked: Held, id: str) -> TaskFull:
     """Say that the holder is alive."""
     task, _ = _held(call, id, asked)
@@ -162,7 +173,7 @@ def _look_at_work(call: Call, asked: HandIn, id: str) -> Callable[[], Lands | No
     return lambda: look(holder, commit)
 
 
-@verb("task.handin", "POST /api/board/{id}/handin", HandIn, TaskFull, ahead=_look_at_work)
+@verb("task.handin", "POST /api/board/{id}/handin", HandIn, TaskFull, may=OWN, ahead=_look_at_work)
 def handin(call: Call, asked: HandIn, id: str) -> TaskFull:
     """Hand in the work on a task: a change goes to review or the merge queue, a report is done."""
     task, holder = _held(call, id, asked)
@@ -202,7 +213,7 @@ def needs_review(call: Call, holder: str) -> bool:
     return merge.review or (not merge.check and call.known(holder).kind is sessions.Kind.RUN)
 
 
-@verb("task.release", "POST /api/board/{id}/release", Release, TaskFull)
+@verb("task.release", "POST /api/board/{id}/release", Release, TaskFull, may=OWN)
 def release(call: Call, asked: Release, id: str) -> TaskFull:
     """Give a task back to the board."""
     task, holder = _held(call, id, asked, person=True)
@@ -214,7 +225,7 @@ def release(call: Call, asked: Release, id: str) -> TaskFull:
     return full(call, put_back(call, after, what or "") if given_up else after)
 
 
-@verb("task.block", "POST /api/board/{id}/block", Block, TaskFull)
+@verb("task.block", "POST /api/board/{id}/block", Block, TaskFull, may=OWN)
 def block(call: Call, asked: Block, id: str) -> TaskFull:
     """Take a task out of play until a person decides."""
     actor = call.actor(asked.session)
@@ -225,7 +236,7 @@ def block(call: Call, asked: Block, id: str) -> TaskFull:
     return full(call, change(call, task, event, actor))
 
 
-@verb("task.drop", "POST /api/board/{id}/drop", Drop, TaskFull, owner=True, long=True)
+@verb("task.drop", "POST /api/board/{id}/drop", Drop, TaskFull, may=OWN_ELSE_PROPOSED, long=True)
 def drop(call: Call, asked: Drop, id: str) -> TaskFull:
     """End a task without doing it; what needs it is blocked, or goes on where the need says so."""
     task = find(call.tx, id)
@@ -236,7 +247,7 @@ def drop(call: Call, asked: Drop, id: str) -> TaskFull:
 def add_task(call: Call, asked: AddTask, needs: tuple[Need, ...], key: str | None = None) -> Task:
     """Put a new task on the board, with its id, its needs and its place in the family."""
     actor = call.actor(None)
-    event = limit_to_own(call, as_added(call, asked, needs, key))
+    event = inherit(call, as_added(call, asked, needs, key))
     number = call.tx.next_id(prefix := ids.prefix(event.assignee, event.role))
     task_id = ids.task_id(prefix, number)
     check_needs(call.tx, task_id, needs)
@@ -261,13 +272,15 @@ def row(task: Task) -> TaskRow:
 
 
 def full(call: Call, task: Task) -> TaskFull:
-    """Return a task with all that is known of it."""
+    """Return a task with all that is known of it; what others spend is not told to a session."""
+    session = call.who.session
+    told = session is None or is_concerned_with(task, session)
     return TaskFull(
         **_shared(task),
         body=call.tx.text(task.body),
         author=task.author,
         done_when=task.done_when,
-        budget=task.budget,
+        budget=task.budget if told else None,
         key=task.key,
         tries=task.tries,
         notes=task.notes,
@@ -277,7 +290,7 @@ def full(call: Call, task: Task) -> TaskFull:
         open_children=task.open_children,
         until=_until(call, task),
         reverted=_reverted(call, task),
-        **spent_fields(spent(call, task=task.id)),
+        **spent_fields(spent(call, task=task.id) if told else Used()),
     )
 
 
@@ -315,6 +328,7 @@ def _shared(task: Task) -> dict[str, Any]:
         "claimed": task.claimed,
         "ended": task.ended,
         "batch": task.batch,
+        "added_by": task.added_by,
     }
 
 
@@ -352,10 +366,23 @@ def _cool(call: Call) -> float:
     return call.house.config.overlap.cool_minutes * 60
 
 
-def first_that_suits(tx: Tx, session: sessions.Session, overlap: bool, cool: float = hot_files.FOREVER) -> Task | None:
-    """Return the first task in line that suits a session; one that would collide with a task at work is passed over."""
+def first_that_suits(
+    tx: Tx,
+    session: sessions.Session,
+    overlap: bool,
+    cool: float = hot_files.FOREVER,
+    *,
+    fits: Callable[[Task], bool] | None = None,
+) -> Task | None:
+    """Return the first task in line that suits a session; one that would collide with a task at work is passed over.
+
+    `fits` says which may be taken at all.
+    """
     lanes = scheduling.lanes(session)
-    heads = [task for lane in lanes for task in tx.waiting(lane, 1)]
+    if fits is None:
+        heads = [task for lane in lanes for task in tx.waiting(lane, 1)]
+    else:
+        heads = [task for lane in lanes if (task := next(filter(fits, _lane(tx, lane)), None)) is not None]
     first = min(heads, key=scheduling.rank, default=None)
     if first is None or first.overlap or overlap:
         return first
@@ -366,7 +393,7 @@ def first_that_suits(tx: Tx, session: sessions.Session, overlap: bool, cool: flo
     active: list[Task] | None = None
     seen: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
     for task in heapq.merge(*(_lane(tx, lane) for lane in lanes), key=scheduling.rank):
-        if crowd.why_wait(task) is not None:
+        if crowd.why_wait(task) is not None or (fits is not None and not fits(task)):
             continue
         if not task.scope or task.overlap:
             return task

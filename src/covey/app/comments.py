@@ -14,6 +14,7 @@ from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import comments, mail, merges, tasks
 from covey.core.comments import Comment, Place, Said, Side
+from covey.core.rights import OWN, OWNER_ONLY
 from covey.core.sessions import OWNER, Goal, Kind, Session
 from covey.core.tasks import Status, Task
 from covey.core.texts import redact
@@ -72,7 +73,7 @@ def _listed(call: Call, task: str | None) -> list[Comment]:
     return call.tx.find(rows.COMMENTS, where, (task, MOST))
 
 
-@verb("comment.list", "GET /api/comments", ListComments, list[CommentRow], ahead=_look)
+@verb("comment.list", "GET /api/comments", ListComments, list[CommentRow], may=OWN, ahead=_look)
 def list_comments(call: Call, asked: ListComments) -> list[CommentRow]:
     """List the comments on a task, or all drafts, with where their lines are by now and whether they were read."""
     if asked.task is not None:
@@ -120,7 +121,7 @@ def _look_at_line(call: Call, asked: WriteComment) -> Callable[[], _Line | None]
     return look
 
 
-@verb("comment.write", "POST /api/comments", WriteComment, CommentRow, status=201, owner=True, ahead=_look_at_line)
+@verb("comment.write", "POST /api/comments", WriteComment, CommentRow, may=OWNER_ONLY, status=201, ahead=_look_at_line)
 def write(call: Call, asked: WriteComment) -> CommentRow:
     """Write a comment on the work for a task; it is a draft until it is sent."""
     task = find(call.tx, asked.task)
@@ -150,13 +151,13 @@ def write(call: Call, asked: WriteComment) -> CommentRow:
     return _row(call, comment, None if comment.line is None else (Place.HERE, comment.line))
 
 
-@verb("comment.edit", "PATCH /api/comments/{id}", EditComment, CommentRow, owner=True)
+@verb("comment.edit", "PATCH /api/comments/{id}", EditComment, CommentRow, may=OWNER_ONLY)
 def edit(call: Call, asked: EditComment, id: str) -> CommentRow:
     """Say something else in a draft."""
     return _row(call, _put(call, _comment(call, id), comments.Edited(call.prose(asked.text, "The comment"))))
 
 
-@verb("comment.remove", "POST /api/comments/{id}/remove", Nothing, CommentRow, owner=True)
+@verb("comment.remove", "POST /api/comments/{id}/remove", Nothing, CommentRow, may=OWNER_ONLY)
 def remove(call: Call, asked: Nothing, id: str) -> CommentRow:
     """Throw a draft away."""
     return _row(call, _put(call, _comment(call, id), comments.Removed()))
@@ -180,7 +181,7 @@ def _put(call: Call, comment: Comment, event: comments.Edited | comments.Removed
 # Sending
 
 
-@verb("comment.send", "POST /api/comments/send", SendComments, SentComments, owner=True)
+@verb("comment.send", "POST /api/comments/send", SendComments, SentComments, may=OWNER_ONLY)
 def send(call: Call, asked: SendComments) -> SentComments:
     """Send drafts on a task to who wrote its work, in one message; with `back`, let that come back to be mended."""
     task = find(call.tx, asked.task)
@@ -272,7 +273,7 @@ def _rejected(call: Call, task: Task, merge: merges.Merge | None, author: str | 
     """Write that a person sends work back; a person may do so as often as it takes."""
     actor = call.actor(None)
     if task.status is Status.BLOCKED:
-        task = change(call, task, tasks.edit(task, tasks.Edited(status=Status.TODO), owner=True), actor)
+        task = change(call, task, tasks.edit(task, tasks.Edited(status=Status.TODO)), actor)
         return change(call, task, tasks.Rejected(author or OWNER, story), actor)
     if merge is not None:
         step(call, merge, merges.Rejected(reason), actor)

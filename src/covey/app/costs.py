@@ -8,6 +8,7 @@ from typing import Any
 from covey.app.shapes.costs import CostRow, Costs, ListCosts, SpentToday
 from covey.app.verbs import Call, verb
 from covey.core import fold, spending
+from covey.core.rights import OWNER_ONLY
 from covey.core.runs import Run
 from covey.core.sessions import COVEY
 from covey.core.signals import Usage
@@ -125,7 +126,13 @@ def today(call: Call) -> SpentToday:
     )
 
 
-@verb("cost.list", "GET /api/costs", ListCosts, Costs)
+def nothing_spent(call: Call) -> SpentToday:
+    """Return what a session is told of today's cost, which is the owner's business."""
+    day = day_of(call.tx.now)
+    return SpentToday(day=day, cost=0.0, tokens=0, unpriced=0, without_price=[], budget=None, budget_tokens=None)
+
+
+@verb("cost.list", "GET /api/costs", ListCosts, Costs, may=OWNER_ONLY)
 def list_costs(call: Call, asked: ListCosts) -> Costs:
     """Sum what runs cost by task, session, agent, model, day or run, the most expensive first."""
     wanted = (

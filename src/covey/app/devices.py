@@ -15,6 +15,7 @@ from covey.app.shapes.forms import Asked, Nothing
 from covey.app.verbs import Call, missing, verb
 from covey.core import devices
 from covey.core.devices import Device, Kind
+from covey.core.rights import OWNER_ONLY
 from covey.core.texts import line
 from covey.errors import Refused
 from covey.store import rows
@@ -74,7 +75,7 @@ class Entry(DeviceRow, frozen=True, kw_only=True):
     secret: str | None
 
 
-@verb("device.list", "GET /api/devices", ListDevices, list[DeviceRow], owner=True)
+@verb("device.list", "GET /api/devices", ListDevices, list[DeviceRow], may=OWNER_ONLY)
 def list_devices(call: Call, asked: ListDevices) -> list[DeviceRow]:
     """List the browsers that may act as the owner."""
     found = call.tx.find(rows.DEVICES, "WHERE joined IS NOT NULL ORDER BY ordinal")
@@ -82,7 +83,7 @@ def list_devices(call: Call, asked: ListDevices) -> list[DeviceRow]:
     return [row for row in made if row.known or asked.all]
 
 
-@verb("device.invite", "POST /api/devices/invite", InviteDevice, Invitation, status=201, owner=True, secret=True)
+@verb("device.invite", "POST /api/devices/invite", InviteDevice, Invitation, may=OWNER_ONLY, status=201, secret=True)
 def invite(call: Call, asked: InviteDevice) -> Invitation:
     """Make a code with which one browser may join within a minute, or a phone within five."""
     address = _address(call, asked.kind)
@@ -104,7 +105,7 @@ def invite(call: Call, asked: InviteDevice) -> Invitation:
     )
 
 
-@verb("device.revoke", "POST /api/devices/{id}/revoke", Nothing, DeviceRow, owner=True)
+@verb("device.revoke", "POST /api/devices/{id}/revoke", Nothing, DeviceRow, may=OWNER_ONLY)
 def revoke(call: Call, asked: Nothing, id: str) -> DeviceRow:
     """Send a browser away: whatever it has open ends at once."""
     device = call.tx.get(rows.DEVICES, id)

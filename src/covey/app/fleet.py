@@ -16,6 +16,7 @@ from covey.app.shapes.sessions import RemoveSession, SessionFull
 from covey.app.verbs import Call, missing, verb
 from covey.core import batches, fleet, leases, merges, runs, sessions, tasks
 from covey.core.merges import State as MergeState
+from covey.core.rights import OWN, OWNER_ONLY, PARTLY
 from covey.core.sessions import Goal, Kind
 from covey.core.spending import Used
 from covey.core.tasks import Status
@@ -33,7 +34,7 @@ def find(call: Call, name: str) -> sessions.Session:
     return session
 
 
-@verb("session.start", "POST /api/sessions/{name}/start", Nothing, SessionFull, owner=True)
+@verb("session.start", "POST /api/sessions/{name}/start", Nothing, SessionFull, may=OWNER_ONLY)
 def start(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Let a session work the board until it is stopped."""
     call.house.refresh()
@@ -53,7 +54,7 @@ def _forgive(call: Call, name: str) -> None:
         call.put_session(session, name, event)
 
 
-@verb("session.stop", "POST /api/sessions/{name}/stop", Nothing, SessionFull, owner=True)
+@verb("session.stop", "POST /api/sessions/{name}/stop", Nothing, SessionFull, may=OWNER_ONLY)
 def stop(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Stop a session: its program ends, its work is kept, its task goes back to the board."""
     stopped = aim(call, name, sessions.stop)
@@ -61,19 +62,19 @@ def stop(call: Call, asked: Nothing, name: str) -> SessionFull:
     return stopped
 
 
-@verb("session.pause", "POST /api/sessions/{name}/pause", Nothing, SessionFull, owner=True)
+@verb("session.pause", "POST /api/sessions/{name}/pause", Nothing, SessionFull, may=OWNER_ONLY)
 def pause(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Let a session stand still with its task, until it is resumed."""
     return aim(call, name, sessions.pause)
 
 
-@verb("session.resume", "POST /api/sessions/{name}/resume", Nothing, SessionFull, owner=True)
+@verb("session.resume", "POST /api/sessions/{name}/resume", Nothing, SessionFull, may=OWNER_ONLY)
 def resume(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Let a session that stands still go on."""
     return aim(call, name, sessions.resume)
 
 
-@verb("session.restart", "POST /api/sessions/{name}/restart", Nothing, SessionFull, owner=True)
+@verb("session.restart", "POST /api/sessions/{name}/restart", Nothing, SessionFull, may=OWNER_ONLY)
 def restart(call: Call, asked: Nothing, name: str) -> SessionFull:
     """End a session's run and begin another on the same task; what was not committed is kept aside."""
     session = find(call, name)
@@ -85,7 +86,7 @@ def restart(call: Call, asked: Nothing, name: str) -> SessionFull:
     return aim(call, name, sessions.start)
 
 
-@verb("session.remove", "POST /api/sessions/{name}/remove", RemoveSession, SessionFull, owner=True)
+@verb("session.remove", "POST /api/sessions/{name}/remove", RemoveSession, SessionFull, may=OWNER_ONLY)
 def remove(call: Call, asked: RemoveSession, name: str) -> SessionFull:
     """Remove a session once its work is safe; one at work only by force."""
     session = find(call, name)
@@ -124,7 +125,7 @@ def let_go(call: Call, name: str) -> None:
         change(call, task, tasks.Released(name), sessions.COVEY)
 
 
-@verb("session.logs", "GET /api/sessions/{name}/logs", ReadLogs, Logs)
+@verb("session.logs", "GET /api/sessions/{name}/logs", ReadLogs, Logs, may=OWN)
 def logs(call: Call, asked: ReadLogs, name: str) -> Logs:
     """Read what a run of a session printed, from a byte on, as a transcript where its agent's stream is one."""
     if call.tx.session(name) is None:
@@ -191,10 +192,13 @@ def run_of(call: Call, name: str, run_id: str | None) -> runs.Run:
     return run
 
 
-@verb("run.list", "GET /api/runs", ListRuns, list[RunRow])
+@verb("run.list", "GET /api/runs", ListRuns, list[RunRow], may=PARTLY)
 def list_runs(call: Call, asked: ListRuns) -> list[RunRow]:
-    """List runs of a session, for a task, or of all, the newest first."""
-    terms = [(column, value) for column, value in (("session", asked.session), ("task", asked.task)) if value]
+    """List runs of a session, for a task, or of all, the newest first; a session sees its own."""
+    if call.who.session is not None and asked.session not in (None, call.who.session):
+        return []
+    pairs = (("session", call.who.session or asked.session), ("task", asked.task))
+    terms = [(column, value) for column, value in pairs if value]
     where = f"WHERE {' AND '.join(f'{column} = ?' for column, _ in terms)} " if terms else ""
     values = [value for _, value in terms]
     found = call.tx.find(rows.RUNS, f"{where}ORDER BY ordinal DESC LIMIT ?", (*values, asked.limit))
@@ -202,13 +206,13 @@ def list_runs(call: Call, asked: ListRuns) -> list[RunRow]:
     return [RunRow.of(run, used.get(run.id, Used())) for run in found]
 
 
-@verb("fleet.pause", "POST /api/pause", Nothing, FleetRow, owner=True)
+@verb("fleet.pause", "POST /api/pause", Nothing, FleetRow, may=OWNER_ONLY)
 def pause_fleet(call: Call, asked: Nothing) -> FleetRow:
     """Let every session stand still at once, and start and land nothing new."""
     return _turn(call, fleet.Paused(), paused=True)
 
 
-@verb("fleet.resume", "POST /api/resume", Nothing, FleetRow, owner=True)
+@verb("fleet.resume", "POST /api/resume", Nothing, FleetRow, may=OWNER_ONLY)
 def resume_fleet(call: Call, asked: Nothing) -> FleetRow:
     """Let the fleet go on."""
     return _turn(call, fleet.Resumed(), paused=False)
@@ -228,7 +232,7 @@ def _turn(call: Call, event: fleet.Event, *, paused: bool) -> FleetRow:
     return FleetRow(now.paused, now.by, now.since)
 
 
-@verb("batch.start", "POST /api/batches", StartBatch, BatchRow, status=201, owner=True, long=True)
+@verb("batch.start", "POST /api/batches", StartBatch, BatchRow, may=OWNER_ONLY, status=201, long=True)
 def start_batch(call: Call, asked: StartBatch) -> BatchRow:
     """Start sessions for the tasks of a batch; they go when nothing more can come of these."""
     call.house.refresh()
@@ -268,13 +272,13 @@ def _fresh_names(call: Call, count: int, taken: Container[str]) -> list[str]:
     return [next(free) for _ in range(count)]
 
 
-@verb("batch.show", "GET /api/batches/{name}", Nothing, BatchRow)
+@verb("batch.show", "GET /api/batches/{name}", Nothing, BatchRow, may=OWNER_ONLY)
 def show_batch(call: Call, asked: Nothing, name: str) -> BatchRow:
     """Show the sessions of a batch, and its tasks that have not ended."""
     return _batch(call, name)
 
 
-@verb("batch.stop", "POST /api/batches/{name}/stop", Nothing, BatchRow, owner=True)
+@verb("batch.stop", "POST /api/batches/{name}/stop", Nothing, BatchRow, may=OWNER_ONLY)
 def stop_batch(call: Call, asked: Nothing, name: str) -> BatchRow:
     """End the sessions of a batch: their work is kept, and their tasks go back to the board."""
     for session in _sessions_of(call, name):

@@ -6,18 +6,22 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from covey.app import proposals
 from covey.app.reasons import Sight, last_alert, line_of, look, mending
 from covey.app.shapes.forms import Nothing
+from covey.app.shapes.proposals import ProposedChange
 from covey.app.verbs import Call, verb
 from covey.core import inbox
 from covey.core.inbox import Item, Kind
 from covey.core.merges import State
+from covey.core.rights import OWNER_ONLY
 from covey.core.sessions import OWNER
 from covey.core.tasks import Status
 from covey.store import rows
 
 MOST = 1000
 """Items of one kind that are listed."""
+NOTHING = "(nothing)"
 TEXT = 4000
 """Characters of a message that are shown in place."""
 
@@ -46,7 +50,7 @@ class InboxRow(Struct, frozen=True, kw_only=True):
     decisions: tuple[str, ...]
 
 
-@verb("inbox.list", "GET /api/inbox", Nothing, list[InboxRow])
+@verb("inbox.list", "GET /api/inbox", Nothing, list[InboxRow], may=OWNER_ONLY)
 def list_inbox(call: Call, asked: Nothing) -> list[InboxRow]:
     """List what waits for a person, the oldest first: questions, blocked tasks, merges, stuck sessions and more."""
     return [InboxRow(**item.__dict__) for item in inbox.together(_items(call))]
@@ -60,8 +64,8 @@ def _items(call: Call) -> Iterator[Item]:
     yield from _merges(sight)
     yield from _queue(call, sight)
     yield from _sessions(call, {question.session for question in questions})
-    if call.who.is_owner:
-        yield from _mail(call)
+    yield from _mail(call)
+    yield from _proposals(call)
     if call.house.complaint is not None:
         what, since = call.house.complaint
         title = "covey.toml makes no sense; the settings from before hold"
@@ -147,6 +151,36 @@ def _sessions(call: Call, asking: set[str]) -> Iterator[Item]:
         if inbox.is_stuck(session, asking):
             held = call.tx.held_by(session.name)
             yield inbox.of_session(session, held[0].id if held else None)
+
+
+def _proposals(call: Call) -> Iterator[Item]:
+    """Yield what sessions ask a person to do, with what that would change."""
+    for row in proposals.open_rows(call, MOST):
+        lines = [row.why, *(f"{each.field}: {_from(each)} \u2192 {_inset(each.to)}" for each in row.changes)]
+        task = None if row.target is None or call.tx.task(row.target) is None else row.target
+        yield Item(
+            key=f"proposal:{row.id}",
+            kind=Kind.PROPOSAL,
+            title=f"proposes to {row.what}",
+            text="\n".join([*lines, f"{row.target} has changed since."] if row.stale else lines),
+            session=row.session,
+            task=task,
+            since=row.made,
+            ids=(row.id,),
+            sessions=(row.session,),
+            tasks=() if task is None else (task,),
+            decisions=("accept-anyway" if row.stale else "accept", "decline"),
+        )
+
+
+def _from(change: ProposedChange) -> str:
+    now = _inset(change.now)
+    return now if change.was == change.now else f"{now} (it was {_inset(change.was)} when that was proposed)"
+
+
+def _inset(text: str) -> str:
+    """Return a value in which no line can pose as another field."""
+    return text.replace("\n", "\n    ") or NOTHING
 
 
 def _mail(call: Call) -> Iterator[Item]:

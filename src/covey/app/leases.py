@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from covey.app import limits
 from covey.app.lines import end, enter, in_the_way, left, room, untie, until
 from covey.app.pulses import of_lease
 from covey.app.shapes.claims import Held
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.leases import LeaseFull, ListLeases, TakeLease
+from covey.app.standing import look_at_files
 from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import leases
 from covey.core.leases import BEAT, Lease, Origin, State
+from covey.core.rights import OWN, OWN_ELSE_PROPOSED, SHARED
 from covey.core.sessions import Kind
 from covey.errors import Invalid, Refused
 from covey.store.rows import decode_payload
 
 
-@verb("lease.list", "GET /api/leases", ListLeases, list[LeaseFull])
+@verb("lease.list", "GET /api/leases", ListLeases, list[LeaseFull], may=SHARED)
 def list_leases(call: Call, asked: ListLeases) -> list[LeaseFull]:
     """List the leases in force, the oldest first; with `waiting`, those too that are waited for."""
     found = call.tx.open_leases(asked.session) if asked.waiting else call.tx.live_leases(asked.session)
     return [full(call, lease) for lease in found]
 
 
-@verb("lease.show", "GET /api/leases/{id}", Nothing, LeaseFull)
+@verb("lease.show", "GET /api/leases/{id}", Nothing, LeaseFull, may=SHARED)
 def show(call: Call, asked: Nothing, id: str) -> LeaseFull:
     """Show one lease, and what it waits for."""
     return full(call, _find(call, id))
 
 
-@verb("lease.take", "POST /api/leases", TakeLease, LeaseFull, status=201)
+def _look_at_paths(call: Call, asked: TakeLease) -> Callable[[], dict[str, int]] | None:
+    names = [leases.resource(text) for text in asked.resources]
+    return look_at_files(call, [name for name in names if leases.is_path(name)])
+
+
+@verb(
+    "lease.take",
+    "POST /api/leases",
+    TakeLease,
+    LeaseFull,
+    may=OWN_ELSE_PROPOSED,
+    status=201,
+    ahead=_look_at_paths,
+)
 def take(call: Call, asked: TakeLease) -> LeaseFull:
     """Take a lease; it is refused while another holds what it meets, or stands in line with `wait`."""
     wish = _wish(call, asked)
@@ -38,6 +56,7 @@ def take(call: Call, asked: TakeLease) -> LeaseFull:
     if same is not None and (asked.wait or same.state is State.LIVE):
         _hear(call, same)
         return full(call, same)
+    limits.check_leases(call)
     if asked.wait and leases.meets(wish, near, room(call)):
         lease = _wait(call, leases.Waiting(**wish.__dict__))
     else:
@@ -91,7 +110,7 @@ def _wait(call: Call, wish: leases.Waiting) -> Lease:
     return call.tx.lease(entered.id) or entered
 
 
-@verb("lease.renew", "POST /api/leases/{id}/renew", Held, LeaseFull)
+@verb("lease.renew", "POST /api/leases/{id}/renew", Held, LeaseFull, may=OWN)
 def renew(call: Call, asked: Held, id: str) -> LeaseFull:
     """Renew a lease, or a place in line, for another time to live."""
     lease = _held(call, id, asked)
@@ -100,7 +119,7 @@ def renew(call: Call, asked: Held, id: str) -> LeaseFull:
     return full(call, lease)
 
 
-@verb("lease.give", "POST /api/leases/{id}/give", Held, LeaseFull)
+@verb("lease.give", "POST /api/leases/{id}/give", Held, LeaseFull, may=OWN)
 def give(call: Call, asked: Held, id: str) -> LeaseFull:
     """Give a lease, or a place in line, back; the owner may end anyone's."""
     lease = _held(call, id, asked)

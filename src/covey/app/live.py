@@ -14,6 +14,7 @@ from covey.core import gates, runs, sessions
 from covey.core.live import Glimpse, Limit, Machine, Sight
 from covey.core.merges import OPEN, Merge, State
 from covey.core.queue.train import Reason
+from covey.core.rights import OWNER_ONLY
 from covey.core.spending import Used
 from covey.store import rows
 from covey.values import dataclass
@@ -78,7 +79,7 @@ class Basis:
     """What each of these runs has used as far as it is written down, and so counted."""
 
 
-@verb("live.show", "GET /api/live", Nothing, LiveFull)
+@verb("live.show", "GET /api/live", Nothing, LiveFull, may=OWNER_ONLY)
 def show(call: Call, asked: Nothing) -> LiveFull:
     """Show this moment: the machine, what providers refuse, today's cost, and what each session does."""
     sight, found = call.house.sight(), basis(call)

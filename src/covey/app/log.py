@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection
+from typing import Any
 
 from msgspec import Raw
 
 from covey.app.shapes.log import AlertRow, EventRow, ListAlerts, ListEvents
 from covey.app.verbs import Call, missing, verb
-from covey.core.comments import Edited, Written
 from covey.core.events import KINDS, Event, noun
-from covey.core.mail import Sent, addresses
+from covey.core.mail import addresses
+from covey.core.rights import PARTLY
+from covey.core.visibility import visible
 from covey.errors import Invalid
 from covey.store import rows
-from covey.store.rows import decode_payload, encode_payload
 
 
-@verb("log.list", "GET /api/log", ListEvents, list[EventRow])
+@verb("log.list", "GET /api/log", ListEvents, list[EventRow], may=PARTLY)
 def list_events(call: Call, asked: ListEvents) -> list[EventRow]:
-    """List events in the order of the log, filtered; a session sees the text of its own mail only, and of no draft."""
+    """List events in the order of the log, filtered; a session sees of others only what it needs."""
     check_kind(asked.kind)
     check_origin(call, asked.origin)
     found = call.tx.events(**{name: getattr(asked, name) for name in asked.__struct_fields__})
@@ -49,33 +50,46 @@ def check_kind(kind: str | None) -> None:
 
 
 def for_eyes_of(call: Call, event: Event) -> Event:
-    """Return an event without the text of a message that was sent to others, or of a draft of the owner's."""
-    if call.who.session is None or event.actor == call.who.session:
+    """Return an event as who asks may see it."""
+    if call.who.session is None:
         return event
-    if event.kind in ("comment.written", "comment.edited"):
-        return _without_draft(call, event)
-    if event.kind != "mail.sent":
-        return event
-    sent = decode_payload(event.kind, event.data)
-    assert isinstance(sent, Sent)
-    if sent.to in addresses(call.who.session, call.known(call.who.session).role):
-        return event
-    return replace(event, data=encode_payload(replace(sent, subject=None, text="")))
+    return visible(event, call.who.session, _concerned(call, event, call.who.session))
 
 
-def _without_draft(call: Call, event: Event) -> Event:
-    comment = call.tx.get(rows.COMMENTS, event.subject)
-    if comment is not None and comment.sent is not None:
-        return event
-    said = decode_payload(event.kind, event.data)
-    hidden = replace(said, text="", quote="") if isinstance(said, Written) else Edited("")
-    return replace(event, data=encode_payload(hidden))
+def _concerned(call: Call, event: Event, viewer: str) -> Collection[str]:
+    """Return the names of the sessions whose business an event is; of a message to many, the viewer if it gets it."""
+    match noun(event.kind):
+        case "session":
+            return (event.subject,)
+        case "mail":
+            message = call.tx.get(rows.MESSAGES, event.subject)
+            if message is None:
+                return ()
+            to = viewer if message.to in addresses(viewer, call.known(viewer).role) else message.to
+            return (message.sender, to)
+        case "run" | "question" | "alert" | "proposal" as kind:
+            row = call.tx.get(_ROWS[kind], event.subject)
+            return () if row is None or row.session is None else (row.session,)
+        case "comment":
+            comment = call.tx.get(rows.COMMENTS, event.subject)
+            return () if comment is None or comment.to is None else (comment.to,)
+    return ()
 
 
-@verb("alert.list", "GET /api/alerts", ListAlerts, list[AlertRow])
+_ROWS: dict[str, rows.Table[Any]] = {
+    "run": rows.RUNS,
+    "question": rows.QUESTIONS,
+    "alert": rows.ALERTS,
+    "proposal": rows.PROPOSALS,
+}
+
+
+@verb("alert.list", "GET /api/alerts", ListAlerts, list[AlertRow], may=PARTLY)
 def list_alerts(call: Call, asked: ListAlerts) -> list[AlertRow]:
-    """List the alerts, the newest first."""
-    return [AlertRow.of(alert) for alert in call.tx.find(rows.ALERTS, "ORDER BY ordinal DESC LIMIT ?", (asked.limit,))]
+    """List the alerts, the newest first; a session sees its own."""
+    where, values = ("", ()) if call.who.session is None else ("WHERE session = ? ", (call.who.session,))
+    found = call.tx.find(rows.ALERTS, f"{where}ORDER BY ordinal DESC LIMIT ?", (*values, asked.limit))
+    return [AlertRow.of(alert) for alert in found]
 
 
 def event_row(event: Event) -> EventRow:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from covey.app import limits
 from covey.app.shapes.forms import As
 from covey.app.shapes.mail import Inbox, MessageFull, ReadingRow, SendMail
 from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import mail
 from covey.core.mail import Message, Reading
+from covey.core.rights import OWN, SHARED
 from covey.core.sessions import COVEY, EVERYONE, OWNER, Goal, Kind, Session
 from covey.errors import CoveyError, NotFound
 from covey.store import rows
 
 
-@verb("mail.send", "POST /api/mail", SendMail, MessageFull, status=201)
+@verb("mail.send", "POST /api/mail", SendMail, MessageFull, may=SHARED, status=201)
 def send(call: Call, asked: SendMail) -> MessageFull:
     """Send a message to a session, role:NAME, everyone or owner."""
     sender = call.actor(asked.session)
@@ -34,6 +36,7 @@ def send(call: Call, asked: SendMail) -> MessageFull:
         wants_ack=asked.wants_ack,
         wake=asked.wake,
     )
+    limits.check_messages(call)
     call.worker(sender)
     return full(call, post(call, sender, event), None, why_it_waits(call, to) if asked.wake else None)
 
@@ -81,7 +84,7 @@ def post(call: Call, sender: str, event: mail.Sent) -> Message:
     return message
 
 
-@verb("mail.inbox", "GET /api/mail", Inbox, list[MessageFull])
+@verb("mail.inbox", "GET /api/mail", Inbox, list[MessageFull], may=OWN)
 def inbox(call: Call, asked: Inbox) -> list[MessageFull]:
     """List the mail of a session, the oldest first; without `all`, what it has not read."""
     reader = call.actor(asked.session)
@@ -92,7 +95,7 @@ def inbox(call: Call, asked: Inbox) -> list[MessageFull]:
     ]
 
 
-@verb("mail.show", "GET /api/mail/{id}", As, MessageFull)
+@verb("mail.show", "GET /api/mail/{id}", As, MessageFull, may=OWN)
 def show(call: Call, asked: As, id: str) -> MessageFull:
     """Show a message, and to its sender whom it has reached; it counts as read by nobody for that."""
     reader = call.actor(asked.session)
@@ -108,7 +111,7 @@ def show(call: Call, asked: As, id: str) -> MessageFull:
     return structs.replace(shown, readers=readers)
 
 
-@verb("mail.read", "POST /api/mail/{id}/read", As, MessageFull)
+@verb("mail.read", "POST /api/mail/{id}/read", As, MessageFull, may=OWN)
 def read(call: Call, asked: As, id: str) -> MessageFull:
     """Read a message, and note that it was read."""
     message, reader, reading = _reading(call, id, asked)
@@ -117,7 +120,7 @@ def read(call: Call, asked: As, id: str) -> MessageFull:
     return full(call, message, reading)
 
 
-@verb("mail.ack", "POST /api/mail/{id}/ack", As, MessageFull)
+@verb("mail.ack", "POST /api/mail/{id}/ack", As, MessageFull, may=OWN)
 def ack(call: Call, asked: As, id: str) -> MessageFull:
     """Acknowledge a message: its sender sees that it was taken in."""
     message, reader, reading = _reading(call, id, asked)

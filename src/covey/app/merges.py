@@ -22,6 +22,7 @@ from covey.app.tries import put_back
 from covey.app.verbs import Call, verb
 from covey.core import merges, tasks
 from covey.core.merges import Merge, State
+from covey.core.rights import OWNER_ONLY, REVIEW, SHARED
 from covey.core.sessions import OWNER
 from covey.core.tasks import ENDED, WAITING, Status
 from covey.core.texts import line
@@ -36,7 +37,7 @@ GATES = 50
 """Gates that are shown with a merge."""
 
 
-@verb("merge.list", "GET /api/merges", ListMerges, list[MergeLine])
+@verb("merge.list", "GET /api/merges", ListMerges, list[MergeLine], may=SHARED)
 def list_merges(call: Call, asked: ListMerges) -> list[MergeLine]:
     """List what wants to land, the oldest first, with its place in the train; with `all`, also what has ended."""
     if asked.all:
@@ -47,7 +48,7 @@ def list_merges(call: Call, asked: ListMerges) -> list[MergeLine]:
     return [line_of(sight, merge) for merge in found]
 
 
-@verb("merge.show", "GET /api/merges/{id}", Nothing, MergeFull)
+@verb("merge.show", "GET /api/merges/{id}", Nothing, MergeFull, may=SHARED)
 def show(call: Call, asked: Nothing, id: str) -> MergeFull:
     """Show one merge whole: its task and author, the gates that it was in, its landing, and what it cost."""
     merge = find_merge(call, id)
@@ -68,7 +69,7 @@ def show(call: Call, asked: Nothing, id: str) -> MergeFull:
     )
 
 
-@verb("merge.why", "GET /api/merges/{id}/why", Nothing, MergeWhy)
+@verb("merge.why", "GET /api/merges/{id}/why", Nothing, MergeWhy, may=SHARED)
 def why(call: Call, asked: Nothing, id: str) -> MergeWhy:
     """Say in sentences why a merge is where it is, with the gates and merges that are the evidence."""
     merge = find_merge(call, id)
@@ -78,7 +79,7 @@ def why(call: Call, asked: Nothing, id: str) -> MergeWhy:
     return MergeWhy(merge=merge.id, task=merge.task, state=merge.state, because=said, next=steps)
 
 
-@verb("merge.queue", "POST /api/merges", QueueBranch, MergeRow, status=201, owner=True)
+@verb("merge.queue", "POST /api/merges", QueueBranch, MergeRow, may=OWNER_ONLY, status=201)
 def queue_branch(call: Call, asked: QueueBranch) -> MergeRow:
     """Queue a branch from outside covey: it becomes a task whose work is handed in, the same one if it comes again."""
     _check_branch(call, asked)
@@ -128,10 +129,10 @@ def _queued_already(asked: QueueBranch, merge: Merge) -> Refused:
     )
 
 
-@verb("merge.approve", "POST /api/merges/{id}/approve", Nothing, MergeRow)
+@verb("merge.approve", "POST /api/merges/{id}/approve", Nothing, MergeRow, may=REVIEW)
 def approve(call: Call, asked: Nothing, id: str) -> MergeRow:
     """Let work into the queue after its review; a person's word also lets it land untested where there is no gate."""
-    merge = _reviewed(call, id, "approve")
+    merge = _reviewed(call, id)
     task = find(call.tx, merge.task)
     after = step(call, merge, merges.Approved(person=call.who.is_owner), call.actor(None))
     if task.status is Status.REVIEW:
@@ -139,14 +140,10 @@ def approve(call: Call, asked: Nothing, id: str) -> MergeRow:
     return MergeRow.of(after)
 
 
-def _reviewed(call: Call, merge_id: str, verb: str) -> Merge:
-    """Return a merge to who may decide on it: the owner, and the reviewing role where no person is asked for."""
+def _reviewed(call: Call, merge_id: str) -> Merge:
+    """Return a merge to who may decide on it: a session not on its own work, nor where a person is asked for."""
     if call.who.session is None:
         return find_merge(call, merge_id)
-    role, own = call.house.config.merge.review_role, call.known(call.who.session).role
-    if not role or own != role:
-        who = f"the owner and sessions of role {role}" if role else "the owner"
-        raise Denied(f"Only {who} may {verb} a merge.", hint="merge.review_role in covey.toml names the role.")
     merge = find_merge(call, merge_id)
     if merge.session == call.who.session:
         raise Denied(f"{merge.id} is your own work.", hint="Somebody else has to review it.")
@@ -155,7 +152,7 @@ def _reviewed(call: Call, merge_id: str, verb: str) -> Merge:
     return merge
 
 
-@verb("merge.land", "POST /api/merges/{id}/land", Land, MergeRow, owner=True)
+@verb("merge.land", "POST /api/merges/{id}/land", Land, MergeRow, may=OWNER_ONLY)
 def land(call: Call, asked: Land, id: str) -> MergeRow:
     """Say that work is on main, in a commit that main has; its task is done."""
     merge = find_merge(call, id)
@@ -166,10 +163,10 @@ def land(call: Call, asked: Land, id: str) -> MergeRow:
     return MergeRow.of(after)
 
 
-@verb("merge.reject", "POST /api/merges/{id}/reject", Because, MergeRow)
+@verb("merge.reject", "POST /api/merges/{id}/reject", Because, MergeRow, may=REVIEW)
 def reject(call: Call, asked: Because, id: str) -> MergeRow:
     """Send work back to its author, who is first in line to mend it; a reviewing role cannot do so without end."""
-    merge = _reviewed(call, id, "reject")
+    merge = _reviewed(call, id)
     task = find(call.tx, merge.task)
     reason = line(asked.reason, "The reason", REASON)
     after = step(call, merge, merges.Rejected(reason), call.actor(None))
@@ -178,7 +175,7 @@ def reject(call: Call, asked: Because, id: str) -> MergeRow:
     return MergeRow.of(after)
 
 
-@verb("merge.hold", "POST /api/merges/{id}/hold", Perhaps, MergeRow, owner=True)
+@verb("merge.hold", "POST /api/merges/{id}/hold", Perhaps, MergeRow, may=OWNER_ONLY)
 def hold(call: Call, asked: Perhaps, id: str) -> MergeRow:
     """Let a merge wait for a person's approval after all."""
     merge = find_merge(call, id)
@@ -197,7 +194,7 @@ def hold(call: Call, asked: Perhaps, id: str) -> MergeRow:
     return MergeRow.of(after)
 
 
-@verb("merge.drop", "POST /api/merges/{id}/drop", Perhaps, MergeRow, owner=True)
+@verb("merge.drop", "POST /api/merges/{id}/drop", Perhaps, MergeRow, may=OWNER_ONLY)
 def drop(call: Call, asked: Perhaps, id: str) -> MergeRow:
     """Take a merge out of the queue: its work stays on its branch, and its task is blocked until a person decides."""
     merge = find_merge(call, id)
@@ -212,7 +209,7 @@ def drop(call: Call, asked: Perhaps, id: str) -> MergeRow:
     return MergeRow.of(after)
 
 
-@verb("merge.retry", "POST /api/merges/{id}/retry", Nothing, MergeRow, owner=True)
+@verb("merge.retry", "POST /api/merges/{id}/retry", Nothing, MergeRow, may=OWNER_ONLY)
 def retry(call: Call, asked: Nothing, id: str) -> MergeRow:
     """Bring work into the queue again as it is: what was rejected or dropped as a new merge, what waits at once."""
     merge = find_merge(call, id)
@@ -230,7 +227,7 @@ def _again(call: Call, merge: Merge, commit: str | None) -> Merge:
     """Hand the task of a merge that did not land in again, with a commit."""
     task = find(call.tx, merge.task)
     if task.status is Status.BLOCKED:
-        task = change(call, task, tasks.edit(task, tasks.Edited(status=Status.TODO), owner=True), call.actor(None))
+        task = change(call, task, tasks.edit(task, tasks.Edited(status=Status.TODO)), call.actor(None))
     review = needs_review(call, merge.session)
     event = tasks.hand_in(task, merge.session, review=review, commit=commit)
     change(call, task, event, call.actor(None))

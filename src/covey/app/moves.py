@@ -12,6 +12,7 @@ from covey.app.tasks import find
 from covey.app.verbs import Call, verb
 from covey.app.wishes import check_edit
 from covey.core import order, tasks
+from covey.core.rights import PROPOSED
 from covey.core.tasks import Task
 from covey.core.texts import line
 from covey.errors import Invalid
@@ -21,7 +22,7 @@ MANY = 20
 _WHERE = "Say where: above a task, below one, first or last."
 
 
-@verb("task.move", "POST /api/board/{id}/move", MoveTask, TaskFull, owner=True)
+@verb("task.move", "POST /api/board/{id}/move", MoveTask, TaskFull, may=PROPOSED)
 def move(call: Call, asked: MoveTask, id: str) -> TaskFull:
     """Put a task right above or below another, or first or last in its column; who claims next takes what is first."""
     task = find(call.tx, id)
@@ -82,7 +83,7 @@ def _same(call: Call, task: Task, before: Task) -> Iterator[Task]:
         yield each
 
 
-@verb("task.reopen", "POST /api/board/{id}/reopen", Nothing, TaskFull, owner=True)
+@verb("task.reopen", "POST /api/board/{id}/reopen", Nothing, TaskFull, may=PROPOSED)
 def reopen(call: Call, asked: Nothing, id: str) -> TaskFull:
     """Let a task that is blocked or was dropped be tried anew: it waits on the board again."""
     return full(call, _reopen(call, find(call.tx, id)))
@@ -100,7 +101,7 @@ def _drop(call: Call, task: Task, reason: str) -> Task:
     return change(call, task, tasks.drop(task, line(reason, "The reason", 2000)), call.actor(None))
 
 
-@verb("task.bulk", "POST /api/board/bulk", BulkTasks, list[TaskRow], owner=True, long=True)
+@verb("task.bulk", "POST /api/board/bulk", BulkTasks, list[TaskRow], may=PROPOSED, long=True)
 def bulk(call: Call, asked: BulkTasks) -> list[TaskRow]:
     """Edit, drop or reopen some tasks, all of them or none; answers how they are then."""
     changes, reason = asked.changes, asked.drop

@@ -11,6 +11,7 @@ from covey.app.shapes.forms import Asked, Nothing
 from covey.app.verbs import Call, verb
 from covey.core.events import FIRST, Event, Forgotten, Imported
 from covey.core.origins import Line, follow
+from covey.core.rights import OWNER_ONLY
 from covey.errors import Invalid, NotFound, Refused
 from covey.store.tx import Tx
 
@@ -76,7 +77,7 @@ class PruneAnswer(Struct, frozen=True):
     size: int
 
 
-@verb("log.import", "POST /api/log/import", ImportOrigin, Origin, owner=True, long=True)
+@verb("log.import", "POST /api/log/import", ImportOrigin, Origin, may=OWNER_ONLY, long=True)
 def import_origin(call: Call, asked: ImportOrigin) -> Origin:
     """Take events of another origin in, beside this log and never mixed with it."""
     tx = call.tx
@@ -126,7 +127,7 @@ def _told(tx: Tx, log: str) -> int:
     return told
 
 
-@verb("log.forget", "POST /api/log/forget", ForgetOrigin, ForgetAnswer, owner=True, long=True)
+@verb("log.forget", "POST /api/log/forget", ForgetOrigin, ForgetAnswer, may=OWNER_ONLY, long=True)
 def forget_origin(call: Call, asked: ForgetOrigin) -> ForgetAnswer:
     """Remove an imported log with all its events, so that it can be taken in anew; never this project's own."""
     tx = call.tx
@@ -141,7 +142,7 @@ def forget_origin(call: Call, asked: ForgetOrigin) -> ForgetAnswer:
     return ForgetAnswer(asked.log, events)
 
 
-@verb("log.prune", "POST /api/log/prune", Nothing, PruneAnswer, owner=True, long=True)
+@verb("log.prune", "POST /api/log/prune", Nothing, PruneAnswer, may=OWNER_ONLY, long=True)
 def prune(call: Call, asked: Nothing) -> PruneAnswer:
     """Remove long texts of ended tasks and old mail whose time is over; ask until none is left."""
     keep = call.house.config.log

@@ -15,6 +15,7 @@ from covey.core.force import Write
 from covey.core.leases import in_words
 from covey.core.overlaps import MAIN, Collision, HotFile, Meeting, News, Overlap
 from covey.core.quotes import names as named_paths
+from covey.core.rights import SHARED
 from covey.core.sessions import COVEY
 from covey.core.tasks import Status, Task
 from covey.store import rows
@@ -24,7 +25,7 @@ from covey.values import dataclass
 _TOLD = (Status.DOING, Status.REVIEW, Status.MERGING)
 
 
-@verb("overlap.list", "GET /api/overlaps", ListOverlaps, Overlaps)
+@verb("overlap.list", "GET /api/overlaps", ListOverlaps, Overlaps, may=SHARED)
 def list_overlaps(call: Call, asked: ListOverlaps) -> Overlaps:
     """List the open branches that overlap, the closest first, and the files that are hot."""
     if asked.task is not None:

@@ -22,19 +22,18 @@ from covey.core import permits, questions
 from covey.core.permits import Permit
 from covey.core.prompts import answer_of
 from covey.core.questions import Decision, Question, State
+from covey.core.rights import OWN, OWNER_ONLY, PARTLY, SHARED
 from covey.core.sessions import COVEY, OWNER
 from covey.core.signals import Asks, Wants
 from covey.core.tasks import Status
 from covey.core.texts import prose, redact
-from covey.errors import Denied, Invalid, Refused
+from covey.errors import Denied, Invalid, Refused, TooMany
 from covey.store import rows
 
 TEXT = 4_000
 """Characters of a question that are kept."""
 ABOUT = 16 * 1024
 """Characters of a command that are kept."""
-MOST_OPEN = 20
-"""Questions that a session may have open at once by `covey ask`."""
 GRACE = 30.0
 """Seconds in which `covey ask` itself fetches an answer, before anybody else passes it on."""
 GONE_ON = (Status.REVIEW, Status.MERGING, Status.DONE, Status.DROPPED)
@@ -229,20 +228,22 @@ def put(call: Call, question: Question, event: questions.Event, actor: str) -> Q
 # Questions
 
 
-@verb("question.list", "GET /api/questions", ListQuestions, list[QuestionRow])
+@verb("question.list", "GET /api/questions", ListQuestions, list[QuestionRow], may=PARTLY)
 def list_questions(call: Call, asked: ListQuestions) -> list[QuestionRow]:
-    """List questions, the oldest first; of very many, the newest."""
-    found = call.tx.find_questions(state=asked.state, session=asked.session, limit=asked.limit)
+    """List questions, the oldest first; of very many, the newest; a session sees its own."""
+    if call.who.session is not None and asked.session not in (None, call.who.session):
+        return []
+    found = call.tx.find_questions(state=asked.state, session=call.who.session or asked.session, limit=asked.limit)
     return [QuestionRow.of(question) for question in found]
 
 
-@verb("question.show", "GET /api/questions/{id}", Nothing, QuestionRow)
+@verb("question.show", "GET /api/questions/{id}", Nothing, QuestionRow, may=OWN)
 def show(call: Call, asked: Nothing, id: str) -> QuestionRow:
     """Show a question, and what was decided."""
     return QuestionRow.of(_find(call, id))
 
 
-@verb("question.ask", "POST /api/questions", AskQuestion, QuestionRow, status=201)
+@verb("question.ask", "POST /api/questions", AskQuestion, QuestionRow, may=SHARED, status=201)
 def ask_person(call: Call, asked: AskQuestion) -> QuestionRow:
     """Ask the person in charge; the same text asked again before its answer was taken is the same question."""
     name = call.actor(asked.session)
@@ -257,15 +258,16 @@ def ask_person(call: Call, asked: AskQuestion) -> QuestionRow:
     for before in call.tx.questions_unsettled(name):
         if is_from_shell(before) and (before.text, before.task) == (text, task):
             return QuestionRow.of(before)
-    if len(call.tx.find_questions(state=State.OPEN, session=name, limit=MOST_OPEN)) >= MOST_OPEN:
-        raise Refused(f"{name} has {MOST_OPEN} questions open already.", hint="Wait for an answer, or end your turn.")
+    most = call.house.config.limits.questions
+    if len(call.tx.find_questions(state=State.OPEN, session=name, limit=most)) >= most:
+        raise TooMany(f"{name} has {most} questions open already.", hint="Wait for an answer, or end your turn.")
     mark = sha256(f"{call.tx.next_seq} {text}".encode()).hexdigest()[:16]
     asks = Asks(text, f"{questions.FROM_SHELL}{mark}", Wants.ANSWER, choices=tuple(asked.choices))
     minutes = call.house.config.watch.answer_minutes
     return QuestionRow.of(ask(call, name, asks, task=task, run=None if run is None else run.id, minutes=minutes))
 
 
-@verb("question.take", "POST /api/questions/{id}/take", As, QuestionRow)
+@verb("question.take", "POST /api/questions/{id}/take", As, QuestionRow, may=OWN)
 def take(call: Call, asked: As, id: str) -> QuestionRow:
     """Take the answer to one's own question: nobody else needs to pass it on any more."""
     question, who = _find(call, id), call.actor(asked.session)
@@ -276,7 +278,7 @@ def take(call: Call, asked: As, id: str) -> QuestionRow:
     return QuestionRow.of(told(call, question, who))
 
 
-@verb("question.answer", "POST /api/questions/{id}/answer", AnswerQuestion, QuestionRow, owner=True)
+@verb("question.answer", "POST /api/questions/{id}/answer", AnswerQuestion, QuestionRow, may=OWNER_ONLY)
 def answer(call: Call, asked: AnswerQuestion, id: str) -> QuestionRow:
     """Answer a question: allow once, or always in this repository (`about`: by its first words), deny, or reply."""
     question, by = _find(call, id), call.actor(None)
@@ -319,14 +321,14 @@ def _find(call: Call, question_id: str) -> Question:
 # Permits
 
 
-@verb("permit.list", "GET /api/permits", ListPermits, list[PermitRow])
+@verb("permit.list", "GET /api/permits", ListPermits, list[PermitRow], may=SHARED)
 def list_permits(call: Call, asked: ListPermits) -> list[PermitRow]:
     """List what every agent may do here without asking; with `all`, also what was revoked."""
     found = call.tx.find(rows.PERMITS, "ORDER BY ordinal") if asked.all else granted(call)
     return [PermitRow.of(permit) for permit in found]
 
 
-@verb("permit.grant", "POST /api/permits", GrantPermit, PermitRow, status=201, owner=True)
+@verb("permit.grant", "POST /api/permits", GrantPermit, PermitRow, may=OWNER_ONLY, status=201)
 def grant(call: Call, asked: GrantPermit) -> PermitRow:
     """Allow something for this repository: a command with all that begins with its words, or a tool."""
     about = prose(asked.about, "What is allowed").strip()
@@ -337,7 +339,7 @@ def grant(call: Call, asked: GrantPermit) -> PermitRow:
     return PermitRow.of(_grant(call, asked.tool, about, call.actor(None)))
 
 
-@verb("permit.revoke", "POST /api/permits/{id}/revoke", Nothing, PermitRow, owner=True)
+@verb("permit.revoke", "POST /api/permits/{id}/revoke", Nothing, PermitRow, may=OWNER_ONLY)
 def revoke(call: Call, asked: Nothing, id: str) -> PermitRow:
     """Take back what was allowed: from now on it is asked for again."""
     permit = call.tx.get(rows.PERMITS, id)

@@ -24,6 +24,7 @@ from covey.core.launches import Observation
 from covey.core.merges import State
 from covey.core.queue import standing
 from covey.core.queue.standing import Standing
+from covey.core.rights import OWN_OR_REVIEW, OWNER_ONLY, SHARED
 from covey.core.texts import line
 from covey.errors import NotFound, Refused, Unavailable
 from covey.runners.runner import Runner
@@ -38,7 +39,7 @@ PART = 4 * 1024 * 1024
 """Bytes of a gate's output that are answered at once."""
 
 
-@verb("queue.show", "GET /api/queue", Nothing, QueueFull)
+@verb("queue.show", "GET /api/queue", Nothing, QueueFull, may=SHARED)
 def show(call: Call, asked: Nothing) -> QueueFull:
     """Show the train at a glance: how it stands, what is tested now, what waits and why, and how fast it lands."""
     sight = look(call)
@@ -78,13 +79,13 @@ def _standing(call: Call, now: Standing) -> dict[str, Any]:
     return own | {"branch": config.target, "strategy": now.strategy or config.merge.strategy}
 
 
-@verb("queue.pause", "POST /api/queue/pause", Perhaps, QueueRow, owner=True)
+@verb("queue.pause", "POST /api/queue/pause", Perhaps, QueueRow, may=OWNER_ONLY)
 def pause(call: Call, asked: Perhaps) -> QueueRow:
     """Let the queue test and land nothing more; what is tested now is tested to its end."""
     return _put(call, standing.Paused(_why(asked) or call.tx.standing().paused_why or ""))
 
 
-@verb("queue.resume", "POST /api/queue/resume", Nothing, QueueRow, owner=True)
+@verb("queue.resume", "POST /api/queue/resume", Nothing, QueueRow, may=OWNER_ONLY)
 def resume(call: Call, asked: Nothing) -> QueueRow:
     """Let the queue go on, also if it had halted because main is red: main is then tested anew."""
     now = call.tx.standing()
@@ -94,13 +95,13 @@ def resume(call: Call, asked: Nothing) -> QueueRow:
     return _put(call, standing.Resumed())
 
 
-@verb("queue.freeze", "POST /api/queue/freeze", Perhaps, QueueRow, owner=True)
+@verb("queue.freeze", "POST /api/queue/freeze", Perhaps, QueueRow, may=OWNER_ONLY)
 def freeze(call: Call, asked: Perhaps) -> QueueRow:
     """Keep main where it is: testing goes on, and what passes waits for main."""
     return _put(call, standing.Frozen(_why(asked) or call.tx.standing().frozen_why or ""))
 
 
-@verb("queue.thaw", "POST /api/queue/thaw", Nothing, QueueRow, owner=True)
+@verb("queue.thaw", "POST /api/queue/thaw", Nothing, QueueRow, may=OWNER_ONLY)
 def thaw(call: Call, asked: Nothing) -> QueueRow:
     """Let main move again, to all that has passed meanwhile."""
     now = call.tx.standing()
@@ -127,13 +128,13 @@ def _put(call: Call, event: standing.Event) -> QueueRow:
     return QueueRow(**_standing(call, train.put(call, event, call.actor(None))))
 
 
-@verb("gate.show", "GET /api/gates/{id}", Nothing, GateRow)
+@verb("gate.show", "GET /api/gates/{id}", Nothing, GateRow, may=SHARED)
 def show_gate(call: Call, asked: Nothing, id: str) -> GateRow:
     """Show one gate: what it tests or tested, and how that ended."""
     return GateRow.of(_gate(call, id))
 
 
-@verb("gate.log", "GET /api/gates/{id}/log", ReadGate, Logs)
+@verb("gate.log", "GET /api/gates/{id}/log", ReadGate, Logs, may=OWN_OR_REVIEW)
 def read_gate(call: Call, asked: ReadGate, id: str) -> Logs:
     """Read what a gate printed, from a byte on, without the secrets in it."""
     gate = _gate(call, id)
@@ -193,13 +194,13 @@ def _gate(call: Call, gate_id: str) -> gates.Gate:
     return gate
 
 
-@verb("landing.list", "GET /api/landings", ListLandings, list[LandingRow])
+@verb("landing.list", "GET /api/landings", ListLandings, list[LandingRow], may=SHARED)
 def list_landings(call: Call, asked: ListLandings) -> list[LandingRow]:
     """List the landing journal: what main was and is, with which merges, after which gate; the newest first."""
     return [LandingRow.of(landing) for landing in call.tx.last_landings(asked.limit)]
 
 
-@verb("flake.list", "GET /api/flakes", ListFlakes, list[FlakeRow])
+@verb("flake.list", "GET /api/flakes", ListFlakes, list[FlakeRow], may=SHARED)
 def list_flakes(call: Call, asked: ListFlakes) -> list[FlakeRow]:
     """List the tests that failed and then passed on the very same tree, those that did so last first."""
     found = call.tx.flakes(asked.limit)

@@ -14,6 +14,7 @@ from covey.app.shapes.forms import Asked
 from covey.app.transcripts import KEPT, Output, Reader
 from covey.app.verbs import Call, missing, verb
 from covey.core import runs
+from covey.core.rights import OWN
 from covey.core.signals import (
     Asks,
     Called,
@@ -88,7 +89,7 @@ class ReadEntries(Asked, frozen=True, kw_only=True):
     since: Annotated[int, Meta(ge=-(2**53), le=2**53)] = 0
 
 
-@verb("session.transcript", "GET /api/sessions/{name}/transcript", ReadEntries, Reading)
+@verb("session.transcript", "GET /api/sessions/{name}/transcript", ReadEntries, Reading, may=OWN)
 def read(call: Call, asked: ReadEntries, name: str) -> Reading:
     """Read what a run of a session said and did, from a byte on, as entries: messages, tools, edits, costs."""
     if call.tx.session(name) is None:

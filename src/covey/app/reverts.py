@@ -11,6 +11,7 @@ from covey.app.tasks import find
 from covey.app.verbs import Call, verb
 from covey.core import merges, tasks
 from covey.core.merges import Merge, State
+from covey.core.rights import OWNER_ONLY
 from covey.core.sessions import COVEY, OWNER
 from covey.core.tasks import ENDED, WAITING, Status
 from covey.core.texts import line
@@ -21,7 +22,7 @@ from covey.store.rows import decode_payload
 TITLE, NOTE = 500, 2000
 
 
-@verb("merge.revert", "POST /api/merges/{id}/revert", Revert, MergeRow, status=201, owner=True)
+@verb("merge.revert", "POST /api/merges/{id}/revert", Revert, MergeRow, may=OWNER_ONLY, status=201)
 def revert(call: Call, asked: Revert, id: str) -> MergeRow:
     """Take landed work out of main again: as a task whose merge is built, tested and landed like every other."""
     merge = find_merge(call, id)

@@ -19,6 +19,7 @@ from covey.app.shapes.review import (
 from covey.app.tasks import find
 from covey.app.verbs import Call, verb
 from covey.core.merges import OPEN, Merge
+from covey.core.rights import SHARED
 from covey.core.tasks import Kind, Status, Task
 from covey.errors import Invalid, NotFound, Refused, Unavailable
 from covey.values import dataclass
@@ -132,7 +133,7 @@ def _diff(
     return review.diff(project, base, tip, path=asked.path, since=asked.since, context=asked.context, env=env)
 
 
-@verb("task.diff", "GET /api/board/{id}/diff", ReadDiff, TaskDiff, ahead=_look)
+@verb("task.diff", "GET /api/board/{id}/diff", ReadDiff, TaskDiff, may=SHARED, ahead=_look)
 def show(call: Call, asked: ReadDiff, id: str) -> TaskDiff:
     """Show what the work for a task changes: what is handed in, else what is committed; of a done one what landed."""
     task = find(call.tx, id)
@@ -190,7 +191,7 @@ def _names(asked: ReadTogether) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in asked.tasks.split(",")))
 
 
-@verb("diff.show", "GET /api/diff", ReadTogether, Together, ahead=_look_together)
+@verb("diff.show", "GET /api/diff", ReadTogether, Together, may=SHARED, ahead=_look_together)
 def together(call: Call, asked: ReadTogether) -> Together:
     """Show what main would be with the work of several tasks one after another in it, and which of them conflict."""
     if len(_names(asked)) > TASKS:
@@ -276,7 +277,7 @@ def _open_work(call: Call, task: Task) -> dict[str, str | None]:
     return found
 
 
-@verb("task.conflicts", "GET /api/board/{id}/conflicts", Nothing, Conflicts, ahead=_look_for_conflicts)
+@verb("task.conflicts", "GET /api/board/{id}/conflicts", Nothing, Conflicts, may=SHARED, ahead=_look_for_conflicts)
 def conflicts(call: Call, asked: Nothing, id: str) -> Conflicts:
     """Show what the work for a task would conflict with: main, what is in the queue, and what others work on."""
     task = find(call.tx, id)

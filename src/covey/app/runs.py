@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import hmac
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
 
-from covey.app import budget, delivery, questions
+from covey.app import budget, delivery, mail, questions
 from covey.app.board import first_that_suits, needs_review
 from covey.app.budget import Day, Refusal
 from covey.app.changes import change, queue
@@ -23,6 +24,7 @@ from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
 from covey.core.pace import Wait
 from covey.core.permits import SHELL, is_chained
 from covey.core.prompts import Brief, Told
+from covey.core.rights import is_vouched_for
 from covey.core.runs import Outcome, Run
 from covey.core.sessions import COVEY, OWNER, Goal, Session, State
 from covey.core.signals import Trouble
@@ -87,6 +89,8 @@ def begin(call: Call, name: str, day: Day) -> Run | Wait | None:
     task = held or (None if session.attached else _next(call, session))
     if task is None or (held is None and any(run.task == task.id for run in call.tx.open_runs())):
         return None  # of a task that was taken from another, that one's run has to end first
+    if held is not None and not session.attached and not _may_run(call, session)(held):
+        return Wait(f"{name} would run {held.id} as a script, and a session wrote that.")
     if held is not None and not session.attached and questions.awaited(call, held.id):
         return Wait("A person has not answered yet.")
     reserved = budget.reserve(call, session, task, day)
@@ -118,7 +122,20 @@ def begin(call: Call, name: str, day: Day) -> Run | Wait | None:
 
 def _next(call: Call, session: Session) -> Task | None:
     """Return the next task that suits a session; if there is none, mail that shall wake it is one."""
-    return first_that_suits(call.tx, session, False) or delivery.errand(call, session)
+    return first_suited(call, session) or delivery.errand(call, session)
+
+
+def first_suited(call: Call, session: Session) -> Task | None:
+    """Return the first task in line that a session may run."""
+    fits = None if mail.reads(call, session) else _may_run(call, session)
+    return first_that_suits(call.tx, session, False, fits=fits)
+
+
+def _may_run(call: Call, session: Session) -> Callable[[Task], bool]:
+    """Return what says whether a session may run a task: what is run as a script a person has to stand behind."""
+    if mail.reads(call, session):
+        return lambda task: True
+    return lambda task: is_vouched_for(call.tx.words_of(task.id))
 
 
 def _refused(call: Call, task: Task, refusal: Refusal, day: Day) -> Wait | None:
@@ -137,7 +154,7 @@ def waits(call: Call, name: str, wait: Wait, until: float | None) -> bool:
     session = call.tx.session(name)
     if session is None or session.removed or session.goal is not Goal.WORKING or call.tx.open_runs(name):
         return False
-    if not call.tx.held_by(name) and first_that_suits(call.tx, session, False) is None:
+    if not call.tx.held_by(name) and first_suited(call, session) is None:
         return False
     news = session.state is not State.LIMITED
     show(call, name, State.LIMITED, wait.why, until)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 
+from msgspec import structs
+
 from covey import proof
 from covey.app.changes import change
 from covey.app.costs import day_of, spent, spent_by_sessions
 from covey.app.lines import end_all, is_silent, strays
-from covey.app.log import event_row
+from covey.app.log import event_row, for_eyes_of
 from covey.app.pulses import of_session
 from covey.app.shapes.costs import spent as spent_fields
 from covey.app.shapes.forms import Nothing
@@ -18,6 +20,7 @@ from covey.app.verbs import Call, missing, verb
 from covey.core import alerts, leases, sessions, tasks
 from covey.core.events import Minted
 from covey.core.expiry import claim_ttl
+from covey.core.rights import OWNER_ONLY, PARTLY
 from covey.core.sessions import COVEY, Kind, State
 from covey.core.spending import Used
 from covey.core.texts import redact
@@ -25,15 +28,15 @@ from covey.errors import Invalid
 from covey.store import rows
 
 
-@verb("session.list", "GET /api/sessions", Nothing, list[SessionFull])
+@verb("session.list", "GET /api/sessions", Nothing, list[SessionFull], may=PARTLY)
 def list_sessions(call: Call, asked: Nothing) -> list[SessionFull]:
-    """List the sessions with what each holds and did last."""
+    """List the sessions with what each holds and did last; a session sees of others only what it needs."""
     used = spent_by_sessions(call, day_of(call.tx.now))
     found = call.tx.find(rows.SESSIONS, "WHERE removed = 0 ORDER BY name")
     return [full(call, session, used.get(session.name, Used())) for session in found]
 
 
-@verb("session.new", "POST /api/sessions", NewSession, SessionFull, status=201, owner=True)
+@verb("session.new", "POST /api/sessions", NewSession, SessionFull, may=OWNER_ONLY, status=201)
 def new(call: Call, asked: NewSession) -> SessionFull:
     """Make a session known: one from outside, or with an agent one that covey runs once it is started."""
     if asked.agent is not None:
@@ -72,7 +75,7 @@ def check_agent(call: Call, name: str) -> None:
         check(name, declared[name])
 
 
-@verb("session.token", "POST /api/sessions/{name}/token", Nothing, Token, owner=True, secret=True)
+@verb("session.token", "POST /api/sessions/{name}/token", Nothing, Token, may=OWNER_ONLY, secret=True)
 def token(call: Call, asked: Nothing, name: str) -> Token:
     """Mint a token with which a session speaks for itself; its older ones are worthless from then on."""
     session = call.tx.session(name)
@@ -102,26 +105,28 @@ def digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
-def row(session: sessions.Session) -> SessionRow:
-    """Return a session as the log of changes shows it."""
-    return SessionRow(**{name: getattr(session, name) for name in SessionRow.__struct_fields__})
+def row(session: sessions.Session, viewer: str | None = None) -> SessionRow:
+    """Return a session as the log of changes shows it; to another session without its evidence."""
+    fields = {name: getattr(session, name) for name in SessionRow.__struct_fields__}
+    return SessionRow(**fields | ({} if viewer in (None, session.name) else {"evidence": None}))
 
 
 def full(call: Call, session: sessions.Session, used: Used | None = None) -> SessionFull:
     """Return a session with what it holds, when it was heard of, what it did last, and what it used today."""
-    if used is None:
+    mine = call.who.session in (None, session.name)
+    if used is None and mine:
         used = spent(call, session=session.name, day=day_of(call.tx.now))
     held = [task.id for task in call.tx.held_by(session.name)]
     pulse = call.house.pulses.seen(of_session(session.name))
     last = call.tx.last_event_of(session.name)
     return SessionFull(
-        **{name: getattr(session, name) for name in SessionRow.__struct_fields__},
+        **structs.asdict(row(session, call.who.session)),
         tasks=held,
         run=next((run.id for run in call.tx.open_runs(session.name)), None) if session.kind is Kind.RUN else None,
         seen=pulse.seen if pulse else None,
-        last_action=None if last is None else event_row(last),
-        memory=call.house.weight(session.name),
-        **spent_fields(used),
+        last_action=None if last is None else event_row(for_eyes_of(call, last)),
+        memory=call.house.weight(session.name) if mine else 0,
+        **spent_fields(used if mine and used is not None else Used()),
     )
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from covey import __version__
-from covey.app.costs import today
+from covey.app.costs import nothing_spent, today
 from covey.app.mail import letters
 from covey.app.sessions import list_sessions
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.status import ProjectStatus
 from covey.app.verbs import Call, verb
+from covey.core.rights import PARTLY
 from covey.core.sessions import OWNER
 
 
-@verb("status", "GET /api/status", Nothing, ProjectStatus)
+@verb("status", "GET /api/status", Nothing, ProjectStatus, may=PARTLY)
 def status(call: Call, asked: Nothing) -> ProjectStatus:
     """Show the project at a glance: counts, sessions, leases, mail, today's cost and the end of the log."""
     tx = call.tx
@@ -30,5 +31,5 @@ def status(call: Call, asked: Nothing) -> ProjectStatus:
         questions=tx.count_open_questions(),
         paused=tx.fleet().paused,
         memory=sum(session.memory for session in everyone),
-        today=today(call),
+        today=today(call) if call.who.is_owner else nothing_spent(call),
     )

@@ -17,6 +17,7 @@ from covey.core import questions as rules
 from covey.core import runs, sessions
 from covey.core.mail import Sent
 from covey.core.questions import Decision
+from covey.core.rights import OWN, OWNER_ONLY
 from covey.core.signals import Wants
 from covey.core.spending import Used
 from covey.core.texts import redact
@@ -35,7 +36,7 @@ def _agent(call: Call, name: str) -> Agent:
     return registry.find(name, call.house.config.declared())
 
 
-@verb("session.why", "GET /api/sessions/{name}/why", Nothing, Why)
+@verb("session.why", "GET /api/sessions/{name}/why", Nothing, Why, may=OWN)
 def why(call: Call, asked: Nothing, name: str) -> Why:
     """Say what the watchdog thinks of a session, with its evidence and how old that is."""
     session = find(call, name)
@@ -68,7 +69,7 @@ def _moment(at: float, data: str) -> Moment:
     return Moment(at, told.get("state", ""), told.get("evidence", ""))
 
 
-@verb("session.send", "POST /api/sessions/{name}/send", SendText, RunRow, owner=True)
+@verb("session.send", "POST /api/sessions/{name}/send", SendText, RunRow, may=OWNER_ONLY)
 def send(call: Call, asked: SendText, name: str) -> RunRow:
     """Tell a session's program something: typed if it listens, the answer if it asks, else mail that wakes it."""
     session = find(call, name)
@@ -99,7 +100,7 @@ def _say(call: Call, run: runs.Run, text: str) -> None:
         call.house.runner.type(run.id, typed)
 
 
-@verb("session.attach", "POST /api/sessions/{name}/attach", Nothing, SessionFull, owner=True)
+@verb("session.attach", "POST /api/sessions/{name}/attach", Nothing, SessionFull, may=OWNER_ONLY)
 def attach(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Let a person take a session's conversation over in a terminal; one that has a terminal is left as it is."""
     session = find(call, name)
@@ -119,13 +120,13 @@ def attach(call: Call, asked: Nothing, name: str) -> SessionFull:
     return aim(call, name, sessions.attach)
 
 
-@verb("session.giveback", "POST /api/sessions/{name}/giveback", Nothing, SessionFull, owner=True)
+@verb("session.giveback", "POST /api/sessions/{name}/giveback", Nothing, SessionFull, may=OWNER_ONLY)
 def give_back(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Give a conversation back that a person took over: its session goes on with it by itself."""
     return aim(call, name, sessions.give_back)
 
 
-@verb("session.terminal", "GET /api/sessions/{name}/terminal", Nothing, TerminalRow, owner=True)
+@verb("session.terminal", "GET /api/sessions/{name}/terminal", Nothing, TerminalRow, may=OWNER_ONLY)
 def terminal(call: Call, asked: Nothing, name: str) -> TerminalRow:
     """Say whether a session has a terminal now, and how a person's own shows it."""
     find(call, name)

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from covey.app.shapes.forms import Asked, Name
 from covey.app.trail import first_since
 from covey.app.verbs import Call, verb
+from covey.core.rights import OWNER_ONLY
 from covey.core.runs import Outcome
 from covey.core.sessions import State
 from covey.core.strips import Doing, Span, Turn, strip
@@ -80,7 +81,7 @@ class _Changed(Struct):
 _changed = msgspec.json.Decoder(_Changed)
 
 
-@verb("strip.list", "GET /api/strips", ListStrips, list[StripRow])
+@verb("strip.list", "GET /api/strips", ListStrips, list[StripRow], may=OWNER_ONLY)
 def list_strips(call: Call, asked: ListStrips) -> list[StripRow]:
     """Show what each session did over a time, from the log: working, idle, waiting for you, limited, paused, down."""
     until = call.tx.now if asked.until is None else min(asked.until, call.tx.now)

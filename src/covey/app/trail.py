@@ -13,6 +13,7 @@ from covey.app.shapes.forms import Name, TaskId
 from covey.app.shapes.log import ListEvents
 from covey.app.verbs import Call, verb
 from covey.core.events import Event
+from covey.core.rights import PARTLY
 from covey.core.trail import sentence
 from covey.errors import Invalid
 from covey.store.tx import Tx
@@ -60,9 +61,9 @@ class TrailRow(Struct, frozen=True, kw_only=True):
     text: str
 
 
-@verb("trail.list", "GET /api/trail", ListTrail, list[TrailRow])
+@verb("trail.list", "GET /api/trail", ListTrail, list[TrailRow], may=PARTLY)
 def tell(call: Call, asked: ListTrail) -> list[TrailRow]:
-    """Tell events in sentences in the order of the log, filtered; a session reads its own mail only, and no draft."""
+    """Tell events in sentences in the order of the log, filtered; a session sees of others only what it needs."""
     kinds = [*_kinds(asked.kinds), *([asked.kind] if asked.kind else ())]
     without = _kinds(asked.without)
     for kind in (*kinds, *without):

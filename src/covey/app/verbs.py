@@ -17,8 +17,10 @@ from covey.config import Config
 from covey.core import sessions
 from covey.core.devices import Addresses
 from covey.core.force import Write
+from covey.core.limits import Allowance
 from covey.core.live import Sight
 from covey.core.pace import Wait
+from covey.core.rights import Rights
 from covey.core.sessions import COVEY, OWNER, RESERVED
 from covey.core.texts import Text, line, prose
 from covey.core.watch import Verdict
@@ -90,6 +92,8 @@ class House:
     """Returns what only memory tells of this moment: the machine, limits, and what each run does."""
     complaint: tuple[str, float] | None = None
     """Why the settings on disk are not those that hold, and since when."""
+    allowances: dict[tuple[str, str], Allowance] = field(default_factory=dict)
+    """What each session may still do in this minute, by what it does."""
     broken_gate: bool = False
     """The queue waits for a gate that could not be run; whoever lets sessions work lets it be tried again."""
     gate_limits: tuple[str, ...] = ()
@@ -223,8 +227,8 @@ class Verb:
     asked: type[Asked]
     answers: Any
     run: Callable[..., Any]
+    may: Rights
     status: int = 200
-    owner: bool = False
     long: bool = False
     secret: bool = False
     ahead: Callable[..., Callable[[], Any] | None] | None = None
@@ -260,14 +264,15 @@ def verb(
     asked: type[Asked],
     answers: Any,
     *,
+    may: Rights,
     status: int = 200,
-    owner: bool = False,
     long: bool = False,
     secret: bool = False,
     ahead: Callable[..., Callable[[], Any] | None] | None = None,
 ) -> Callable[[F], F]:
     """Enter a function into the table of verbs.
 
+    `may` is its row in the table of rights, which is checked before it runs.
     A `long` one may take its time, and holds up nobody but writers. The answer of a `secret` one is never kept: asked
     again with the same idempotency key it has to find the same answer itself, and write nothing. `ahead` reads what the
     verb is asked, and returns what has to be looked at outside of the store, while nobody waits; it never refuses.
@@ -276,7 +281,7 @@ def verb(
 
     def enter(function: F) -> F:
         summary = (function.__doc__ or "").strip().splitlines()[0]
-        VERBS[name] = Verb(name, method, path, asked, answers, function, status, owner, long, secret, ahead, summary)
+        VERBS[name] = Verb(name, method, path, asked, answers, function, may, status, long, secret, ahead, summary)
         return function
 
     return enter

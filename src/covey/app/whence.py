@@ -19,6 +19,7 @@ from covey.app.shapes.whence import AskWhy, LineWhy, Passage, WhyTask
 from covey.app.verbs import Call, verb
 from covey.core import runs
 from covey.core.merges import Merge
+from covey.core.rights import PARTLY
 from covey.core.signals import Calls
 from covey.core.spending import Used
 from covey.core.texts import redact
@@ -34,14 +35,18 @@ SHORT = 3
 """Characters below which the text of a line says nothing of where it was written."""
 
 
-@verb("line.why", "GET /api/why", AskWhy, LineWhy, long=True)
+@verb("line.why", "GET /api/why", AskWhy, LineWhy, may=PARTLY, long=True)
 def why(call: Call, asked: AskWhy) -> LineWhy:
-    """Say where a line comes from: its merge, task, run, gate and landing, and where in a transcript it was written."""
+    """Say where a line comes from: its merge, task, run, gate and landing, and where in a transcript it was written.
+
+    A session is told of its own runs only.
+    """
     merge = None if asked.merge is None else call.tx.get(rows.MERGES, asked.merge)
     task = call.tx.task(merge.task if merge is not None else asked.task or "")
     merge = merge or (None if task is None else call.tx.last_merge(task.id))
     landing = None if merge is None or merge.landing is None else call.tx.landing(merge.landing)
     tried = [] if task is None else _runs(call, task.id, merge)
+    tried = [run for run in tried if call.who.session in (None, run.session)]
     found = next((place for run in tried if (place := _passage(call, run, asked)) is not None), None)
     run = next((each for each in tried if found is not None and each.id == found.run), tried[0] if tried else None)
     gate = None if landing is None or landing.gate is None else call.tx.get(rows.GATES, landing.gate)

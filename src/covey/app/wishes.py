@@ -15,7 +15,7 @@ from covey.core.needs import Need, Policy, find_cycle
 from covey.core.sessions import COVEY, EVERYONE
 from covey.core.tasks import ENDED, WAITING, Status, Task
 from covey.core.texts import TITLE, line
-from covey.errors import Denied, Invalid, Refused
+from covey.errors import Invalid, Refused
 from covey.store.tx import Tx
 
 
@@ -24,7 +24,7 @@ def as_needs(needs: Iterable[str], needs_any: Iterable[str]) -> tuple[Need, ...]
     return tuple(Need(task, policy) for task, policy in edges.items())
 
 
-def _globs(scope: list[str]) -> tuple[str, ...]:
+def as_globs(scope: list[str]) -> tuple[str, ...]:
     """Return globs in their one spelling, each once, or refuse them."""
     spelled = [
         ("new:" if glob.startswith("new:") else "") + globs.compile(glob.removeprefix("new:")).pattern for glob in scope
@@ -50,8 +50,8 @@ def as_added(call: Call, asked: AddTask, needs: tuple[Need, ...], key: str | Non
         priority=asked.priority,
         needs=needs,
         parent=asked.parent,
-        scope=_globs(asked.scope),
-        do_not_touch=_globs(asked.do_not_touch),
+        scope=as_globs(asked.scope),
+        do_not_touch=as_globs(asked.do_not_touch),
         overlap=asked.overlap,
         done_when=_checks(asked.done_when),
         budget=asked.budget,
@@ -61,22 +61,12 @@ def as_added(call: Call, asked: AddTask, needs: tuple[Need, ...], key: str | Non
     )
 
 
-def limit_to_own(call: Call, event: tasks.Added) -> tasks.Added:
-    """Refuse a session a task with more rights than its own; what it leaves open it inherits."""
+def inherit(call: Call, event: tasks.Added) -> tasks.Added:
+    """Return what a session adds with what it leaves open as in the task at which it works."""
     if call.who.session is None:
         return event
-    if event.done_when:
-        raise Denied("A session may not add done-when checks; only the owner may.")
-    if event.overlap:
-        raise Denied("Only the owner may let tasks overlap.")
     held = call.tx.held_by(call.who.session)
-    if not held:
-        return event
-    within = [limited for own in held if (limited := _within(own, event)) is not None]
-    if not within:
-        names = ", ".join(task.id for task in held)
-        raise Denied(f"The scope or budget of the new task is larger than that of {names}, at which you work.")
-    return within[0]
+    return next((limited for own in held if (limited := _within(own, event)) is not None), event)
 
 
 def _within(own: Task, event: tasks.Added) -> tasks.Added | None:
@@ -106,7 +96,7 @@ def as_edited(call: Call, task: Task, asked: EditTask) -> tasks.Edited:
         given["assignee"] = _assignee(given["assignee"])
     for name in ("scope", "do_not_touch"):
         if name in given:
-            given[name] = _globs(given[name])
+            given[name] = as_globs(given[name])
     if "needs" in given or "needs_any" in given:
         strict = [need.task for need in task.needs if need.policy is Policy.BLOCK]
         loose = [need.task for need in task.needs if need.policy is Policy.ANY]
@@ -121,12 +111,6 @@ def as_edited(call: Call, task: Task, asked: EditTask) -> tasks.Edited:
 
 
 def check_edit(call: Call, task: Task, wish: tasks.Edited) -> None:
-    if call.who.session is not None:
-        rights = (wish.scope, wish.do_not_touch, wish.overlap, wish.budget, wish.done_when, wish.batch)
-        if wish.cleared or any(right is not None for right in rights):
-            raise Denied("Only the owner may change scope, do-not-touch, overlap, budget, batch or done-when checks.")
-        if task.assignee not in (None, call.who.session):
-            raise Denied(f"{task.id} is for {task.assignee}; only the owner may edit it.")
     needs = task.needs if wish.needs is None else wish.needs
     parent = None if "parent" in wish.cleared else wish.parent or task.parent
     if wish.needs is not None:

@@ -14,7 +14,7 @@ from covey import proof
 from covey.cli.addresses import ADDRESSES, OWNER_ONLY
 from covey.cli.place import here, quick_common, quick_place
 from covey.cli.wire import Lost, Wire
-from covey.errors import CoveyError, Denied, Invalid, Unavailable, Unknown, missing
+from covey.errors import CoveyError, Denied, Invalid, Proposed, Unavailable, Unknown, missing
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _NOUNS = {
     "permit": "permit",
     "gate": "gate",
     "comment": "comment",
+    "proposal": "proposal",
 }
 
 
@@ -96,10 +97,13 @@ class Client:
         except UnicodeEncodeError:
             raise Invalid(f"{_not_text([params, fields])!r} is not UTF-8 text.", hint="Give it in UTF-8.") from None
         try:
-            return self._ask(question)
+            answer = self._ask(question)
         finally:
             if not self._held:
                 self.let_go()
+        if answer.status == Proposed.status:
+            raise Proposed(answer.value["id"], answer.value["why"], answer.body)
+        return answer
 
     def _question(self, verb: str, method: str, path: str, params: dict[str, str], fields: dict[str, Any]) -> Question:
         "".join(params.values()).encode()

@@ -48,6 +48,7 @@ PARTS = (
     ("landing", "Merges that passed, and that main cannot take", "covey merge why ID tells what you can do"),
     ("queue", "The merge queue", "covey merge queue shows it"),
     ("session", "Sessions that do not get on", "covey session logs NAME shows what one printed"),
+    ("proposal", "What sessions ask you to do for them", "covey proposal show ID, covey proposal accept ID"),
     ("mail", "Mail that wants to be acknowledged", "covey mail read ID, covey mail ack ID"),
 )
 WAYS = {"resume": "covey merge resume", "thaw": "covey merge thaw", "resume-fleet": "covey resume"}
@@ -58,7 +59,7 @@ def _rows(kind: str, found: list[dict[str, Any]]) -> list[str]:
     if kind == "session":
         states = [(name, _state(row), age(row["since"]), _why(row)) for row in found for name in row["sessions"]]
         return table(states, words=1).split("\n")
-    if kind in ("approve", "landing", "mail"):
+    if kind in ("approve", "landing", "mail", "proposal"):
         columns = [(row["ids"][0], row["task"] or "", row["session"], age(row["since"]), _what(row)) for row in found]
         return table(columns).split("\n")
     if kind == "blocked":

@@ -7,7 +7,7 @@ import os
 import sys
 
 from covey import __version__
-from covey.errors import CoveyError, Denied, Invalid, Unavailable
+from covey.errors import CoveyError, Denied, Invalid, Proposed, Unavailable
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ GROUPS = {
     "merge": "the queue of what wants to land",
     "session": "the workers on this project",
     "permit": "what agents may do here without asking",
+    "proposal": "what agents ask you to do for them",
     "hooks": "leases and mail for agents that you start yourself",
     "rescue": "work that was kept when a worktree was reset or removed",
 }
@@ -67,6 +68,7 @@ Decide:
   inbox       {inbox}
   answer      {answer}
   permit      {permit}
+  proposal    {proposal}
 Work:
   task        {task}
   lease       {lease}
@@ -108,6 +110,9 @@ def main(argv: list[str] | None = None) -> int:
         code = _ended(words)
         sys.stdout.flush()
         return code
+    except Proposed as proposed:
+        print(proposed.body.decode() if as_json else f"{proposed.message}\n  {proposed.hint}", flush=True)
+        return proposed.exit_code
     except CoveyError as error:
         complain(error, as_json=as_json)
         return error.exit_code

@@ -16,6 +16,7 @@ from covey.core import (
     merges,
     overlaps,
     permits,
+    proposals,
     questions,
     runs,
     sessions,
@@ -99,6 +100,7 @@ Payload = (
     | fleet.Event
     | questions.Event
     | permits.Event
+    | proposals.Event
     | devices.Event
     | overlaps.Event
     | standing.Event
@@ -153,6 +155,10 @@ KINDS: dict[str, type[Payload]] = {
     "question.told": questions.Told,
     "permit.granted": permits.Granted,
     "permit.revoked": permits.Revoked,
+    "proposal.made": proposals.Made,
+    "proposal.accepted": proposals.Accepted,
+    "proposal.declined": proposals.Declined,
+    "proposal.withdrawn": proposals.Withdrawn,
     "device.invited": devices.Invited,
     "device.joined": devices.Joined,
     "device.revoked": devices.Revoked,

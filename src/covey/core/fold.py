@@ -20,6 +20,7 @@ from covey.core import (
     needs,
     overlaps,
     permits,
+    proposals,
     questions,
     runs,
     sessions,
@@ -83,6 +84,7 @@ Row = (
     | fleet.Fleet
     | questions.Question
     | permits.Permit
+    | proposals.Proposal
     | devices.Device
     | spending.Spend
     | overlaps.Overlap
@@ -115,6 +117,7 @@ class State:
     fleet: dict[str, fleet.Fleet] = field(default_factory=dict)
     questions: dict[str, questions.Question] = field(default_factory=dict)
     permits: dict[str, permits.Permit] = field(default_factory=dict)
+    proposals: dict[str, proposals.Proposal] = field(default_factory=dict)
     devices: dict[str, devices.Device] = field(default_factory=dict)
     spends: dict[tuple[str, str, str], spending.Spend] = field(default_factory=dict)
     hot_files: dict[str, overlaps.HotFile] = field(default_factory=dict)
@@ -150,6 +153,8 @@ class State:
                 self._question(subject, seq, payload, at, actor)
             case "permit":
                 self._permit(subject, seq, payload, at, actor)
+            case "proposal":
+                self._proposal(subject, seq, payload, at, actor)
             case "device":
                 self._device(subject, seq, payload, at)
             case "overlap":
@@ -235,6 +240,12 @@ class State:
         elif isinstance(payload, permits.Event):
             self.permits[permit] = permits.apply(self.permits[permit], payload, at, actor)
 
+    def _proposal(self, proposal: str, seq: int, payload: Payload, at: float, actor: str) -> None:
+        if isinstance(payload, proposals.Made):
+            self.proposals[proposal] = proposals.first(proposal, seq, payload, at)
+        elif isinstance(payload, proposals.Event):
+            self.proposals[proposal] = proposals.apply(self.proposals[proposal], payload, at, actor)
+
     def _device(self, device: str, seq: int, payload: Payload, at: float) -> None:
         if isinstance(payload, devices.Invited):
             self.devices[device] = devices.first(device, seq, payload, at)
@@ -272,6 +283,7 @@ class State:
         yield "fleet", iter(self.fleet.values())
         yield "questions", iter(self.questions.values())
         yield "permits", iter(self.permits.values())
+        yield "proposals", iter(self.proposals.values())
         yield "devices", iter(self.devices.values())
         yield "spends", iter(self.spends.values())
         yield "overlaps", iter(self.overlaps.values())

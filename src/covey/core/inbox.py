@@ -33,6 +33,8 @@ class Kind(StrEnum):
     """A session that does not get on."""
     MAIL = "mail"
     """A message that wants an acknowledgement."""
+    PROPOSAL = "proposal"
+    """What a session asks a person to do for it."""
     SETTING = "setting"
     """A covey.toml that makes no sense."""
 

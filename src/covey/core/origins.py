@@ -15,6 +15,7 @@ PRIVATE: dict[str, tuple[str, tuple[str, ...]]] = {
     "comment.written": (MAIL, ("text",)),
     "comment.edited": (MAIL, ("text",)),
     "question.answered": (MAIL, ("text",)),
+    "proposal.made": (PROMPTS, ("asked", "was")),
     "task.added": (PROMPTS, ("body",)),
     "task.edited": (PROMPTS, ("body",)),
 }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from covey.core.needs import Need
 from covey.core.sessions import COVEY, OWNER
 from covey.core.texts import Text
-from covey.errors import Denied, Invalid, Refused
+from covey.errors import Invalid, Refused
 from covey.values import dataclass
 
 
@@ -86,6 +86,8 @@ class Task:
     budget: float | None = None
     batch: str | None = None
     key: str | None = None
+    added_by: str = OWNER
+    """Who put it on the board."""
     session: str | None = None
     fence: int = 0
     front: str | None = None
@@ -354,10 +356,8 @@ def drop(task: Task, reason: str) -> Dropped:
     return Dropped(reason)
 
 
-def edit(task: Task, changes: Edited, *, owner: bool) -> Edited:
+def edit(task: Task, changes: Edited) -> Edited:
     """Return the change with what is the same already left out, or refuse it."""
-    if not owner and task.status not in WAITING:
-        raise Denied(f"{task.id} is {task.status}; only a person may edit it now.")
     if changes.status is not None and changes.status is not task.status:
         _may_move(task, changes.status)
     if changes.needs is not None and changes.needs != task.needs and task.status not in (*WAITING, Status.BLOCKED):
@@ -428,6 +428,7 @@ def add(task_id: str, ordinal: int, event: Added, at: float, by: str) -> Task:
         budget=event.budget,
         batch=event.batch,
         key=event.key,
+        added_by=by,
         notes=(Note(by, at, event.note),) if event.note else (),
         created=at,
         updated=at,

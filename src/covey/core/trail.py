@@ -18,7 +18,10 @@ def sentence(kind: str, actor: str, subject: str, data: dict[str, Any]) -> str:
     tell = _TELL.get(kind)
     if tell is None:
         return plain(f"{actor}: {kind} {subject}")
-    said = tell(data) if callable(tell) else tell
+    try:
+        said = tell(data) if callable(tell) else tell
+    except KeyError:  # what it says is withheld from this reader
+        said = f"{{who}}: {kind} {{it}}"
     return plain(said.format(who=actor, it=subject))
 
 
@@ -142,6 +145,10 @@ _TELL: dict[str, Any] = {
         f"{{who}} allowed {_safe(data['tool'])}{_because(data, 'about')} for this repository ({{it}})"
     ),
     "permit.revoked": "{who} revoked {it}",
+    "proposal.made": lambda data: f"{{who}} proposed {_safe(data['verb'])} {_safe(data.get('target') or '')} ({{it}})",
+    "proposal.accepted": "{who} accepted {it}",
+    "proposal.declined": lambda data: f"{{who}} declined {{it}}{_because(data, 'reason')}",
+    "proposal.withdrawn": "{who} withdrew {it}",
     "device.invited": lambda data: f"{{who}} invited a {_safe(data['kind'])} as {{it}}",
     "device.joined": lambda data: f"{{it}} joined{_because(data, 'label')}",
     "device.revoked": "{who} revoked {it}",

@@ -7,6 +7,7 @@ from typing import Any
 
 from covey.core import fold
 from covey.core.events import NAMES, Event, Payload, digest
+from covey.core.tasks import Added, Edited
 from covey.store import rows
 from covey.store.rows import Change
 from covey.store.transaction import Head, Transaction
@@ -81,6 +82,13 @@ class Log(Transaction):
         """Return what an actor did last."""
         found = self.db.rows(f"SELECT {_EVENT} FROM events WHERE actor = ? ORDER BY seq DESC LIMIT 1", (actor,))
         return Event(*found[0]) if found else None
+
+    def words_of(self, task: str) -> list[tuple[str, Added | Edited]]:
+        """Return who added and edited a task, and how, in the order of the log."""
+        where = "subject = ? AND kind IN ('task.added', 'task.edited')"
+        told = self.db.rows(f"SELECT actor, kind, data FROM events WHERE {where} ORDER BY seq", (task,))
+        found = [(actor, rows.decode_payload(kind, data)) for actor, kind, data in told]
+        return [(actor, event) for actor, event in found if isinstance(event, Added | Edited)]
 
     def last_event(self, subject: str, kind: str) -> Event | None:
         """Return the last event of a kind that happened to something."""

@@ -24,6 +24,7 @@ from covey.core import (
     merges,
     overlaps,
     permits,
+    proposals,
     questions,
     runs,
     scheduling,
@@ -172,6 +173,7 @@ RUNS = Table("runs", runs.Run, ("id",))
 FLEET = Table("fleet", fleet.Fleet, ("id",))
 QUESTIONS = Table("questions", questions.Question, ("id",))
 PERMITS = Table("permits", permits.Permit, ("id",))
+PROPOSALS = Table("proposals", proposals.Proposal, ("id",))
 DEVICES = Table("devices", devices.Device, ("id",))
 SPENDS = Table("spends", spending.Spend, ("run", "model", "day"))
 OVERLAPS = Table("overlaps", overlaps.Overlap, ("id",))
@@ -201,6 +203,7 @@ FOLDED: dict[str, Table[Any]] = {
         FLEET,
         QUESTIONS,
         PERMITS,
+        PROPOSALS,
         DEVICES,
         SPENDS,
         OVERLAPS,

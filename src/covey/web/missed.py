@@ -18,7 +18,8 @@ WHOLE = 1_000_000
 class Missed:
     """One client's way through the log, page by page; what was folded for one page is there for the next."""
 
-    def __init__(self, after: int) -> None:
+    def __init__(self, after: int, viewer: str | None = None) -> None:
+        self._viewer = viewer
         self.reached = after
         self.done = False
         self._state = fold.State()
@@ -27,7 +28,8 @@ class Missed:
     def page(self, tx: Tx) -> bytes:
         """Return the next part of what was missed; `reached` and `done` say how far that is."""
         events = tx.events(after=self.reached, limit=PAGE)
-        made = frames([Change(event.seq, event.kind, event.subject, self._row(tx, event)) for event in events])
+        changes = [Change(event.seq, event.kind, event.subject, self._row(tx, event)) for event in events]
+        made = frames(changes, self._viewer)
         self.reached = events[-1].seq if events else self.reached
         self.done = len(events) < PAGE
         return b"".join(frame.data for frame in made)

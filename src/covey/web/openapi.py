@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from covey import __version__
-from covey.app.app import VERBS, Verb
+from covey.app.app import PROPOSED, VERBS, Verb
 from covey.app.devices import Entry, JoinDevice
 from covey.app.shapes.forms import Problem
+from covey.core.rights import OWNER_ONLY
 
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {
@@ -27,6 +28,7 @@ _PROBLEMS_OF_BODIES = {
     411: "The length of the body is missing",
     413: "More than one mebibyte",
     422: "The idempotency key belongs to another request",
+    429: "A session has made as much of it as it may, for now",
 }
 
 
@@ -73,7 +75,7 @@ def _operation(verb: Verb, asked: dict[str, Any], answer: dict[str, Any], compon
         "parameters": parameters,
         "responses": _responses(verb, answer),
     }
-    if verb.owner:
+    if verb.may == OWNER_ONLY:
         operation["description"] = "Only with the owner's token."
     if verb.changes:
         parameters.append(
@@ -110,6 +112,9 @@ def _responses(verb: Verb, answer: dict[str, Any]) -> dict[str, Any]:
     if verb.name == "task.list":
         good["headers"] = {"X-Total-Count": {"schema": {"type": "integer"}}}
     responses: dict[str, Any] = {str(verb.status): good}
+    if verb.may.can_be_proposed:
+        shape = {"application/json": {"schema": {"$ref": _REF.format(name="ProposalRow")}}}
+        responses[str(PROPOSED)] = {"description": "Proposed: a person decides", "content": shape}
     if verb.name == "task.next":
         responses["204"] = {"description": "Nothing waits for this session"}
     return responses | _refusals(_PROBLEMS | (_PROBLEMS_OF_BODIES if verb.changes else {}))

@@ -367,7 +367,7 @@ class Web:
         try:
             start = [(b"content-type", b"text/event-stream"), *_ALWAYS[1:], (b"x-accel-buffering", b"no")]
             await send({"type": "http.response.start", "status": 200, "headers": start})
-            last = await self._catch_up(after, send)
+            last = await self._catch_up(after, send, who.session)
             async for data in stream.live(subscriber, last):
                 await _push(send, data)
             await send({"type": "http.response.body", "body": b""})
@@ -380,14 +380,14 @@ class Web:
             self.hub.leave(subscriber)
             del self._followers[subscriber]
 
-    async def _catch_up(self, after: int | None, send: Send) -> int:
+    async def _catch_up(self, after: int | None, send: Send, viewer: str | None) -> int:
         if after is None or await self.read(partial(stream.is_far_behind, after=after)):
-            page, head = await self.read(stream.first_page)
+            page, head = await self.read(partial(stream.first_page, viewer=viewer))
             if after is not None:
                 await _push(send, stream.frame("invalidate", {"type": "board"}))
             await _push(send, page)
             return head
-        missed = Missed(after)
+        missed = Missed(after, viewer)
         while not missed.done:
             if data := await self.read(missed.page):
                 await _push(send, data)

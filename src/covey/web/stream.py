@@ -43,6 +43,7 @@ _STALE = {
     "fleet": "fleet",
     "question": "questions",
     "permit": "permits",
+    "proposal": "proposals",
     "device": "devices",
     "overlap": "overlaps",
 }
@@ -67,8 +68,11 @@ def _volatile(event: str, data: object) -> Frame:
     return Frame(2**62, frame(event, data))
 
 
-def frames(changes: Iterable[Change]) -> list[Frame]:
-    """Return the frames for some changes in order: each covers a run of the same topic and no change twice."""
+def frames(changes: Iterable[Change], viewer: str | None = None) -> list[Frame]:
+    """Return the frames for some changes in order: each covers a run of the same topic and no change twice.
+
+    A session (`viewer`) is told of its own alerts only, and of others no evidence.
+    """
     made: list[Frame] = []
     for kind, run in groupby(changes, key=lambda change: noun(change.kind)):
         part = list(run)
@@ -78,16 +82,21 @@ def frames(changes: Iterable[Change]) -> list[Frame]:
         elif topic == "sessions":
             data = frame(
                 "sessions",
-                [sessions.row(change.row) for change in part if isinstance(change.row, Session)],
+                [sessions.row(change.row, viewer) for change in part if isinstance(change.row, Session)],
                 last,
             )
         elif topic == "alerts":
-            made += [Frame(change.seq, frame("alerts", _alert(change.row), change.seq)) for change in part]
+            shown = [change for change in part if _is_told(change.row, viewer)]
+            made += [Frame(change.seq, frame("alerts", _alert(change.row), change.seq)) for change in shown]
             continue
         else:
             data = frame("invalidate", {"type": _STALE.get(kind, "log")}, last)
         made.append(Frame(last, data))
     return made
+
+
+def _is_told(alert: fold.Row | None, viewer: str | None) -> bool:
+    return viewer is None or (isinstance(alert, alerts.Alert) and alert.session == viewer)
 
 
 def _alert(alert: fold.Row | None) -> dict[str, str | None]:
@@ -155,9 +164,12 @@ class Hub:
         if not self._subscribers or not changes:
             return
         self.counts_changed = self.counts_changed or any(noun(change.kind) == "task" for change in changes)
-        made = frames(changes)
+        made: dict[str | None, list[Frame]] = {}
         for subscriber in self._subscribers:
-            for one in made:
+            viewer = subscriber.session
+            if viewer not in made:
+                made[viewer] = frames(changes, viewer)
+            for one in made[viewer]:
                 subscriber.offer(one)
 
     def tell(self, event: str, data: object) -> None:
@@ -222,14 +234,14 @@ async def live(subscriber: Subscriber, after: int) -> AsyncIterator[bytes]:
             yield waiting
 
 
-def first_page(tx: Tx) -> tuple[bytes, int]:
+def first_page(tx: Tx, viewer: str | None = None) -> tuple[bytes, int]:
     """Return what a new client gets: counters, sessions and the first page of the board."""
     found = tx.board(status=None, session=None, limit=200, after=None)
     known = tx.find(rows.SESSIONS, "WHERE removed = 0 ORDER BY name")
     parts = (
         b"retry: 1000\n\n",
         frame("counts", tx.counts()),
-        frame("sessions", [sessions.row(session) for session in known]),
+        frame("sessions", [sessions.row(session, viewer) for session in known]),
         frame("board", [board.row(task) for task in found], tx.head.seq),
     )
     return b"".join(parts), tx.head.seq

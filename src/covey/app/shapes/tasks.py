@@ -129,6 +129,7 @@ class TaskRow(Struct, frozen=True, kw_only=True):
     claimed: float | None
     ended: float | None
     batch: str | None
+    added_by: str
 
 
 class TaskFull(TaskRow, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import * as store from "./store.js";
 const SILENCE = 40_000;
 const LATER = 3000;
 const REST = 5000;
-const INBOX = new Set(["questions", "merges", "mail", "fleet", "runs", "comments"]);
+const INBOX = new Set(["questions", "merges", "mail", "fleet", "runs", "comments", "proposals"]);
 
 let source = null;
 let last = null;

@@ -127,8 +127,18 @@ const ofMail = (item) => [
   { label: "Open", run: () => go("mail", item.session) },
 ];
 
+function ofProposal(item) {
+  const at = `/api/proposals/${item.ids[0]}`;
+  const anyway = item.decisions?.includes("accept-anyway");
+  return [
+    { label: anyway ? "Accept anyway" : "Accept", kind: anyway ? "" : "primary", run: () => settle(item, () => post(`${at}/accept`, anyway ? { anyway } : {}), `Done, and ${item.session} is told.`) },
+    { label: "Decline", kind: "danger", run: () => settle(item, () => post(`${at}/decline`, {}), `${item.session} is told that it will not be done.`) },
+    { label: "Decline, and say why", short: "Say why", field: "Why not", action: "Decline with this", write: (text) => settle(item, () => post(`${at}/decline`, { reason: text }), `${item.session} is told why.`) },
+  ];
+}
+
 const ofQuestion = (item) => (isPermission(item) ? permission(item) : reply(item));
-const ACTIONS = { question: ofQuestion, blocked: ofBlocked, approve: ofMerge, landing: ofLanding, queue: ofQueue, session: ofSession, mail: ofMail };
+const ACTIONS = { question: ofQuestion, blocked: ofBlocked, approve: ofMerge, landing: ofLanding, queue: ofQueue, session: ofSession, mail: ofMail, proposal: ofProposal };
 
 /** Return all that can be done with an item, in the order of its number keys. */
 export function actionsOf(item) {
@@ -190,12 +200,13 @@ function headOf(item) {
   }
   if (item.kind === "session") return [many, many === item.session ? item.title : item.title.replace(/^is /, "are ")];
   if (item.kind === "mail") return [item.session, "writes"];
+  if (item.kind === "proposal") return [item.session, visible(item.title, 200)];
   if (isUntested(item)) return [item.task, "waits for your approval"];
   if (HEADS[item.kind]) return [item.task, HEADS[item.kind]];
   return [null, item.title];
 }
 
-const SIGNS = { question: "needs-you", blocked: "blocked", approve: "review", landing: "failed", queue: "paused", session: "stalled", mail: "idle", setting: "needs-you" };
+const SIGNS = { question: "needs-you", blocked: "blocked", approve: "review", landing: "failed", queue: "paused", session: "stalled", mail: "idle", proposal: "needs-you", setting: "needs-you" };
 const signOf = (item) => (item.kind === "session" ? item.title.replace(/^is /, "") : SIGNS[item.kind] ?? "needs-you");
 
 const DIFF = /^(@@ |diff --git |--- |\+\+\+ )/m;
@@ -329,7 +340,7 @@ function Item({ item, first }) {
   return html`<li class=${`ask ask-${item.kind} ${numbered ? "near" : ""}`} data-key=${item.key} tabindex=${numbered ? 0 : -1} aria-label=${`${who ?? ""} ${what}`.trim()} onFocusIn=${() => look(item.key)}>
     <header class="ask-head">
       <${State} name=${signOf(item)} />
-      <h3>${who && html`<a href=${item.kind === "question" || item.kind === "session" || item.kind === "mail" ? to("sessions", item.session) : to("board", item.task)}><${Words} text=${who} most=${60} /></a> `}${what}</h3>
+      <h3>${who && html`<a href=${item.kind === "question" || ["session", "mail", "proposal"].includes(item.kind) ? to("sessions", item.session) : to("board", item.task)}><${Words} text=${who} most=${60} /></a> `}${what}</h3>
       <${Age} since=${item.since} />
     </header>
     ${item.sessions?.length > 1 && html`<p class="ask-who"><${Words} text=${item.sessions.join(", ")} most=${300} /></p>`}

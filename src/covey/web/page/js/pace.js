@@ -4,7 +4,7 @@ import { useCommands } from "./keys.js";
 import { listen } from "./store.js";
 
 /** Everything of the log that the daemon tells a change of. */
-export const ALL = ["tasks", "sessions", "alerts", "leases", "mail", "merges", "runs", "fleet", "questions", "permits", "overlaps", "comments", "devices", "log"];
+export const ALL = ["tasks", "sessions", "alerts", "leases", "mail", "merges", "runs", "fleet", "questions", "proposals", "permits", "overlaps", "comments", "devices", "log"];
 
 /** Return a number that grows after changes of some topics, but never more often than every `least` milliseconds. */
 export function useTick(topics, least) {

@@ -1,0 +1,69 @@
+"""The limits of what one session may make; the owner and covey itself have none."""
+
+from __future__ import annotations
+
+from covey.app.verbs import Call, House, Verb
+from covey.core import limits
+from covey.core.leases import Origin
+from covey.core.sessions import COVEY
+from covey.core.tasks import Task
+from covey.errors import TooMany
+
+_LATER = "Wait a minute; [limits] in covey.toml says how much a session may do in one."
+
+
+def spend(house: House, session: str, verb: Verb, size: int) -> None:
+    """Count a request of a session that changes something, or refuse it: a flood ends here, before it is written."""
+    config, at = house.config.limits, house.pulses.clock.now().awake
+    wanted = [("changes", 1.0, config.changes), ("kilobytes", size / 1024, config.kilobytes)]
+    if verb.name == "mail.send":
+        wanted.append(("messages", 1.0, config.messages))
+    taken: dict[tuple[str, str], limits.Allowance] = {}
+    for what, amount, most in wanted:
+        left = limits.take(house.allowances.get((session, what)), amount, most, at)
+        if left is None:
+            raise TooMany(f"{session} may send {most:,} {what} in a minute, and has.", hint=_LATER)
+        taken[session, what] = left
+    house.allowances.update(taken)
+
+
+def check_tasks(call: Call) -> None:
+    """Refuse a session more open tasks than it may have added."""
+    if (session := _limited(call)) is None:
+        return
+    most = call.house.config.limits.open_tasks
+    sql = "SELECT count(*) FROM tasks WHERE added_by = ? AND added_by <> 'owner' AND status NOT IN ('done', 'dropped')"
+    if call.tx.db.rows(sql, (session,))[0][0] >= most:
+        hint = "covey task drop ID takes one back that nobody took."
+        raise TooMany(f"{session} has added {most:,} tasks that are not done.", hint=hint)
+
+
+def check_notes(call: Call, task: Task) -> None:
+    """Refuse a session more notes on one task than there may be."""
+    most = call.house.config.limits.notes
+    if (session := _limited(call)) is not None and sum(note.by == session for note in task.notes) >= most:
+        raise TooMany(f"{session} has written {most:,} notes on {task.id}.", hint="Say the rest when you hand it in.")
+
+
+def check_messages(call: Call) -> None:
+    """Refuse a session more messages that nobody has read than it may have sent."""
+    if (session := _limited(call)) is None:
+        return
+    most = call.house.config.limits.unread
+    by_anyone = "SELECT 1 FROM readings WHERE message = messages.id"
+    sql = f"SELECT count(*) FROM (SELECT 1 FROM messages WHERE sender = ? AND NOT EXISTS ({by_anyone}) LIMIT ?)"
+    if call.tx.db.rows(sql, (session, most))[0][0] >= most:
+        raise TooMany(f"{session} has sent {most:,} messages that nobody has read.", hint="Wait until they are read.")
+
+
+def check_leases(call: Call) -> None:
+    """Refuse a session more leases at once than it may have; those that come with a task do not count."""
+    if (session := _limited(call)) is None:
+        return
+    most = call.house.config.leases.max_held
+    if sum(lease.origin is Origin.HAND for lease in call.tx.open_leases(session)) >= most:
+        raise TooMany(f"{session} has {most:,} leases.", hint="Give some back: covey lease give ID.")
+
+
+def _limited(call: Call) -> str | None:
+    return None if call.who.session == COVEY else call.who.session

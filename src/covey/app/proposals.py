@@ -1,0 +1,263 @@
+"""The verbs of proposals: what a session asks beyond its rights waits for a person, who does it or declines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Raw, structs
+
+from covey.app.mail import tell
+from covey.app.shapes.forms import Nothing
+from covey.app.shapes.imports import ImportTasks
+from covey.app.shapes.leases import TakeLease
+from covey.app.shapes.proposals import AcceptProposal, DeclineProposal, ListProposals, ProposalRow, ProposedChange
+from covey.app.shapes.tasks import AddTask, BulkTasks, EditTask
+from covey.app.verbs import VERBS, Call, Principal, Verb, missing, read_body, verb
+from covey.core import proposals
+from covey.core.needs import Policy
+from covey.core.proposals import Proposal, State
+from covey.core.rights import OWN, OWNER_ONLY, PARTLY
+from covey.core.tasks import Task
+from covey.core.texts import prose
+from covey.errors import CoveyError, Invalid, Refused, TooMany
+from covey.store import rows
+from covey.store.tx import Tx
+
+MOST_BYTES = 32 * 1024
+"""Bytes of a request that can be proposed."""
+SHOWN = 500
+"""Characters of a value that a person is shown."""
+_NAMED = 5
+"""Tasks that are named in the sentence of a proposal."""
+
+
+# What a session does
+
+
+def propose(call: Call, what: Verb, asked: Any, params: dict[str, str], why: str) -> ProposalRow:
+    """Write down what a session asks beyond its rights; the same asked again while it is open is the same proposal."""
+    session = call.actor(getattr(asked, "session", None))
+    if "session" in what.asked.__struct_fields__:
+        asked = structs.replace(asked, session=session)  # whoever accepts it does it for the one who asked
+    body = prose(msgspec.json.encode(asked).decode(), "The proposal", MOST_BYTES)
+    read_body(what, body.encode())
+    target = next(iter(params.values()), None)
+    opened = call.tx.find(rows.PROPOSALS, "WHERE state = 'open' AND session = ? ORDER BY ordinal", (session,))
+    for before in opened:
+        if (before.verb, before.target, before.asked) == (what.name, target, body):
+            return row(call, before)
+    most = call.house.config.limits.proposals
+    if len(opened) >= most:
+        raise TooMany(f"{session} has {most} proposals open already.", hint="Wait until a person has decided.")
+    call.worker(session)
+    subjects = _subjects(target, asked)
+    event = proposals.Made(
+        session=session,
+        verb=what.name,
+        target=target,
+        asked=body,
+        why=why,
+        basis=_newest(call.tx, subjects),
+        was=msgspec.json.encode(_values(call, target, asked)).decode(),
+    )
+    seq = call.tx.next_seq
+    made = proposals.first(f"proposal-{seq}", seq, event, call.tx.now)
+    call.tx.insert(rows.PROPOSALS, made)
+    call.tx.append(session, made.id, event, made)
+    return row(call, made)
+
+
+@verb("proposal.list", "GET /api/proposals", ListProposals, list[ProposalRow], may=PARTLY)
+def list_proposals(call: Call, asked: ListProposals) -> list[ProposalRow]:
+    """List what sessions ask a person to do, the oldest first; of very many, the newest; a session sees its own."""
+    terms = [] if asked.all else ["state = 'open'"]
+    terms += [] if call.who.session is None else ["session = ?"]
+    where = f"WHERE {' AND '.join(terms)} " if terms else ""
+    values = () if call.who.session is None else (call.who.session,)
+    found = call.tx.find(rows.PROPOSALS, f"{where}ORDER BY ordinal DESC LIMIT ?", (*values, asked.limit))
+    return [row(call, each) for each in found[::-1]]
+
+
+def open_rows(call: Call, most: int) -> list[ProposalRow]:
+    """Return what is open, the oldest first."""
+    found = call.tx.find(rows.PROPOSALS, "WHERE state = 'open' ORDER BY ordinal LIMIT ?", (most,))
+    return [row(call, each) for each in found]
+
+
+@verb("proposal.show", "GET /api/proposals/{id}", Nothing, ProposalRow, may=OWN)
+def show(call: Call, asked: Nothing, id: str) -> ProposalRow:
+    """Show a proposal, and what it would change."""
+    return row(call, find(call, id))
+
+
+@verb("proposal.withdraw", "POST /api/proposals/{id}/withdraw", Nothing, ProposalRow, may=OWN)
+def withdraw(call: Call, asked: Nothing, id: str) -> ProposalRow:
+    """Take one's own proposal back."""
+    return row(call, _end(call, find(call, id), proposals.Withdrawn(), tells=False))
+
+
+# What a person does
+
+
+def _look(call: Call, asked: AcceptProposal, id: str) -> Callable[[], Any] | None:
+    """Return the look at what the proposed verb has looked at ahead."""
+    found = call.tx.get(rows.PROPOSALS, id)
+    if found is None or found.state is not State.OPEN:
+        return None
+    what, body, params = _request(found)
+    return None if what.ahead is None else what.ahead(call, body, **params)
+
+
+@verb("proposal.accept", "POST /api/proposals/{id}/accept", AcceptProposal, ProposalRow, may=OWNER_ONLY, ahead=_look)
+def accept(call: Call, asked: AcceptProposal, id: str) -> ProposalRow:
+    """Do what a session proposed, as the owner; refused if what it is about has changed since, unless `anyway`."""
+    found = find(call, id)
+    event = proposals.end(found, proposals.Accepted())
+    what, body, params = _request(found)
+    if _is_stale(call, found, body) and not asked.anyway:
+        raise Refused(
+            f"{found.target or 'What it is about'} has changed since {found.session} proposed this.",
+            hint=f"covey proposal show {id} shows both; covey proposal accept {id} --anyway does it all the same.",
+        )
+    what.run(Call(call.tx, Principal(device=call.who.device), call.house, seen=call.seen), body, **params)
+    return row(call, _end(call, found, event))
+
+
+@verb("proposal.decline", "POST /api/proposals/{id}/decline", DeclineProposal, ProposalRow, may=OWNER_ONLY)
+def decline(call: Call, asked: DeclineProposal, id: str) -> ProposalRow:
+    """Leave undone what a session proposed, and tell it why."""
+    return row(call, _end(call, find(call, id), proposals.Declined(call.line(asked.reason, "The reason"))))
+
+
+def _end(
+    call: Call,
+    found: Proposal,
+    event: proposals.Accepted | proposals.Declined | proposals.Withdrawn,
+    *,
+    tells: bool = True,
+) -> Proposal:
+    proposals.end(found, event)
+    actor = call.actor(None)
+    after = proposals.apply(found, event, call.tx.now, actor)
+    call.tx.update(rows.PROPOSALS, found, after)
+    call.tx.append(actor, found.id, event, after)
+    session = call.tx.session(found.session)
+    if tells and session is not None and not session.removed:
+        because = f": {after.reason}" if after.reason else "."
+        tell(call, found.session, f"{found.id}, by which you asked for {found.verb}, was {after.state}{because}", None)
+    return after
+
+
+def find(call: Call, proposal_id: str) -> Proposal:
+    """Return a proposal, or say that there is none."""
+    found = call.tx.get(rows.PROPOSALS, proposal_id)
+    if found is None:
+        raise missing("proposal", proposal_id)
+    return found
+
+
+def _request(found: Proposal) -> tuple[Verb, Any, dict[str, str]]:
+    what = VERBS.get(found.verb)
+    if what is None or not what.may.can_be_proposed:
+        raise Invalid(
+            f"{found.verb} cannot be proposed any more.", hint=f"Decline it: covey proposal decline {found.id}."
+        )
+    body = read_body(what, found.asked.encode())
+    return what, body, dict.fromkeys(what.params, found.target or "")
+
+
+# What it would change
+
+
+def _subjects(target: str | None, asked: Any) -> list[str]:
+    """Return the tasks that a request is about."""
+    return [target] if target is not None else list(getattr(asked, "ids", ()))
+
+
+def _newest(tx: Tx, subjects: Iterable[str]) -> int:
+    """Return the number of the last event of some subjects."""
+    ends = (tx.events(subject=subject, newest=True, limit=1) for subject in subjects)
+    return max((found[0].seq for found in ends if found), default=0)
+
+
+def _is_stale(call: Call, found: Proposal, asked: Any) -> bool:
+    return _newest(call.tx, _subjects(found.target, asked)) > found.basis
+
+
+def _values(call: Call, target: str | None, asked: Any) -> dict[str, str]:
+    """Return the fields of a task that a request names, as they are now, as far as a person is shown them."""
+    task = None if target is None else call.tx.task(target)
+    if task is None:
+        return {}
+    names = [name for name in _named(asked) if name == "needs_any" or hasattr(task, name)]
+    return {name: _value(call, task, name)[:SHOWN] for name in names}
+
+
+def _named(asked: Any) -> dict[str, Any]:
+    named: dict[str, Any] = msgspec.to_builtins(asked)
+    defaults = {field.name: field.default for field in structs.fields(type(asked))}
+    return {name: value for name, value in named.items() if value != defaults.get(name, value) or value is None}
+
+
+def _value(call: Call, task: Task, name: str) -> str:
+    match name:
+        case "body":
+            return call.tx.text(task.body)
+        case "needs" | "needs_any":
+            policy = Policy.ANY if name == "needs_any" else Policy.BLOCK
+            return ", ".join(need.task for need in task.needs if need.policy is policy)
+    return _shown(getattr(task, name))
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def sentence(found: Proposal, asked: Any) -> str:
+    """Return what is proposed, in a few words."""
+    match found.verb, asked:
+        case _, AddTask():
+            return f"add a task{f' for {asked.assignee}' if asked.assignee else ''}: {asked.title}"
+        case _, EditTask():
+            return f"change {', '.join(_named(asked)) or 'nothing'} of {found.target}"
+        case _, TakeLease():
+            return f"lease {', '.join(asked.resources)}"
+        case _, BulkTasks():
+            return f"change {len(asked.ids)} tasks: {', '.join(asked.ids[:_NAMED])}"
+        case _, ImportTasks():
+            return f"import {len(asked.tasks)} tasks"
+        case verb_name, _:
+            return f"{verb_name.rpartition('.')[2]} {found.target or ''}".rstrip()
+
+
+def row(call: Call, found: Proposal) -> ProposalRow:
+    """Return a proposal as it is answered."""
+    try:
+        asked = _request(found)[1]
+    except CoveyError:  # it was made by another version
+        asked = Nothing()
+    named, now = _named(asked), _values(call, found.target, asked)
+    was: dict[str, str] = msgspec.json.decode(found.was)
+    changes = [
+        ProposedChange(name, was[name], now[name], _shown(named.get(name))[:SHOWN]) for name in was if name in now
+    ]
+    return ProposalRow(
+        id=found.id,
+        session=found.session,
+        verb=found.verb,
+        target=found.target,
+        what=sentence(found, asked),
+        why=found.why,
+        asked=Raw(found.asked.encode()),
+        changes=changes,
+        stale=found.state is State.OPEN and _is_stale(call, found, asked),
+        state=found.state,
+        reason=found.reason,
+        by=found.by,
+        made=found.made,
+        ended=found.ended,
+    )

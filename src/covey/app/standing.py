@@ -1,0 +1,226 @@
+"""Who asks, seen from the thing that is asked about: the one place that says whether it is a session's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any
+
+from msgspec import UNSET
+
+from covey.app.shapes.claims import Held
+from covey.app.shapes.comments import ListComments
+from covey.app.shapes.leases import TakeLease
+from covey.app.shapes.tasks import AddTask, EditTask
+from covey.app.tasks import find
+from covey.app.verbs import Call, Verb, missing
+from covey.app.wishes import as_globs
+from covey.core import globs, leases, rights, scheduling
+from covey.core.rights import May, Standing
+from covey.core.tasks import Task
+from covey.errors import Denied
+from covey.store import rows
+
+Beyond = Callable[[Call, Any, dict[str, str]], str | None]
+"""Returns in one sentence why something is not a session's own, None if it is."""
+
+
+def check(call: Call, verb: Verb, asked: Any, params: dict[str, str]) -> str | None:
+    """Refuse what the table of rights does not allow; return why it has to be proposed, None if it may be done."""
+    if call.who.session is None or verb.may.is_open:
+        return None
+    standing, why = _standing(call, verb, asked, params, call.who.session)
+    match verb.may.of(standing):
+        case May.PROPOSE:
+            return why or "Only a person may do this."
+        case May.NO:
+            raise _not_reviewing(call, verb) if verb.may.reviewer is not None and why is None else denied(verb, why)
+    return None
+
+
+def _not_reviewing(call: Call, verb: Verb) -> Denied:
+    role = call.house.config.merge.review_role
+    who = f"the owner and sessions of role {role}" if role else "the owner"
+    noun, _, deed = verb.name.partition(".")
+    return Denied(f"Only {who} may {deed} a {noun}.", hint="merge.review_role in covey.toml names the role.")
+
+
+def denied(verb: Verb, why: str | None = None) -> Denied:
+    """Return the error for what a session may not do at all."""
+    if why is not None:
+        return Denied(why, hint="A session may do this with what is its own. Ask: covey mail send owner ...")
+    return Denied(f"Only the owner may ask for {verb.name}.", hint="Ask the owner: covey mail send owner ...")
+
+
+def _standing(call: Call, verb: Verb, asked: Any, params: dict[str, str], session: str) -> tuple[Standing, str | None]:
+    if verb.may.reviewer is not None and _reviews(call, session):
+        return Standing.REVIEWER, None
+    if verb.may.own is verb.may.other:
+        return Standing.OTHER, None
+    if isinstance(asked, Held):
+        return Standing.OWN, None  # the fence decides, and says who holds it now
+    beyond = _BEYOND.get(verb.name) or _BEYOND[verb.name.partition(".")[0]]
+    why = beyond(call, asked, params)
+    return (Standing.OWN, None) if why is None else (Standing.OTHER, why)
+
+
+def _reviews(call: Call, session: str) -> bool:
+    role = call.house.config.merge.review_role
+    return bool(role) and call.known(session).role == role
+
+
+def _session(call: Call, asked: Any, params: dict[str, str]) -> str | None:
+    name = params["name"]
+    if call.tx.session(name) is None:
+        raise missing("session", name)
+    return None if name == call.who.session else f"{name} is another session."
+
+
+def _question(call: Call, asked: Any, params: dict[str, str]) -> str | None:
+    question = call.tx.question(params["id"])
+    if question is None:
+        raise missing("question", params["id"])
+    return None if question.session == call.who.session else f"{question.id} was asked by {question.session}."
+
+
+def _proposal(call: Call, asked: Any, params: dict[str, str]) -> str | None:
+    proposal = call.tx.get(rows.PROPOSALS, params["id"])
+    if proposal is None:
+        raise missing("proposal", params["id"])
+    return None if proposal.session == call.who.session else f"{proposal.id} is of {proposal.session}."
+
+
+def _gate(call: Call, asked: Any, params: dict[str, str]) -> str | None:
+    gate = call.tx.get(rows.GATES, params["id"])
+    if gate is None:
+        raise missing("gate", params["id"])
+    tested = [merge for name in gate.merges if (merge := call.tx.get(rows.MERGES, name)) is not None]
+    return None if any(merge.session == call.who.session for merge in tested) else f"{gate.id} tested others' work."
+
+
+def _comments(call: Call, asked: ListComments, params: dict[str, str]) -> str | None:
+    if asked.task is None:
+        return "Drafts are the owner's."
+    task, session = find(call.tx, asked.task), call.who.session
+    merge = call.tx.last_merge(task.id)
+    mine = rights.is_concerned_with(task, session or "") or (merge is not None and merge.session == session)
+    return None if mine else f"{task.id} is not the task of {session}."
+
+
+def _mail(call: Call, asked: Any, params: dict[str, str]) -> str | None:
+    return None  # to whom a message was sent is a rule of mail itself
+
+
+# What a session adds, edits and leases
+
+
+def _add(call: Call, asked: AddTask, params: dict[str, str]) -> str | None:
+    session = call.who.session or ""
+    held = call.tx.held_by(session)
+    if asked.assignee not in (None, session):
+        return f"It would give {asked.assignee} a task."
+    if asked.done_when or asked.overlap:
+        return "Only a person may set done-when checks, or let tasks overlap."
+    if asked.priority > rights.most_priority(held):
+        return f"Its priority would be higher than {rights.most_priority(held)}."
+    if asked.parent is not None and not _is_own_parent(call, asked.parent):
+        return f"{asked.parent}, a task of others, would have to wait for it."
+    if asked.batch is not None and asked.batch not in [task.batch for task in held]:
+        return f"It would join {asked.batch}."
+    return _larger(call, held, as_globs(asked.scope), asked.budget)
+
+
+def _larger(call: Call, held: Sequence[Task], scope: tuple[str, ...], budget: float | None) -> str | None:
+    if held and not any(_is_within(task, scope, budget) for task in held):
+        names = ", ".join(task.id for task in held)
+        return f"Its scope or budget would be larger than that of {names}."
+    return too_wide(call, held, scheduling.scope_paths(scope))
+
+
+def _is_within(own: Task, scope: tuple[str, ...], budget: float | None) -> bool:
+    wanted = scheduling.scope_paths(scope or own.scope)
+    inside = not own.scope or globs.contains(scheduling.scope_paths(own.scope), wanted)
+    return inside and not (own.budget is not None and budget is not None and budget > own.budget)
+
+
+def _is_own_parent(call: Call, parent: str) -> bool:
+    task, session = call.tx.task(parent), call.who.session or ""
+    return task is None or rights.is_at_work_on(task, session) or rights.is_its_own(task, session)
+
+
+def _edit(call: Call, asked: EditTask, params: dict[str, str]) -> str | None:
+    session = call.who.session or ""
+    wish = {name: value for name in asked.__struct_fields__ if (value := getattr(asked, name)) is not UNSET}
+    return rights.beyond_edit(
+        find(call.tx, params["id"]),
+        session,
+        wish,
+        most_priority=rights.most_priority(call.tx.held_by(session)),
+        has_parent=isinstance(asked.parent, str) and _is_own_parent(call, asked.parent),
+    )
+
+
+def _drop(call: Call, asked: Any, params: dict[str, str]) -> str | None:
+    task, session = find(call.tx, params["id"]), call.who.session or ""
+    own = rights.is_its_own(task, session) and task.session is None
+    return None if own else f"{task.id} is not a task that {session} added and nobody took."
+
+
+def _lease(call: Call, asked: TakeLease, params: dict[str, str]) -> str | None:
+    names = [leases.resource(text) for text in asked.resources]
+    if leases.REPO in names:
+        return "It would lease the whole repository."
+    return too_wide(call, call.tx.held_by(call.who.session or ""), [name for name in names if leases.is_path(name)])
+
+
+# How many files
+
+
+def too_wide(call: Call, held: Sequence[Task], wanted: Sequence[str]) -> str | None:
+    """Return why globs are more than a session may take for itself; what its own task may write it may always take."""
+    own = [glob for task in held for glob in scheduling.scope_paths(task.scope)]
+    outside = [glob for glob in wanted if not (own and globs.contains(own, [glob]))]
+    everything = next((glob for glob in outside if rights.is_everything(glob)), None)
+    if everything is not None:
+        return f"{everything} covers every file."
+    most, counted = call.house.config.leases.max_files, call.seen or {}
+    covered = sum(counted.get(glob, 1) for glob in outside)
+    return f"It covers more than the {most:,} files that a session may take." if covered > most else None
+
+
+def look_at_files(call: Call, wanted: Sequence[str]) -> Callable[[], dict[str, int]] | None:
+    """Return the look at how many files globs cover, if a session wants more than single ones: git takes its time."""
+    project, config = call.house.repository, call.house.config
+    if call.who.session is None or project is None or not any(_covers_many(glob) for glob in wanted):
+        return None
+
+    def look() -> dict[str, int]:
+        from covey.git.files import tracked  # few commands lease anything, and all of them start with this module
+
+        paths = tracked(project, config.target)
+        return {glob: _count(glob, paths, config.leases.max_files + 1) for glob in wanted}
+
+    return look
+
+
+def _count(glob: str, paths: Sequence[str], most: int) -> int:
+    return sum(1 for _ in islice((path for path in paths if globs.matches(glob, path)), most))
+
+
+def _covers_many(glob: str) -> bool:
+    path = globs.plain(glob)
+    return path is None or not leases.names_file(path)
+
+
+_BEYOND: dict[str, Beyond] = {
+    "session": _session,
+    "question": _question,
+    "proposal": _proposal,
+    "gate": _gate,
+    "comment": _comments,
+    "mail": _mail,
+    "task.add": _add,
+    "task.edit": _edit,
+    "task.drop": _drop,
+    "lease.take": _lease,
+}
