@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from covey.app import delivery
+from covey.config import Limits
 from covey.core import mail
 from covey.core.judge import Again, HandIn
 from covey.core.mail import Message
@@ -21,6 +23,12 @@ def people(world: World) -> dict[str, Principal]:
     for name in ("bob", "eve"):
         world.ask("session.new", name=name)
     return {name: Principal(name) for name in ("bob", "eve")}
+
+
+def unlimited(world: World) -> None:
+    """Let a session send as much as it likes."""
+    limits = Limits(changes=1_000_000, kilobytes=1_000_000, messages=1_000_000, unread=1_000_000)
+    world.config = world.app.house.config = replace(world.app.house.config, limits=limits)
 
 
 def send(world: World, who: Principal, text: str = "hello", to: str = "ada", **more: Any) -> str:
@@ -220,6 +228,7 @@ def test_what_cannot_be_typed_is_mail_that_wakes(world: World) -> None:
 
 
 def test_unread_mail_is_found_among_much(world: World, people: dict[str, Principal]) -> None:
+    unlimited(world)
     world.at_work(agent="claude")
     sent = [
         Message(id=send(world, people["bob"], str(number)), ordinal=0, sender="bob", to="ada") for number in range(300)
@@ -236,6 +245,7 @@ def test_mail_is_no_script_for_an_agent_that_runs_its_task(world: World, people:
 
 
 def test_a_pile_of_unread_mail_is_not_quoted_at_every_step(world: World, people: dict[str, Principal]) -> None:
+    unlimited(world)
     world.at_work(agent="claude")
     for _ in range(100):
         send(world, people["bob"], "Grüße – alles läuft prächtig\n" * 130)

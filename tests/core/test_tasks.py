@@ -401,9 +401,9 @@ class AnyOrder(RuleBasedStateMachine):
     def drop(self, reason: str) -> None:
         self.ask(lambda: tasks.drop(self.task, reason), "owner")
 
-    @rule(changes=edits, owner=st.booleans())
-    def edit(self, changes: Edited, owner: bool) -> None:
-        self.ask(lambda: tasks.edit(self.task, changes, owner=owner))
+    @rule(changes=edits)
+    def edit(self, changes: Edited) -> None:
+        self.ask(lambda: tasks.edit(self.task, changes))
 
     @invariant()
     def the_log_tells_the_whole_story(self) -> None:

@@ -1,0 +1,35 @@
+"""What a session asks beyond its rights stands in the inbox with what it would change, and is decided there."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.page.browser import Site
+from tests.page.conftest import Visit
+from tests.serving import Client
+
+pytestmark = pytest.mark.xdist_group("page-proposals")
+
+
+def test_a_proposal_is_accepted_and_another_declined_in_the_inbox(site: Site, visit: Visit) -> None:
+    with site.line.client() as owner:
+        tasks = [owner.post("/api/board", {"title": title, "status": "backlog"})["id"] for title in ("One", "Two")]
+        owner.post("/api/sessions", {"name": "ada"})
+        token = owner.post("/api/sessions/ada/token")["token"]
+        with Client(owner.port, token) as ada:
+            for task in tasks:
+                assert ada.ask("PATCH", f"/api/board/{task}", {"title": f"{task} renamed"}).status == 202
+        page = visit("/#/inbox")
+        items = page.locator(".ask-proposal")
+        expect(items).to_have_count(2)
+        expect(items.first).to_contain_text("ada proposes to change title of")
+        expect(items.first).to_contain_text(f"title: One → {tasks[0]} renamed")
+        items.first.get_by_role("button", name="Accept", exact=False).first.click()
+        expect(items).to_have_count(1)
+        items.first.get_by_role("button", name="Decline", exact=False).first.click()
+        expect(items).to_have_count(0)
+        titles = {task: owner.get(f"/api/board/{task}")["title"] for task in tasks}
+        states = [row["state"] for row in owner.get("/api/proposals?all=true")]
+    assert titles == {tasks[0]: f"{tasks[0]} renamed", tasks[1]: "Two"}
+    assert states == ["accepted", "declined"]
