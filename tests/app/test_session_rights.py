@@ -136,7 +136,7 @@ def test_a_session_notes_on_its_own_task_and_on_no_other(town: World) -> None:
 def test_a_session_adds_a_child_of_its_own_task_and_lets_no_other_wait(town: World) -> None:
     mine, other = town.add(), town.add()
     town.ask("task.claim", ADA, id=mine)
-    assert town.ask("task.add", ADA, title="A part", parent=mine)["author"] == "ada"
+    assert town.ask("task.add", ADA, title="A part", parent=mine)["added_by"] == "ada"
     town.proposed("task.add", ADA, title="A brake", parent=other)
     town.proposed("task.add", ADA, title="First of all", priority=1)
     assert town.task(other)["ready"]
