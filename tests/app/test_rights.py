@@ -93,7 +93,7 @@ ASKED: dict[str, Callable[[Things], dict[str, Any]]] = {
     "task.import": lambda it: {"tasks": [{"key": it.name, "title": "x"}]},
     "task.diff": lambda it: {"id": it.held},
     "task.conflicts": lambda it: {"id": it.held},
-    "diff.show": lambda it: {"one": it.held, "other": it.handed},
+    "diff.show": lambda it: {"tasks": f"{it.held},{it.handed}"},
     "comment.list": lambda it: {"task": it.held},
     "comment.write": lambda it: {"task": it.held, "text": "x"},
     "comment.edit": lambda it: {"id": "comment-1", "text": "x"},
