@@ -9,6 +9,8 @@ WORKERS := $(shell expr `nproc 2>/dev/null || echo 1` \* 2)
 # Folders and scripts that hold Python; a missing one is left out.
 CODE := $(wildcard src tests bench scripts/*.py)
 REFERENCE := $(wildcard scripts/reference.py)
+# The folders of tests/ that hold a test at full size.
+SOAK_AREAS = $(sort $(shell grep -rl --include='test_*.py' 'mark.soak' tests | cut -d/ -f2))
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -28,8 +30,12 @@ test: programs lint ## All that must pass before a change lands: lint and the wh
 check: programs lint ## The quick gate while you work: lint, the rules and the store
 	$(PYTEST) -x -n auto --dist loadgroup $(wildcard tests/core tests/store)
 
-soak: programs ## The tests at full size, two at a time, an hour at most
-	$(PYTEST) -m soak -n 2 --dist loadgroup --timeout=3600 --session-timeout=3600 --hypothesis-profile=ci
+soak: programs ## The tests at full size, area by area, an hour at most each; one alone: make soak AREA=line
+	@for area in $(or $(AREA),$(SOAK_AREAS)); do \
+	    echo "covey: soak of $$area ..."; \
+	    $(PYTEST) tests/$$area -m soak -n 2 --dist loadgroup --timeout=3600 --session-timeout=3600 \
+	        --hypothesis-profile=ci || failed="$$failed $$area"; \
+	done; [ -z "$$failed" ] || { echo "covey: the soak failed in:$$failed" >&2; exit 1; }
 
 bench: setup ## Measure, and print each figure beside its target and the best peer's
 	$(PYTHON) -m bench
