@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-import time
 from pathlib import Path
 
-from covey.errors import ToolFailed
+from covey.git import entries
 from covey.git.project import Project
-from covey.git.run import complaint, named_env, try_git
+from covey.git.run import named_env, try_git
 from covey.values import dataclass
-
-TRIES = 20
 
 UNFINISHED = {
     "MERGE_HEAD": "a merge",
@@ -32,39 +31,62 @@ class Checkout:
 
 
 def holding(project: Project, branch: str) -> list[Checkout]:
-    """Return every checkout that holds a branch, by HEAD or by a rebase or bisect that will return to it.
+    """Return every checkout of a person that holds a branch, by HEAD or by a rebase or bisect that will return to it.
 
-    A folder that is gone counts only when its worktree is locked, as git asks for drives that come and go: the others
-    are what `git worktree prune` forgets.
+    A worktree of covey's own never does, whatever its session wrote there. A folder that is gone counts only when its
+    worktree is locked, as git asks for drives that come and go: the others are what `git worktree prune` forgets. The
+    files are read rather than git asked, since one entry that is half made, or twisted, lets git fail for all of them.
     """
-    folders = _own_folders(project)
+    ours = made_by_covey(project)
     found = []
-    for number, facts in enumerate(_listed(project)):
-        path = project.root if number == 0 else Path(os.fsdecode(facts[b"worktree"]))
-        folder = project.common if number == 0 else folders.get(os.fsencode(path))
-        if b"bare" in facts or folder is None:
+    for folder in git_folders(project):
+        path = None if folder == project.common and project.bare else path_of(project, folder)
+        if path is None or (folder.name in ours and folder != project.common):
             continue
-        if facts.get(b"branch") == os.fsencode(f"refs/heads/{branch}"):
-            obstacle = f"{begun} is under way there" if (begun := unfinished(folder)) else ""
-        elif b"detached" in facts and (returning := _returning_to(folder, branch)):
-            obstacle = f"{returning} of {branch} is under way there"
-        else:
+        obstacle = _obstacle(folder, branch)
+        if obstacle is None:
             continue
-        if not path.is_dir() or b"prunable" in facts:
-            if b"locked" not in facts:
+        if not os.path.lexists(path / ".git") and folder != project.common:
+            if not (folder / "locked").exists():
                 continue
             obstacle = "its folder is not there, and its worktree is locked"
         found.append(Checkout(path, folder, obstacle))
     return found
 
 
+def made_by_covey(project: Project) -> set[str]:
+    """Return the names of git's folders of all worktrees that covey made."""
+    found = set()
+    for record in (project.state / "worktrees").glob("*.made"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            found.add(str(json.loads(record.read_bytes())["id"]))
+    return found
+
+
+def _obstacle(folder: Path, branch: str) -> str | None:
+    """Return what stands in the way of moving a branch that is checked out here, None if it is not."""
+    if _stands_for(folder, branch):
+        return f"{begun} is under way there" if (begun := unfinished(folder)) else ""
+    returning = _returning_to(folder, branch) if entries.branch(folder) is None else ""
+    return f"{returning} of {branch} is under way there" if returning else None
+
+
+def _stands_for(folder: Path, branch: str) -> bool:
+    """Say whether HEAD stands for a branch; a HEAD that is a link is git's oldest way to say so."""
+    head = folder / "HEAD"
+    named = os.readlink(head).removeprefix("refs/heads/") if head.is_symlink() else entries.branch(folder)
+    return _asked_head(folder) == branch if named == ".invalid" else named == branch
+
+
+def _asked_head(folder: Path) -> str:
+    """Return the branch that git says HEAD stands for, where refs are not kept in files."""
+    asked = try_git("symbolic-ref", "--quiet", "HEAD", at=folder, env=named_env(folder))
+    return os.fsdecode(asked.stdout.strip()).removeprefix("refs/heads/")
+
+
 def is_on(checkout: Checkout, branch: str) -> bool:
     """Say whether HEAD of a checkout stands for a branch at this moment."""
-    head = (checkout.folder / "HEAD").read_bytes().strip()
-    if head.startswith(b"ref: ") and not head.endswith(b"/.invalid"):
-        return head == os.fsencode(f"ref: refs/heads/{branch}")
-    asked = try_git("symbolic-ref", "--quiet", "HEAD", at=checkout.folder, env=named_env(checkout.folder))
-    return asked.stdout.strip() == os.fsencode(f"refs/heads/{branch}")
+    return _stands_for(checkout.folder, branch)
 
 
 def git_folders(project: Project) -> list[Path]:
@@ -90,26 +112,6 @@ def path_of(project: Project, folder: Path) -> Path | None:
 def unfinished(folder: Path) -> str:
     """Name what a person has begun in a checkout and not ended, or nothing."""
     return next((what for name, what in UNFINISHED.items() if (folder / name).exists()), "")
-
-
-def _listed(project: Project) -> list[dict[bytes, bytes]]:
-    """Return what git says of each worktree; a list that fails while another worktree is half made is asked again."""
-    asked = try_git("worktree", "list", "--porcelain", "-z", at=project.common)
-    for _ in range(TRIES):
-        if asked.returncode == 0:
-            break
-        time.sleep(0.01)
-        asked = try_git("worktree", "list", "--porcelain", "-z", at=project.common)
-    if asked.returncode != 0:
-        raise ToolFailed(f"git worktree failed: {complaint(asked)}.")
-    records = asked.stdout.split(b"\0\0")
-    lines = ([line.partition(b" ") for line in record.split(b"\0") if line] for record in records)
-    return [{name: value for name, _, value in record} for record in lines if record]
-
-
-def _own_folders(project: Project) -> dict[bytes, Path]:
-    named = ((path_of(project, folder), folder) for folder in git_folders(project)[1:])
-    return {os.fsencode(path): folder for path, folder in named if path is not None}
 
 
 def _returning_to(folder: Path, branch: str) -> str:

@@ -19,6 +19,8 @@ from covey.git.locks import clear_left_behind
 
 _COMMIT = re.compile(r"(?!0+\Z)([0-9a-f]{40}|[0-9a-f]{64})\Z")
 _BRANCH = "ref: refs/heads/"
+_HOME = "../.."
+"""What an entry says of where its repository is."""
 _STATE = (
     "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "MERGE_AUTOSTASH", "AUTO_MERGE", "SQUASH_MSG",
     "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "rebase-merge", "rebase-apply", "sequencer",
@@ -104,10 +106,17 @@ def mend(entry: Path, checkout: Path, base: str) -> None:
 
 
 def complete(entry: Path, base: str) -> None:
-    """Let git read an entry whose making was cut short."""
+    """Let git read an entry whose making was cut short, or that a session led elsewhere."""
     if not is_whole(entry):
         _write(entry / "HEAD", base)
-        _write(entry / "commondir", "../..")
+    lead_home(entry)
+
+
+def lead_home(entry: Path) -> None:
+    """Let an entry name its own repository: one that names none makes git fail for everybody."""
+    if _read(entry / "commondir") != _HOME:
+        trash.remove(entry / "commondir")
+        _write(entry / "commondir", _HOME)
 
 
 def forget_unfinished(entry: Path) -> None:

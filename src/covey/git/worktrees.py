@@ -138,6 +138,9 @@ class Worktrees:
         if record is None or not os.path.lexists(record.path):
             return None
         self._must_be_ours(record)
+        entry = self.project.common / "worktrees" / record.id
+        if entry.is_dir():
+            entries.lead_home(entry)
         return record.path
 
     def list(self) -> list[Worktree]:
