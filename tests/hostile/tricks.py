@@ -1,0 +1,150 @@
+"""A grammar of hostile work: what a bad agent does with git, its worktree and the gate, as scripts of a shell.
+
+A hostile task is one to three tricks, in any order. Most end in work that is handed in and must be sent back, blocked,
+or held for a person; some in work that may land. Nothing of it may cost anybody else anything.
+"""
+
+from __future__ import annotations
+
+import random
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.hostile.craft import WHATS
+
+CRAFT = Path(__file__).with_name("craft.py")
+NEST = 'python3 -c \'import os; [(os.mkdir("d"), os.chdir("d")) for _ in range(3000)]\''
+PRELUDE = f"""
+branch=refs/heads/covey/$COVEY_TASK
+bare() {{ git -c core.hooksPath=/dev/null "$@"; }}          # a git that goes round the guard
+save() {{ git add -A && git commit -qm "$1"; }}
+redden() {{ echo broken > "values/$COVEY_TASK"; save Red; }}
+craft() {{ {shlex.quote(sys.executable)} -I {shlex.quote(str(CRAFT))} "$branch" "$1"; }}
+nest() {{ {NEST}; }}
+replace() {{ cd / && mv "$COVEY_WORKTREE" "$COVEY_WORKTREE.gone" && ln -s "$1" "$COVEY_WORKTREE"; }}
+scratch=$(mktemp -d); trap 'rm -rf "$scratch"' EXIT
+"""
+"""What the scripts below are written in."""
+
+
+@dataclass(frozen=True)
+class Trick:
+    """One thing that a bad agent does."""
+
+    name: str
+    script: str
+
+
+def gate(name: str, script: str) -> Trick:
+    """Return work that does something in the gate, and does not pass it."""
+    return Trick(name, f"cat > parts/$COVEY_TASK.sh <<'PART'\n{script}\nexit 1\nPART\nsave Gate")
+
+
+TREES = (
+    *(Trick(f"a crafted commit: {what}", f"craft {what}") for what in WHATS),
+    Trick(
+        "a tree of 1,500 levels",
+        """bare fast-import --quiet --force <<IMPORT
+commit $branch
+committer Eve <eve@example.org> 1700000000 +0000
+data 5
+Deep
+
+from $branch^0
+M 100644 inline $(printf 'd/%.0s' $(seq 1500))x
+data 3
+ok
+
+IMPORT""",
+    ),
+    Trick("a filter that is required and missing", 'echo "* filter=none" > .gitattributes; save Filter'),
+    Trick("an encoding that does not fit", 'echo "*.md working-tree-encoding=UTF-16" > .gitattributes; save Encoding'),
+)
+REFS = (
+    Trick("its branch as a link to main", 'bare symbolic-ref "$branch" refs/heads/main'),
+    Trick("its branch as a link to itself", 'bare symbolic-ref "$branch" "$branch"'),
+    Trick(
+        "its branch as a link to another's",
+        """others=$(git for-each-ref --format='%(refname)' refs/heads/covey | grep -v "^$branch$" | head -n 1)
+bare symbolic-ref "$branch" "${others:-refs/heads/none}" """,
+    ),
+    Trick("main as a link to its branch", 'redden; bare symbolic-ref refs/heads/main "$branch"'),
+    Trick("main moved to red work", "redden; bare update-ref refs/heads/main HEAD"),
+    Trick(
+        "covey's own refs as links to main",
+        """for ref in $(git for-each-ref --format='%(refname)' refs/covey | head -n 5); do
+    bare symbolic-ref "$ref" refs/heads/main
+done""",
+    ),
+    Trick(
+        "covey's own refs deleted",
+        """for ref in $(git for-each-ref --format='%(refname)' refs/covey | head -n 5); do
+    bare update-ref -d "$ref"
+done""",
+    ),
+    Trick("a branch below its branch", 'bare update-ref -d "$branch"; bare update-ref "$branch/x" refs/heads/main'),
+    Trick("a lock on its branch", 'touch "$(git rev-parse --git-common-dir)/$branch.lock"'),
+)
+WORKTREES = (
+    Trick("a worktree that links to another repository", 'replace "{other}"'),
+    Trick("a worktree that links to the user's checkout", 'replace "{root}"'),
+    Trick("a worktree that is gone", 'cd / && rm -rf "$COVEY_WORKTREE"'),
+    Trick("a worktree that is a file", 'cd / && rm -rf "$COVEY_WORKTREE" && touch "$COVEY_WORKTREE"'),
+    Trick("a .git that names another repository", 'echo "gitdir: {other}/.git" > .git'),
+    Trick("a .git that is a repository", "rm .git && git init -q . && save Own"),
+    Trick(
+        "a common folder with a filter",
+        """entry=$(git rev-parse --absolute-git-dir)
+git init -q --bare "$scratch/evil"
+git --git-dir="$scratch/evil" config filter.x.clean "touch '{marker}'; cat"
+git --git-dir="$scratch/evil" config core.fsmonitor "touch '{marker}'; false"
+echo "* filter=x" > .gitattributes
+echo "$scratch/evil" > "$entry/commondir" """,
+    ),
+    Trick("3,000 folders in each other", "nest"),
+    Trick("a file of 3 GB with nothing in it", "truncate -s 3G sparse.bin"),
+    Trick("a pipe that nobody fills", "mkfifo pipe"),
+    Trick("folders that cannot be written", "mkdir -p locked/deep; touch locked/deep/x; chmod -R a-w locked values"),
+    Trick("links to the user's things", 'ln -s "{other}" there; ln -s "{root}/mine.txt" mine; ln -s / all'),
+    Trick("an index of garbage", 'head -c 100 /dev/urandom > "$(git rev-parse --git-dir)/index"'),
+    Trick("a HEAD of garbage", 'echo "ref: refs/heads/../../x" > "$(git rev-parse --git-dir)/HEAD"'),
+    Trick("a lock on its index", 'touch "$(git rev-parse --git-dir)/index.lock"'),
+)
+GATES = (
+    gate("a gate that cannot write", "chmod -R a-w ."),
+    gate("a gate with 3,000 folders", NEST),
+    gate("a gate that floods", "yes flood | head -c 30000000"),
+    gate("a gate whose programs stay behind", "(setsid sleep 600 >/dev/null 2>&1 &)"),
+    gate("a gate that deletes what it tests", "rm -rf values README.md"),
+    gate(
+        "a gate that leaves a poisoned build",
+        "mkdir -p build; for n in $(seq 200); do touch build/EVE-$n.ok build/MALLO-$n.ok build/TRUDY-$n.ok; done",
+    ),
+    gate(
+        "a gate that is after the user's things",
+        """echo evil >> "{home}/.bashrc"; echo evil > "{home}/.ssh/id"; rm -rf "{other}"/*
+cat "{state}/owner.token" > "{root}/stolen" """,
+    ),
+    Trick("a red value", "redden"),
+    Trick("a check that always passes", 'echo "exit 0" > check.sh; redden'),
+    Trick("a test that deletes what it tests", 'echo "rm -rf values check.sh" > parts/$COVEY_TASK.sh; redden'),
+)
+KINDS = (TREES, REFS, WORKTREES, GATES)
+
+
+def draw(chance: random.Random) -> tuple[Trick, ...]:
+    """Return the tricks of one hostile task."""
+    return tuple(chance.choice(chance.choice(KINDS)) for _ in range(chance.choice((1, 1, 1, 2, 2, 3))))
+
+
+def body(tricks: tuple[Trick, ...], places: dict[str, str]) -> str:
+    """Return the script of a hostile task; a trick that fails does not keep the next from being tried."""
+    parts = [PRELUDE]
+    for trick in tricks:
+        script = trick.script
+        for name, value in places.items():
+            script = script.replace("{" + name + "}", value)
+        parts.append(f'# {trick.name}\n(\ncd "$COVEY_WORKTREE"\n{script}\n) </dev/null')
+    return "\n".join((*parts, "exit 0")) + "\n"
