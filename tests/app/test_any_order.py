@@ -114,7 +114,7 @@ class Board(Asking):
         edges = {"needs_any" if loose else "needs": self.picks(needs)}
         family = {"parent": self.pick(parent)} if parent is not None else {}
         added = self.ask("task.add", who, title="t", **edges, **family, **wish)
-        if added is not None:
+        if added is not None and "verb" not in added:  # else it is a proposal
             self.tasks.append(added["id"])
 
     @rule(who=principals, task=places, wish=wishes)

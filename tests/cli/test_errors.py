@@ -79,7 +79,7 @@ def test_a_run_speaks_only_for_itself_and_only_over_http(shell: Shell) -> None:
     assert "Leave --as out" in shell.fails(6, "task", "next", "--as", "ada", env=run)
     assert "Leave --as out" in shell.fails(6, "mail", "inbox", "--as", "ada", env=run)
     for words in (
-        ["init"], ["up"], ["down"], ["log", "rebuild"], ["log", "verify"], ["task", "drop", "T-1", "why"],
+        ["init"], ["up"], ["down"], ["log", "rebuild"], ["log", "verify"], ["proposal", "accept", "proposal-1"],
         ["merge", "land", "merge-1", "HEAD"], ["session", "token", "ada"], ["session", "new", "ada"],
     ):  # fmt: skip
         assert "owner" in shell.fails(6, *words, env=run), words

@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
-from covey.app import devices, fleet, overlaps, questions, runs, writes
+from covey.app import devices, fleet, overlaps, proposals, questions, runs, writes
 from covey.app.app import VERBS, Answer, App, Principal
 from covey.app.budget import Day
 from covey.app.changes import step
+from covey.app.shapes.tasks import EditTask
 from covey.app.train import end_gate, journal, note_flakes, pushed, put, start_gate
 from covey.app.verbs import Call, read_body
 from covey.config import Config
@@ -170,6 +171,7 @@ _LIVE = "WHERE state = 'live'"
 _OPEN = "WHERE state IN ('review', 'queued')"
 _RUN = "WHERE kind = 'run' AND removed = 0"
 _AIMS = ("start", "stop", "pause", "resume", "restart")
+_PROPOSED = "WHERE state = 'open'"
 STEPS: dict[str, Callable[[Tx, random.Random], dict[str, Any]]] = {
     "task.add": _add,
     "task.edit": _edit,
@@ -231,6 +233,11 @@ STEPS: dict[str, Callable[[Tx, random.Random], dict[str, Any]]] = {
     "question.take": lambda tx, luck: {"id": _one(tx, luck, "questions")},
     "permit.grant": lambda tx, luck: {"about": f"npm test {luck.randint(0, 3)}"},
     "permit.revoke": lambda tx, luck: {"id": _one(tx, luck, "permits")},
+    "proposal.accept": lambda tx, luck: {"id": _one(tx, luck, "proposals", _PROPOSED), "anyway": True},
+    "proposal.decline": lambda tx, luck: {
+        "id": _one(tx, luck, "proposals", _PROPOSED),
+        "reason": _some(luck, None, "Not now"),
+    },
     "device.invite": lambda tx, luck: {"label": _some(luck, "", "laptop")},
     "device.revoke": lambda tx, luck: {"id": _one(tx, luck, "devices")},
     "merge.approve": lambda tx, luck: {"id": _one(tx, luck, "merges", _OPEN)},
@@ -389,9 +396,17 @@ def _queue_deed(call: Call, luck: random.Random) -> None:
             pushed(call, landing, "origin")
 
 
+def _propose(call: Call, luck: random.Random) -> None:
+    """Let a session ask for what only a person may do."""
+    wish = EditTask(priority=luck.randint(5, 90)) if luck.random() < 0.5 else EditTask(title="Another")
+    hers = Call(call.tx, Principal("ada"), call.house)
+    proposals.propose(hers, VERBS["task.edit"], wish, {"id": _task(call.tx, luck)}, "It is not hers.")
+
+
 DEEDS: dict[str, Callable[[Call, random.Random], None]] = {
     "queue": _queue_deed,
     "device.join": _join,
+    "proposal": _propose,
     "run.begin": _begin,
     "run.end": _end,
     "run.spend": _spend,
