@@ -38,11 +38,11 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("told") / "covey.db"
     project = Project(path)
     teller = Teller(project)
-    teller.tell(a_rich_story(11, 800))
+    teller.tell(a_rich_story(15, 800))
     task = project.ask("task.add", title="Claimed by one who falls silent")
     project.ask("task.claim", {"id": task["id"]}, session="zed")
     teller.tell([("silence", 0), ("silence", 0)])
-    teller.tell(a_rich_story(11, 250))  # what ended in the silence, such as leases, is there again
+    teller.tell(a_rich_story(15, 250))  # what ended in the silence, such as leases, is there again
     project.ask("lease.take", resources=["port:1", "zoe/**"], session="zoe")
     project.close()
     with apsw.Connection(str(path)) as db:
