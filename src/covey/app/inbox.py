@@ -9,7 +9,7 @@ from msgspec import Struct
 from covey.app import proposals
 from covey.app.reasons import Sight, last_alert, line_of, look, mending
 from covey.app.shapes.forms import Nothing
-from covey.app.shapes.proposals import ProposedChange
+from covey.app.shapes.proposals import ProposalRow, ProposedChange
 from covey.app.verbs import Call, verb
 from covey.core import inbox
 from covey.core.inbox import Item, Kind
@@ -156,13 +156,12 @@ def _sessions(call: Call, asking: set[str]) -> Iterator[Item]:
 def _proposals(call: Call) -> Iterator[Item]:
     """Yield what sessions ask a person to do, with what that would change."""
     for row in proposals.open_rows(call, MOST):
-        lines = [row.why, *(f"{each.field}: {_from(each)} \u2192 {_inset(each.to)}" for each in row.changes)]
         task = None if row.target is None or call.tx.task(row.target) is None else row.target
         yield Item(
             key=f"proposal:{row.id}",
             kind=Kind.PROPOSAL,
             title=f"proposes to {row.what}",
-            text="\n".join([*lines, f"{row.target} has changed since."] if row.stale else lines),
+            text=_proposed(row),
             session=row.session,
             task=task,
             since=row.made,
@@ -173,14 +172,26 @@ def _proposals(call: Call) -> Iterator[Item]:
         )
 
 
+def _proposed(row: ProposalRow) -> str:
+    """Return what is proposed; of a text that is too long for its place, how much more there is and who shows it."""
+    stale = [f"{row.target or 'What it is about'} has changed since."] if row.stale else []
+    text = "\n".join([row.why, *stale, *(f"{each.field}: {_from(each)}{_inset(each.to)}" for each in row.changes)])
+    if len(text) <= TEXT:
+        return text
+    return f"{text[:TEXT]}\n[{len(text) - TEXT:,} more characters: covey proposal show {row.id} shows all of it]"
+
+
 def _from(change: ProposedChange) -> str:
+    if not change.was and not change.now:
+        return ""
     now = _inset(change.now)
-    return now if change.was == change.now else f"{now} (it was {_inset(change.was)} when that was proposed)"
+    since = "" if change.was == change.now else f" (it was {_inset(change.was)} when that was proposed)"
+    return f"{now}{since} \u2192 "
 
 
 def _inset(text: str) -> str:
     """Return a value in which no line can pose as another field."""
-    return text.replace("\n", "\n    ") or NOTHING
+    return "\n    ".join(text.splitlines()) or NOTHING
 
 
 def _mail(call: Call) -> Iterator[Item]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import Raw, structs
+from msgspec import NODEFAULT, Raw, structs
 
 from covey.app.mail import tell
 from covey.app.shapes.forms import Nothing
@@ -23,12 +23,11 @@ from covey.core.tasks import Task
 from covey.core.texts import prose
 from covey.errors import CoveyError, Invalid, Refused, TooMany
 from covey.store import rows
-from covey.store.tx import Tx
 
 MOST_BYTES = 32 * 1024
 """Bytes of a request that can be proposed."""
 SHOWN = 500
-"""Characters of a value that a person is shown."""
+"""Characters of a value of before that a person is shown; what is proposed is shown whole."""
 _NAMED = 5
 """Tasks that are named in the sentence of a proposal."""
 
@@ -59,7 +58,7 @@ def propose(call: Call, what: Verb, asked: Any, params: dict[str, str], why: str
         target=target,
         asked=body,
         why=why,
-        basis=_newest(call.tx, subjects),
+        basis=call.tx.newest_of(subjects),
         was=msgspec.json.encode(_values(call, target, asked)).decode(),
     )
     seq = call.tx.next_seq
@@ -116,6 +115,9 @@ def accept(call: Call, asked: AcceptProposal, id: str) -> ProposalRow:
     found = find(call, id)
     event = proposals.end(found, proposals.Accepted())
     what, body, params = _request(found)
+    doer = call.tx.session(getattr(body, "session", None) or "")
+    if doer is not None and doer.removed:
+        raise Refused(f"{doer.name} was removed since.", hint=f"Decline it: covey proposal decline {id}.")
     if _is_stale(call, found, body) and not asked.anyway:
         raise Refused(
             f"{found.target or 'What it is about'} has changed since {found.session} proposed this.",
@@ -176,14 +178,8 @@ def _subjects(target: str | None, asked: Any) -> list[str]:
     return [target] if target is not None else list(getattr(asked, "ids", ()))
 
 
-def _newest(tx: Tx, subjects: Iterable[str]) -> int:
-    """Return the number of the last event of some subjects."""
-    ends = (tx.events(subject=subject, newest=True, limit=1) for subject in subjects)
-    return max((found[0].seq for found in ends if found), default=0)
-
-
 def _is_stale(call: Call, found: Proposal, asked: Any) -> bool:
-    return _newest(call.tx, _subjects(found.target, asked)) > found.basis
+    return call.tx.newest_of(_subjects(found.target, asked)) > found.basis
 
 
 def _values(call: Call, target: str | None, asked: Any) -> dict[str, str]:
@@ -192,13 +188,34 @@ def _values(call: Call, target: str | None, asked: Any) -> dict[str, str]:
     if task is None:
         return {}
     names = [name for name in _named(asked) if name == "needs_any" or hasattr(task, name)]
-    return {name: _value(call, task, name)[:SHOWN] for name in names}
+    return {name: _cut(_value(call, task, name)) for name in names}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]} [...]"
 
 
 def _named(asked: Any) -> dict[str, Any]:
+    """Return the fields that a request names: those that are not as they would be without being named."""
     named: dict[str, Any] = msgspec.to_builtins(asked)
-    defaults = {field.name: field.default for field in structs.fields(type(asked))}
-    return {name: value for name, value in named.items() if value != defaults.get(name, value) or value is None}
+    defaults = {field.name: _default(field) for field in structs.fields(type(asked))}
+    return {name: value for name, value in named.items() if name not in defaults or value != defaults[name]}
+
+
+def _default(field: structs.FieldInfo) -> Any:
+    return field.default if field.default_factory is NODEFAULT else field.default_factory()
+
+
+def _wanted(asked: Any) -> dict[str, str]:
+    """Return every field that a request names, whole: nothing of what a person accepts is hidden from them."""
+    named = _named(asked)
+    if isinstance(asked, BulkTasks) and asked.changes is not None:
+        del named["changes"]
+        named |= _named(asked.changes)
+    if isinstance(asked, ImportTasks):
+        named = {task.key: msgspec.json.encode(_named(task)).decode() for task in asked.tasks}
+    named.pop("session", None)  # its own, whom the proposal names anyway
+    return {name: _shown(named[name]) for name in sorted(named, key="body".__eq__)}
 
 
 def _value(call: Call, task: Task, name: str) -> str:
@@ -240,11 +257,9 @@ def row(call: Call, found: Proposal) -> ProposalRow:
         asked = _request(found)[1]
     except CoveyError:  # it was made by another version
         asked = Nothing()
-    named, now = _named(asked), _values(call, found.target, asked)
     was: dict[str, str] = msgspec.json.decode(found.was)
-    changes = [
-        ProposedChange(name, was[name], now[name], _shown(named.get(name))[:SHOWN]) for name in was if name in now
-    ]
+    now = _values(call, found.target, asked)
+    changes = [ProposedChange(name, was.get(name, ""), now.get(name, ""), to) for name, to in _wanted(asked).items()]
     return ProposalRow(
         id=found.id,
         session=found.session,

@@ -111,7 +111,9 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except Proposed as proposed:
-        print(proposed.body.decode() if as_json else f"{proposed.message}\n  {proposed.hint}", flush=True)
+        from covey.plain import escaped
+
+        print(escaped(proposed.body.decode()) if as_json else f"{proposed.message}\n  {proposed.hint}", flush=True)
         return proposed.exit_code
     except CoveyError as error:
         complain(error, as_json=as_json)

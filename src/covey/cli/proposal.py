@@ -12,6 +12,7 @@ TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that 
 if TYPE_CHECKING:
     from typing import Any
 
+NOTHING = "(nothing)"
 ABOUT = "Proposals: what a session asked for beyond its rights; nothing of it happens until you accept it."
 
 
@@ -73,17 +74,23 @@ def _state(row: dict[str, Any]) -> str:
 def _lines(row: dict[str, Any]) -> list[str]:
     lines = [f"{row['id']}  {row['session']}, {age(row['made'])}: {_state(row)}", f"  {plain(row['what'])}"]
     lines += [f"  {plain(row['why'])}"]
-    for change in row["changes"]:
-        was, now, to = (first_line(change[name], 200) or "(nothing)" for name in ("was", "now", "to"))
-        since = "" if was == now else f" (it was {was} when that was proposed)"
-        lines.append(f"    {change['field']}: {now}{since} -> {to}")
-    if not row["changes"]:
-        import json
-
-        lines.append(f"    {first_line(json.dumps(row['asked'], ensure_ascii=False), 400)}")
+    lines += [f"    {plain(change['field'])}: {_from(change)}{_whole(change['to'])}" for change in row["changes"]]
     if row["state"] == "open":
         return [*lines, f"  covey proposal accept {row['id']} | decline {row['id']}"]
     return [*lines, f"  {row['state']} by {row['by']}" + (f": {plain(row['reason'])}" if row["reason"] else "")]
+
+
+def _from(change: dict[str, str]) -> str:
+    was, now = (first_line(change[name], 200) for name in ("was", "now"))
+    if not was and not now:
+        return ""
+    since = "" if was == now else f" (it was {was or NOTHING} when that was proposed)"
+    return f"{now or NOTHING}{since} -> "
+
+
+def _whole(text: str) -> str:
+    """Return all of what is proposed, with no line that could pose as another field."""
+    return "\n        ".join(map(plain, text.splitlines())) or NOTHING
 
 
 COMMANDS = {

@@ -145,7 +145,9 @@ _TELL: dict[str, Any] = {
         f"{{who}} allowed {_safe(data['tool'])}{_because(data, 'about')} for this repository ({{it}})"
     ),
     "permit.revoked": "{who} revoked {it}",
-    "proposal.made": lambda data: f"{{who}} proposed {_safe(data['verb'])} {_safe(data.get('target') or '')} ({{it}})",
+    "proposal.made": lambda data: (
+        f"{{who}} proposed {_safe(' '.join(filter(None, (data['verb'], data.get('target')))))} ({{it}})"
+    ),
     "proposal.accepted": "{who} accepted {it}",
     "proposal.declined": lambda data: f"{{who}} declined {{it}}{_because(data, 'reason')}",
     "proposal.withdrawn": "{who} withdrew {it}",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from covey.core import fold
@@ -89,6 +90,12 @@ class Log(Transaction):
         told = self.db.rows(f"SELECT actor, kind, data FROM events WHERE {where} ORDER BY seq", (task,))
         found = [(actor, rows.decode_payload(kind, data)) for actor, kind, data in told]
         return [(actor, event) for actor, event in found if isinstance(event, Added | Edited)]
+
+    def newest_of(self, subjects: Sequence[str]) -> int:
+        """Return the number of the last event that happened to any of these, 0 if none did."""
+        sql = "SELECT (SELECT max(seq) FROM events WHERE subject = value) FROM json_each(?)"
+        found = self.db.rows(sql, (json.dumps(subjects),))
+        return max((seq for (seq,) in found if seq is not None), default=0)
 
     def last_event(self, subject: str, kind: str) -> Event | None:
         """Return the last event of a kind that happened to something."""

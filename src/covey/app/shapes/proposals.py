@@ -28,7 +28,10 @@ class DeclineProposal(Asked, frozen=True, kw_only=True):
 
 
 class ProposedChange(Struct, frozen=True):
-    """One field that would change: how it was when that was proposed, how it is now, and how it would be."""
+    """One field of what is proposed: how it was then and is now, if there is something to change, and how it would be.
+
+    `to` is whole; of `was` and `now` a person is shown the beginning.
+    """
 
     field: str
     was: str
@@ -39,7 +42,7 @@ class ProposedChange(Struct, frozen=True):
 class ProposalRow(Struct, frozen=True, kw_only=True):
     """What a session asks a person to do; `stale`: what it is about has changed since.
 
-    `asked` is the body of the request, `changes` what that would change of its task.
+    `asked` is the body of the request, `changes` the same field by field.
     """
 
     id: str
