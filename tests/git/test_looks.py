@@ -263,3 +263,14 @@ def test_what_lets_git_run_a_program_is_off_and_settings_are_told_as_they_are(sc
     printed = git("var", "-l", at=scene.project.common).decode()
     values = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
     assert {key: values[key.lower()] for key in NO_PROGRAMS} == NO_PROGRAMS
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_repository_may_lie_in_a_folder_that_is_called_worktrees(tmp_path: Path, *, bare: bool) -> None:
+    place = tmp_path / "worktrees" / "repo.git" if bare else tmp_path / "worktrees"
+    project = find(make_repository(place, bare=bare))
+    base = candidates.resolve(project, "refs/heads/main")
+    assert base == git_out(place, "rev-parse", "main")
+    worktrees = Worktrees(project, tmp_path / "elsewhere")
+    assert worktrees.prepare("ann", BRANCH, "main") == base
+    assert not review.is_dirty(project, worktrees.path("ann"))

@@ -85,7 +85,7 @@ def named_env(git_dir: Path, work_tree: Path | None = None) -> dict[str, str]:
 
     The folder of a linked worktree lies in `worktrees` of its repository; its own `commondir` is not asked.
     """
-    common = git_dir.parent.parent if git_dir.parent.name == "worktrees" else git_dir
+    common = git_dir.parent.parent if _is_entry(git_dir) else git_dir
     env = {"GIT_DIR": str(git_dir), "GIT_COMMON_DIR": str(common)}
     if work_tree is not None:
         return {**env, "GIT_WORK_TREE": str(work_tree)}
@@ -101,8 +101,17 @@ def _is_bare(common: Path) -> bool:
         return False
 
 
+def _is_entry(place: Path) -> bool:
+    """Say whether a folder is where a repository keeps what it knows of a linked worktree."""
+    return place.parent.name == "worktrees" and _is_repository(place.parent.parent)
+
+
+def _is_repository(place: Path) -> bool:
+    return (place / "HEAD").exists() and (place / "objects").is_dir()
+
+
 def _is_git_folder(place: Path) -> bool:
-    return (place / "HEAD").exists() and ((place / "objects").is_dir() or place.parent.name == "worktrees")
+    return _is_repository(place) or ((place / "HEAD").exists() and _is_entry(place))
 
 
 def environment(at: Path, env: Mapping[str, str], *, discover: bool = False, asks: bool = False) -> dict[str, str]:
