@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from covey.git import looks
 from covey.git.identity import Replaced, mounted_in
+from covey.git.project import find
 from covey.git.rescue import expire, find_rescues, note_aside, rescue
 from covey.git.rescue_git import Limits, NotWhole
 from covey.git.rescue_look import Place
@@ -170,6 +172,76 @@ def test_a_worktree_stays_ours_when_file_systems_have_other_numbers(tmp_path: Pa
         said[part] |= {"device": 7, "repository": 8}
     record.write_text(json.dumps(said))
     assert worktrees.why_not_ours("ada") is not None
+
+
+def _copied(folder: Path, to: Path) -> None:
+    subprocess.run(["cp", "-a", str(folder), str(to)], check=True)
+
+
+def test_a_repository_that_was_restored_with_its_worktrees_goes_on_in_them(worktrees: Worktrees) -> None:
+    (worktrees.path("ada") / "new").write_text("not committed\n")
+    for folder in (worktrees.project.root, worktrees.folder):
+        folder.rename(lost := folder.with_name(f"{folder.name}.lost"))
+        _copied(lost, folder)
+    assert worktrees.why_not_ours("ada") is None
+    with looks.look(worktrees.project, worktrees.path("ada")) as seen:
+        assert seen.run("status", "--porcelain", patience=60) == b"?? new\n"
+    before = worktrees.path("ada")
+    tip = worktrees.take_up("ada", "covey/T-1")
+    assert tip is not None and (before / "new").exists()
+    worktrees.prepare("ada", "covey/T-1", "main")
+    assert worktrees.path("ada") == before
+    before.rename(before.with_name("moved"))
+    _copied(before.with_name("moved"), before)
+    assert worktrees.why_not_ours("ada") is not None, "from its next use on it is known by its number again"
+
+
+def test_a_copy_of_a_repository_leaves_the_worktrees_of_the_first_alone(worktrees: Worktrees) -> None:
+    theirs = picture(worktrees.path("ada"))
+    copy = worktrees.project.root.with_name("copy")
+    _copied(worktrees.project.root, copy)
+    second = Worktrees(find(copy), copy.with_name("copy.worktrees"))
+    assert second.path("ada") == worktrees.path("ada"), "as its record says"
+    with pytest.raises(Replaced):
+        second.prepare("ada", "covey/T-1", "main")
+    assert second.set_aside("ada") is not None
+    tip = second.prepare("ada", "covey/T-1", "main")
+    assert_stands(second, "ada", "covey/T-1", tip)
+    assert picture(worktrees.path("ada")) == theirs
+    assert worktrees.why_not_ours("ada") is None
+
+
+def test_worktrees_that_a_person_moved_behind_a_link_are_kept_and_new_ones_made(
+    worktrees: Worktrees, tmp_path: Path
+) -> None:
+    worktrees.folder.rename(tmp_path / "large-disk")
+    worktrees.folder.symlink_to(tmp_path / "large-disk")
+    after = Worktrees(worktrees.project, worktrees.folder.resolve())
+    assert after.set_aside("ada") is not None
+    tip = after.prepare("ada", "covey/T-1", "main")
+    assert_stands(after, "ada", "covey/T-1", tip)
+
+
+def test_the_file_monitor_of_git_may_have_a_socket_in_an_entry(
+    worktrees: Worktrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = worktrees.git_dir("ada")
+    assert entry is not None
+    with socket.socket(socket.AF_UNIX) as listening:
+        monkeypatch.chdir(entry)  # the name of a socket may have a hundred letters
+        listening.bind("fsmonitor--daemon.ipc")
+        assert worktrees.why_not_ours("ada") is None
+
+
+def test_an_entry_that_is_odd_is_out_of_the_way_though_the_files_are_gone(worktrees: Worktrees) -> None:
+    _link_index(worktrees, _theirs(worktrees))
+    remove(worktrees.path("ada"))
+    with pytest.raises(Replaced):
+        worktrees.prepare("ada", "covey/T-1", "main")
+    aside = worktrees.set_aside("ada")
+    assert aside is not None and aside.entry is not None and not aside.has_moved
+    tip = worktrees.prepare("ada", "covey/T-1", "main")
+    assert_stands(worktrees, "ada", "covey/T-1", tip)
 
 
 def test_a_mount_in_a_worktree_is_neither_cleaned_nor_copied(worktrees: Worktrees, tmp_path: Path) -> None:

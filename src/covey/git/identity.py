@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from covey.errors import Refused
+from covey.git import entries
 from covey.values import dataclass
 
 MAX_ENTRY_FILES = 2000
@@ -35,17 +36,21 @@ class Identity:
     inode: int
     repository: int
     """The repository's own device then: after a restart of the machine file systems may have other numbers."""
+    repository_inode: int = 0
+    """Which folder the repository was then: one that was copied or restored is another, with all that is in it."""
 
 
 def identify(folder: Path, repository: Path) -> Identity:
     """Return which folder stands at a place now."""
-    found = folder.lstat()
-    return Identity(found.st_dev, found.st_ino, repository.stat().st_dev)
+    found, own = folder.lstat(), repository.stat()
+    return Identity(found.st_dev, found.st_ino, own.st_dev, own.st_ino)
 
 
 def read_identity(said: dict[str, int] | None) -> Identity | None:
     """Return an identity as a record has it."""
-    return None if said is None else Identity(said["device"], said["inode"], said["repository"])
+    if said is None:
+        return None
+    return Identity(said["device"], said["inode"], said["repository"], said.get("repository_inode", 0))
 
 
 def why_not(folder: Path, made: Identity | None, repository: Path) -> str | None:
@@ -63,18 +68,27 @@ def why_not(folder: Path, made: Identity | None, repository: Path) -> str | None
         return f"{folder} is not a folder any more"
     if found.st_uid != os.geteuid():
         return f"{folder} belongs to another user"
-    if made is not None and not _is_same(found, made, repository):
+    if made is not None and not _is_same(folder, found, made, repository):
         return f"{folder} is another folder than the one that covey made there"
     return None
 
 
-def _is_same(found: os.stat_result, made: Identity, repository: Path) -> bool:
+def _is_same(folder: Path, found: os.stat_result, made: Identity, repository: Path) -> bool:
+    now = repository.stat()
+    if made.repository_inode not in (0, now.st_ino):
+        return _leads_into(folder, repository)
     if found.st_ino != made.inode:
         return False
-    now = repository.stat().st_dev
-    if now == made.repository:
+    if now.st_dev == made.repository:
         return found.st_dev == made.device
-    return (found.st_dev == now) == (made.device == made.repository)
+    return (found.st_dev == now.st_dev) == (made.device == made.repository)
+
+
+def _leads_into(folder: Path, repository: Path) -> bool:
+    """Say whether a folder is git's own of a worktree, or a checkout that names one, in this very repository."""
+    own = repository / "worktrees"
+    said = entries.pointed_at(folder)
+    return folder.parent == own or (said is not None and Path(os.path.normpath(folder / said)).parent == own)
 
 
 def why_not_usable(folder: Path) -> str | None:
@@ -102,7 +116,10 @@ def _odd_file(entry: Path) -> Path | None:
                 if child.is_dir(follow_symlinks=False):
                     if child.name != "modules":
                         pending.append(Path(child.path))
-                elif not child.is_file(follow_symlinks=False) or child.stat().st_size > MAX_ENTRY_FILE_BYTES:
+                    continue
+                found = child.stat(follow_symlinks=False)
+                is_socket = stat.S_ISSOCK(found.st_mode)  # of git's own file monitor; nobody waits at one
+                if not (is_socket or stat.S_ISREG(found.st_mode)) or found.st_size > MAX_ENTRY_FILE_BYTES:
                     return Path(child.path)
     return None
 

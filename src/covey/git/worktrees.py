@@ -310,16 +310,20 @@ class Worktrees:
         """
         with self._alone(name):
             record = self._record(name)
-            if record is None or not os.path.lexists(record.path):
+            if record is None:
                 return None
             mark = secrets.token_hex(4)
+            if not os.path.lexists(record.path):  # its files are gone, but git's folder of it may be in the way
+                entry = self._set_entry_aside(record, f"{name}-{mark}.entry")
+                self._record_file(name).unlink(missing_ok=True)
+                return None if entry is None else Aside(entry, entry, has_moved=False)
             path = record.path.with_name(f"{ASIDE}{name}-{mark}")
             has_moved = why_not(record.path, record.made, self.project.common) is None and _moved(record.path, path)
             entry = self._set_entry_aside(record, f"{name}-{mark}.entry")
             if has_moved or for_good:
                 self._record_file(name).unlink(missing_ok=True)
             else:
-                fresh = record.path.with_name(f"{name}-{mark}")
+                fresh = self.folder / f"{name}-{mark}"
                 self._write_record(_Record(name, fresh, _plain_id(f"{name}-{mark}")))
             return Aside(path if has_moved else record.path, entry, has_moved)
 
