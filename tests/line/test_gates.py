@@ -268,6 +268,29 @@ def test_a_gate_that_deletes_its_worktree_fails_alone_and_the_next_finds_it_whol
     assert gate_logs.read(yard.project, "gate-2").decode().splitlines()[1:] == ["one", yard.head]
 
 
+@pytest.mark.parametrize("replaced", ["a link", "a copy", "its entry"])
+def test_a_gate_that_puts_something_else_in_the_place_of_its_worktree_stops_no_other(
+    made: Callable[[str], Yard], tmp_path: Path, replaced: str
+) -> None:
+    yard = made("off")
+    theirs = make_repository(tmp_path / "theirs", {"precious": "1\n"})
+    (theirs / "precious").write_text("not committed\n")
+    how = {
+        "a link": f'mv "$PWD" "$PWD.away" && ln -s {theirs} "$PWD"',
+        "a copy": 'mv "$PWD" "$PWD.away" && cp -a "$PWD.away" "$PWD"',
+        "its entry": f'd=$(git rev-parse --absolute-git-dir) && ln -sf {theirs}/precious "$d/index"',
+    }
+    yard.try_on(how[replaced])
+    for _ in range(2):
+        after = yard.try_on("cat a.txt && git rev-parse HEAD")
+        assert after.passed is True, after.why
+    yard.try_on(how[replaced])
+    yard.loop.run_until_complete(yard.gates.put_away())
+    assert not [each.name for each in yard.desk.worktrees.list() if each.path.exists()]
+    assert yard.try_on("cat a.txt").passed is True
+    assert (theirs / "precious").read_text() == "not committed\n" and (theirs / ".git").is_dir()
+
+
 def test_what_a_gate_commits_or_checks_out_is_gone_for_the_next(yard: Yard) -> None:
     before = git_out(yard.root, "for-each-ref")
     commit = "git -c user.name=x -c user.email=x@y commit -qam changed"

@@ -21,18 +21,21 @@ from covey.loops.testing import LOST
 from covey.store import rows
 from tests.line.test_gates import Yard
 
+UNAVAILABLE = Unavailable("The room of the gate cannot be made.")
+
 
 class Pool(Gates):
     """Gates of which those of some commits cannot be started."""
 
-    def __init__(self, yard: Yard, unstarted: set[str]) -> None:
+    def __init__(self, yard: Yard, unstarted: set[str], error: Exception) -> None:
         super().__init__(yard.desk)
         self.unstarted = unstarted
+        self.error = error
 
     async def run(self, order: Order) -> Outcome:
         """Pass, or refuse to start."""
         if order.commit in self.unstarted:
-            raise Unavailable("The room of the gate cannot be made.")
+            raise self.error
         return Outcome(passed=True, code=0)
 
 
@@ -45,11 +48,11 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
 
 
 def _tested(
-    yard: Yard, unstarted: Callable[[str], set[str]], *, with_others: bool
+    yard: Yard, unstarted: Callable[[str], set[str]], *, with_others: bool, error: Exception = UNAVAILABLE
 ) -> tuple[list[Gate], gating.Testing]:
     """Test a change again and again until it counts, a good one in between if told, and return its gates."""
     bad = "b" * 40
-    testing = gating.Testing(yard.desk, Pool(yard, unstarted(bad)), lambda: None)
+    testing = gating.Testing(yard.desk, Pool(yard, unstarted(bad), error), lambda: None)
     names = [yard.hand_in(_held(yard), "ada", commit=each * 40) for each in "bc"]
 
     async def test(name: str, commit: str, number: int) -> None:
@@ -81,3 +84,27 @@ def test_what_can_be_started_on_main_and_not_on_a_change_fails_for_that_change(y
 def test_what_cannot_be_started_on_main_either_is_no_changes_fault(yard: Yard) -> None:
     found, testing = _tested(yard, lambda bad: {bad, yard.head}, with_others=False)
     assert [gate.state for gate in found] == ["lost"] * LOST and testing.is_broken()
+
+
+@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), ValueError("unforeseen")])
+def test_a_gate_at_which_covey_itself_fails_is_written_to_its_end_and_tried_again(yard: Yard, error: Exception) -> None:
+    found, testing = _tested(yard, lambda bad: {bad}, with_others=False, error=error)
+    assert [gate.state for gate in found] == [*["lost"] * (LOST - 1), "failed"]
+    assert type(error).__name__ in found[-1].summary and not testing.unwritten
+
+
+def test_a_gate_whose_end_could_not_be_written_is_told_to_the_queue(yard: Yard) -> None:
+    testing = gating.Testing(yard.desk, Pool(yard, set(), UNAVAILABLE), lambda: None)
+    name = yard.hand_in(_held(yard), "ada", commit="b" * 40)
+    tree = Tree(yard.head, (Placed(name, "b" * 40, yard.head, "b" * 40, ("b" * 40,)),))
+
+    async def fail(job: object) -> None:
+        raise Unavailable("The disk is full.")
+
+    async def test() -> None:
+        await testing.start(train.Test(1, 0, (name,), Purpose.SOLO, alone=True), tree)
+        testing.desk.writing = fail
+        await asyncio.gather(*(each.task for each in testing.running.values() if each.task is not None))
+
+    yard.loop.run_until_complete(test())
+    assert testing.unwritten and not testing.running

@@ -42,6 +42,7 @@ async def clear_up(crew: Crew) -> None:
     await crew.gates.recover()
     if await crew.desk.read(lambda call: bool(call.tx.running_gates())):
         await crew.desk.write(lambda call: lose_all(call, "it was cut short"))
+    crew.testing.unwritten = False
 
 
 async def begin(crew: Crew) -> Journey:

@@ -26,6 +26,7 @@ from covey.core.slots import RECENT, slots
 from covey.core.texts import redact
 from covey.errors import Invalid, ToolFailed, Unavailable
 from covey.git.guard import write_guard
+from covey.git.identity import Replaced
 from covey.loops import rooms, strays, warmth
 from covey.loops.desk import Desk
 from covey.loops.warmth import Lent, Warmth
@@ -208,10 +209,23 @@ class Gates:
     async def put_away(self, keep: int = 0) -> None:
         """Remove the worktrees of the pool beyond the first `keep`, unless a gate runs in them."""
         used = {test.order.slot for test in self._tests.values()}
-        for entry in await self.desk.beside(lambda: list(self.desk.worktrees.folder.glob(f"{WORKTREE}*"))):
-            number = entry.name.removeprefix(WORKTREE)
+        for each in await self.desk.beside(self.desk.worktrees.list):
+            number = each.name.removeprefix(WORKTREE) if each.name.startswith(WORKTREE) else ""
             if number.isdigit() and int(number) > keep and int(number) not in used:
-                await self.desk.beside(lambda name=entry.name: self.desk.worktrees.remove(name))  # type: ignore[misc]
+                await self.desk.beside(lambda name=each.name: self._put_away(name))  # type: ignore[misc]
+
+    def _put_away(self, name: str) -> None:
+        try:
+            self.desk.worktrees.remove(name)
+        except Replaced as error:
+            self._give_up(name, error, for_good=True)
+
+    def _give_up(self, name: str, why: Replaced, *, for_good: bool = False) -> None:
+        """Let go of a worktree that is not what covey made; what of it is covey's holds nobody's work, and goes."""
+        log.warning("the worktree %s is given up: %s", name, why)
+        aside = self.desk.worktrees.set_aside(name, for_good=for_good)
+        if aside is not None and aside.has_moved:
+            self.desk.worktrees.drop_aside(aside.path)
 
     async def _beside(self, test: _Test, work: Callable[[], T]) -> T:
         """Do something for a gate beside the loop; it goes on to its end if its caller is called off."""
@@ -250,7 +264,12 @@ class Gates:
         kept = None if test.layered else self.desk.project.state / gate_logs.FOLDER / f"{name}.index"
         if kept is not None:
             kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return self.desk.worktrees.gate(name, test.order.commit, changed=changed, kept=kept)
+        worktrees = self.desk.worktrees
+        try:
+            return worktrees.gate(name, test.order.commit, changed=changed, kept=kept)
+        except Replaced as error:  # by a check that ran there without a room, or a backup was restored
+            self._give_up(name, error)
+            return worktrees.gate(name, test.order.commit, changed=changed, kept=kept)
 
     def _furnish(self, test: _Test, name: str, *, held: bool) -> None:
         order, config, project = test.order, test.config, self.desk.project

@@ -170,6 +170,7 @@ class Queue:
         is_other = halted_under not in (None, self.crew.config.merge)
         is_single = bool(self.crew.suspects)
         is_changed = journey is not None and journey.is_single is not is_single and not self.crew.testing.running
+        is_changed = is_changed or self.crew.testing.unwritten
         if journey is None or is_other or is_changed or journey.settings != settings_of(self.crew.config):
             if not await beginning.recover(self.crew):
                 return False

@@ -20,7 +20,7 @@ from covey.core.gates import Gate
 from covey.core.merges import State
 from covey.core.queue.train import FAILURES, Purpose, Test
 from covey.core.sessions import COVEY
-from covey.errors import CoveyError
+from covey.errors import CoveyError, ToolFailed
 from covey.git import candidates
 from covey.loops.building import Tree
 from covey.loops.desk import Desk
@@ -101,6 +101,8 @@ class Testing:
     """How often a gate could not be started, by the commit that it was to test."""
     _in_a_row: int = 0
     """Gates that could not be started, whatever they were to test, since one could."""
+    unwritten: bool = False
+    """How a gate ended could not be written, so that the train would wait for it for ever."""
 
     # Beginning and ending
 
@@ -251,8 +253,10 @@ class Testing:
             await self._end(gate, tree, config)
         except CoveyError as error:
             log.warning("%s could not be written to its end: %s", gate.id, error)
+            self.unwritten = True
         except Exception:
             log.exception("%s failed", gate.id)
+            self.unwritten = True
         finally:
             self.running.pop(gate.id, None)
             self._unwanted.discard(gate.id)
@@ -264,6 +268,11 @@ class Testing:
             outcome = await self.pool.run(order)
         except CoveyError as error:
             await self._could_not_start(gate, tree, error, config)
+            return
+        except Exception as error:
+            log.exception("%s failed", gate.id)
+            unforeseen = ToolFailed(f"covey failed in a way that nobody has foreseen ({type(error).__name__}).")
+            await self._could_not_start(gate, tree, unforeseen, config)
             return
         self._in_a_row = 0
         self._unstarted.pop(gate.commit, None)
