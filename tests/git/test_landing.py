@@ -82,7 +82,7 @@ class Scene:
         files = {
             str(path.relative_to(self.path)): (path.read_bytes(), path.lstat().st_mode)
             for path in sorted(self.path.rglob("*"))
-            if path.is_file() and "objects" not in path.parts
+            if path.is_file() and "objects" not in path.parts and self.project.state not in path.parents
         }
         return {"files": files, "refs": git_out(self.path, "for-each-ref"), "status": self.status()}
 

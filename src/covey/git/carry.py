@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hmac
 import json
 import os
+import secrets
 import shutil
 import stat
 import subprocess
@@ -19,6 +21,7 @@ from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import IO
 
+from covey import trash
 from covey.errors import ToolFailed, Unavailable
 from covey.git import others
 from covey.git.candidates import readable
@@ -29,6 +32,11 @@ from covey.values import dataclass
 
 MARK = "covey-landing"
 """The file that says which move is under way; while it lasts, index.lock is another name of it."""
+
+KEY = "landing.key"
+"""The file of covey's own with the secret that marks are sealed with: one that a session wrote is not believed."""
+KEY_BYTES = 32
+MOST_OPENINGS = 100
 
 PRIVATE = "covey-index"
 SCRATCH = "covey-scratch"
@@ -122,7 +130,7 @@ class Hold:
 
     def mean(self, intent: Intent) -> None:
         """Say what the lock is used for from now on."""
-        self.intent = _begin(self._file, intent)
+        self.intent = _begin(self.checkout.folder, self._file, intent)
 
     def git(self, *words: str, index: str = "", stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run git in the checkout; the lock counts as held until it has ended, even when we die before it."""
@@ -252,7 +260,7 @@ def left_behind(folder: Path) -> Intent | None:
     if file is None:
         return None
     try:
-        intent = _read(file)
+        intent = _read(folder, file)
     except BaseException:
         os.close(file)
         raise
@@ -268,7 +276,7 @@ def _try_take(checkout: Checkout, intent: Intent | None) -> Hold | None:
     file = _open_mark(folder, create=True)
     if file is None:
         return None
-    left = _read(file)
+    left = _read(folder, file)
     if left is not None and intent is None:
         os.close(file)
         return None
@@ -290,16 +298,16 @@ def _try_take(checkout: Checkout, intent: Intent | None) -> Hold | None:
         return Hold(checkout, file, NOTHING, interrupted=False)
     interrupted = left is not None and left.is_for(intent)
     if left is None or not interrupted:
-        return Hold(checkout, file, _begin(file, intent), interrupted=False)
-    _write(file, left)
+        return Hold(checkout, file, _begin(folder, file, intent), interrupted=False)
+    _write(folder, file, left)
     return Hold(checkout, file, left, interrupted=True)
 
 
-def _begin(file: int, intent: Intent) -> Intent:
+def _begin(folder: Path, file: int, intent: Intent) -> Intent:
     # The time by the clock of the file system, which is the one that the files' own times come from.
-    _write(file, intent)
+    _write(folder, file, intent)
     begun = replace(intent, began=os.fstat(file).st_mtime_ns)
-    _write(file, begun)
+    _write(folder, file, begun)
     return begun
 
 
@@ -313,14 +321,21 @@ def _give_back(folder: Path, file: int, *, forget: bool) -> None:
 
 
 def _open_mark(folder: Path, *, create: bool) -> int | None:
-    """Open and lock the mark of a git folder, unless a living process has it."""
-    while True:
+    """Open and lock the mark of a git folder, unless a living process has it; what is no mark of ours goes."""
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if create else 0)
+    for _ in range(MOST_OPENINGS):
         try:
-            file = os.open(folder / MARK, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+            file = os.open(folder / MARK, flags, 0o644)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise Unavailable(f"{folder} cannot be written: {error.strerror}.") from error
+            if not os.path.lexists(folder / MARK) or not trash.remove(folder / MARK):
+                raise Unavailable(f"{folder} cannot be written: {error.strerror}.") from error
+            continue
+        if not _is_plain(folder, file):
+            os.close(file)
+            (folder / MARK).unlink(missing_ok=True)
+            continue
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -329,6 +344,13 @@ def _open_mark(folder: Path, *, create: bool) -> int | None:
         if _is_ours(folder / MARK, file):
             return file
         os.close(file)  # Its last holder removed it between our opening and locking it.
+    return None
+
+
+def _is_plain(folder: Path, file: int) -> bool:
+    """Say whether a file has no other name than the mark's and the lock's: to write it would write somebody's file."""
+    found = os.fstat(file)
+    return stat.S_ISREG(found.st_mode) and (found.st_nlink <= 1 or _is_ours(folder / "index.lock", file))
 
 
 def _is_ours(path: Path, file: int) -> bool:
@@ -365,25 +387,55 @@ def _seen(path: str) -> tuple[int, int, bytes] | None:
         return None
 
 
-def _read(file: int) -> Intent | None:
-    text = os.pread(file, 65536, 0)
+def _read(folder: Path, file: int) -> Intent | None:
+    """Return the move that a mark tells of; nothing if it is cut off, or not covey's own."""
     try:
-        facts = json.loads(text)
-    except ValueError:
+        said = json.loads(os.pread(file, 65536, 0))
+        if not hmac.compare_digest(said["seal"], _seal(folder, said["intent"])):
+            return None
+        facts = json.loads(said["intent"])
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return Intent(**{**facts, "locks": tuple(facts["locks"])})
 
 
-def _write(file: int, intent: Intent) -> None:
+def _write(folder: Path, file: int, intent: Intent) -> None:
     # One write, padded: a crash can leave the old text or the new one, never a mixture.
-    text = json.dumps(asdict(intent)).encode()
+    said = json.dumps(asdict(intent))
+    text = json.dumps({"intent": said, "seal": _seal(folder, said)}).encode()
     os.pwrite(file, text.ljust(os.fstat(file).st_size), 0)
+
+
+def _seal(folder: Path, said: str) -> str:
+    """Return what only covey can write below a mark of this git folder."""
+    is_linked = folder.parent.name == "worktrees"
+    key = _key((folder.parent.parent if is_linked else folder) / "covey")
+    return hmac.digest(key, f"{folder.name if is_linked else ''}\n{said}".encode(), "sha256").hex()
+
+
+def _key(state: Path) -> bytes:
+    """Return the secret of this repository, and make one if there is none."""
+    path = state / KEY
+    try:
+        if not path.is_file() or path.is_symlink() or path.stat().st_size != KEY_BYTES:
+            state.mkdir(exist_ok=True)
+            trash.remove(path)
+            new = state / f".{KEY}.{secrets.token_hex(6)}"
+            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+                file.write(secrets.token_bytes(KEY_BYTES))
+            with contextlib.suppress(FileExistsError):
+                os.link(new, path)
+            new.unlink()
+        return path.read_bytes()
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _clear(folder: Path) -> None:
     for name in (PRIVATE, SCRATCH):
-        (folder / name).unlink(missing_ok=True)
-        (folder / f"{name}.lock").unlink(missing_ok=True)
+        for path in (folder / name, folder / f"{name}.lock"):
+            if os.path.lexists(path) and not trash.remove(path):
+                raise Unavailable(f"{path} is in the way, and cannot be removed.")
 
 
 def _is_at_rest(checkout: Checkout, waited: float) -> bool:

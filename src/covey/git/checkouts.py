@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
-from covey.git import entries
+from covey.git import entries, refs
 from covey.git.project import Project
 from covey.git.run import named_env, try_git
 from covey.values import dataclass
@@ -33,25 +34,52 @@ class Checkout:
 def holding(project: Project, branch: str) -> list[Checkout]:
     """Return every checkout of a person that holds a branch, by HEAD or by a rebase or bisect that will return to it.
 
-    A worktree of covey's own never does, whatever its session wrote there. A folder that is gone counts only when its
-    worktree is locked, as git asks for drives that come and go: the others are what `git worktree prune` forgets. The
-    files are read rather than git asked, since one entry that is half made, or twisted, lets git fail for all of them.
+    A folder that is gone counts only when its worktree is locked, as git asks for drives that come and go: the others
+    are what `git worktree prune` forgets. The files are read rather than git asked, since one entry that is half made,
+    or twisted, lets git fail for all of them.
     """
-    ours = made_by_covey(project)
     found = []
-    for folder in git_folders(project):
-        path = None if folder == project.common and project.bare else path_of(project, folder)
-        if path is None or (folder.name in ours and folder != project.common):
-            continue
-        obstacle = _obstacle(folder, branch)
+    for checkout in of_people(project):
+        obstacle = _obstacle(checkout.folder, branch)
         if obstacle is None:
             continue
-        if not os.path.lexists(path / ".git") and folder != project.common:
-            if not (folder / "locked").exists():
-                continue
+        if not checkout.path.is_dir():
             obstacle = "its folder is not there, and its worktree is locked"
-        found.append(Checkout(path, folder, obstacle))
+        found.append(replace(checkout, obstacle=obstacle))
     return found
+
+
+def of_people(project: Project) -> list[Checkout]:
+    """Return every checkout that is a person's, and those that are gone if they are locked.
+
+    Neither a worktree of covey's own is, whatever its session wrote there, nor one that a session made for itself, nor
+    any folder that does not say itself that it belongs to the entry: nobody's files are touched for what an entry says.
+    """
+    ours = made_by_covey(project)
+    found = [] if project.bare else [Checkout(project.root, project.common)]
+    for folder in entries.entries(project.common):
+        path = entries.place(folder)
+        if path is None or folder.name in ours:
+            continue
+        moves = refs.moves(folder / "logs" / "HEAD")
+        if moves and all(refs.is_of_a_session(move) for move in moves):
+            continue
+        if _points_at(path, folder) or (moves and not _is_there(path) and os.path.lexists(folder / "locked")):
+            found.append(Checkout(path, folder))
+    return found
+
+
+def _points_at(path: Path, folder: Path) -> bool:
+    """Say whether a checkout names an entry as its own."""
+    pointed = entries.pointed_at(path)
+    return pointed is not None and os.path.realpath(path / pointed) == os.path.realpath(folder)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return os.path.lexists(path / ".git")
+    except (OSError, ValueError):
+        return False
 
 
 def made_by_covey(project: Project) -> set[str]:
@@ -91,22 +119,12 @@ def is_on(checkout: Checkout, branch: str) -> bool:
 
 def git_folders(project: Project) -> list[Path]:
     """Return the git folder of every checkout: the repository's own, and one for each linked worktree."""
-    try:
-        linked = sorted(entry for entry in (project.common / "worktrees").iterdir() if entry.is_dir())
-    except FileNotFoundError:
-        linked = []
-    return [project.common, *linked]
+    return [project.common, *entries.entries(project.common)]
 
 
 def path_of(project: Project, folder: Path) -> Path | None:
     """Return where the files of a git folder's checkout are."""
-    if folder == project.common:
-        return project.root
-    try:
-        named = (folder / "gitdir").read_bytes().rstrip(b"\n")
-    except OSError:
-        return None
-    return Path(os.path.normpath(folder / os.fsdecode(named))).parent
+    return project.root if folder == project.common else entries.place(folder)
 
 
 def unfinished(folder: Path) -> str:
@@ -124,7 +142,4 @@ def _returning_to(folder: Path, branch: str) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    try:
-        return os.fsdecode(path.read_bytes()).splitlines()
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    return entries.read_small(path).splitlines()

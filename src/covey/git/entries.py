@@ -45,38 +45,38 @@ def entries(common: Path) -> list[Path]:
 
 def place(entry: Path) -> Path | None:
     """Return the checkout that an entry belongs to, or None if it does not say."""
-    said = _read(entry / "gitdir")
+    said = read_small(entry / "gitdir")
     return None if not said else Path(os.path.normpath(entry / said)).parent
 
 
 def branch(git_dir: Path) -> str | None:
     """Return the branch that is checked out, or None if there is none."""
-    said = _read(git_dir / "HEAD")
+    said = read_small(git_dir / "HEAD")
     return said.removeprefix(_BRANCH) if said.startswith(_BRANCH) else None
 
 
 def commit(git_dir: Path) -> str | None:
     """Return the commit that is checked out without a branch, or None if there is one."""
-    said = _read(git_dir / "HEAD")
+    said = read_small(git_dir / "HEAD")
     return said if _COMMIT.match(said) else None
 
 
 def holds(git_dir: Path, name: str) -> bool:
     """Say whether a branch is checked out there, or in the midst of a rebase or bisect."""
-    unfinished = (_read(git_dir / part) for part in ("rebase-merge/head-name", "rebase-apply/head-name"))
-    return branch(git_dir) == name or f"refs/heads/{name}" in unfinished or _read(git_dir / "BISECT_START") == name
+    unfinished = (read_small(git_dir / part) for part in ("rebase-merge/head-name", "rebase-apply/head-name"))
+    return branch(git_dir) == name or f"refs/heads/{name}" in unfinished or read_small(git_dir / "BISECT_START") == name
 
 
 def pointed_at(checkout: Path) -> str | None:
     """Return what the `.git` file of a checkout points at, or None if it has none."""
-    said = _read(checkout / ".git")
+    said = read_small(checkout / ".git")
     return said.removeprefix("gitdir: ") if said.startswith("gitdir: ") else None
 
 
 def is_whole(entry: Path) -> bool:
     """Say whether git can read an entry."""
-    said = _read(entry / "HEAD")
-    return bool(_read(entry / "commondir")) and (said.startswith("ref: refs/") or _COMMIT.match(said) is not None)
+    said = read_small(entry / "HEAD")
+    return bool(read_small(entry / "commondir")) and (said.startswith("ref: refs/") or _COMMIT.match(said) is not None)
 
 
 def draw_up(new: Path, checkout: Path, base: str) -> None:
@@ -101,7 +101,7 @@ def mend(entry: Path, checkout: Path, base: str) -> None:
     complete(entry, base)
     link(checkout, entry)
     # git marks an entry so while it makes one.
-    if _read(entry / "locked") == "initializing":
+    if read_small(entry / "locked") == "initializing":
         (entry / "locked").unlink(missing_ok=True)
 
 
@@ -114,7 +114,7 @@ def complete(entry: Path, base: str) -> None:
 
 def lead_home(entry: Path) -> None:
     """Let an entry name its own repository: one that names none makes git fail for everybody."""
-    if _read(entry / "commondir") != _HOME:
+    if read_small(entry / "commondir") != _HOME:
         trash.remove(entry / "commondir")
         _write(entry / "commondir", _HOME)
 
@@ -133,8 +133,8 @@ def clear_locks(entry: Path) -> None:
         clear_left_behind(lock)
 
 
-def _read(path: Path) -> str:
-    """Return a small file without the line end; one that is missing, too large, or no file at all is empty."""
+def read_small(path: Path) -> str:
+    """Return a small text without the line end; one that is missing, too large, or no file at all is empty."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -142,7 +142,9 @@ def _read(path: Path) -> str:
             said = file.read(MAX_LINE_BYTES + 1)
     except OSError:
         return ""
-    return said.decode("utf-8", "surrogateescape").removesuffix("\n") if len(said) <= MAX_LINE_BYTES else ""
+    if len(said) > MAX_LINE_BYTES or b"\0" in said:  # no path, no name and no commit has one
+        return ""
+    return said.decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
 def _write(path: Path, line: str) -> None:

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 
 from covey.errors import Invalid, Refused, Unavailable
-from covey.git import carry, checkouts, refs
+from covey.git import carry, checkouts, entries, refs
 from covey.git.candidates import is_ancestor, resolve
 from covey.git.carry import Blocked, Hold, Intent, Move
 from covey.git.checkouts import Checkout
@@ -81,14 +81,11 @@ def land(project: Project, main: str, expected: str, commit: str) -> Outcome:
 def recover(project: Project) -> list[Outcome]:
     """Finish or undo the moves that a crash left half done, and give back their locks."""
     outcomes = []
-    for folder in checkouts.git_folders(project):
-        intent = carry.left_behind(folder)
-        path = checkouts.path_of(project, folder)
-        if intent is None or path is None or not path.is_dir():
-            continue
-        checkout = Checkout(path, folder)
-        outcome = _join(project, checkout, intent) if intent.late else _land_in(project, checkout, intent)
-        outcomes.append(outcome or Waits((), f"{path} changes at this moment."))
+    for checkout in checkouts.of_people(project):
+        intent = carry.left_behind(checkout.folder) if checkout.path.is_dir() else None
+        if intent is not None:
+            outcome = _join(project, checkout, intent) if intent.late else _land_in(project, checkout, intent)
+            outcomes.append(outcome or Waits((), f"{checkout.path} changes at this moment."))
     return outcomes
 
 
@@ -252,14 +249,13 @@ def _land_aside(project: Project, intent: Intent) -> Outcome | None:
 
 
 def _elsewhere(project: Project) -> list[Checkout]:
-    named = ((checkouts.path_of(project, folder), folder) for folder in checkouts.git_folders(project))
-    there = (Checkout(path, folder) for path, folder in named if path is not None and path.is_dir())
+    there = (checkout for checkout in checkouts.of_people(project) if checkout.path.is_dir())
     return [checkout for checkout in there if (checkout.folder / "index").exists()]
 
 
 def _is_of_a_session(checkout: Checkout) -> bool:
     """Say whether a checkout is at work on a task: agents shall not meet our lock, and have no business on main."""
-    return (checkout.folder / "HEAD").read_bytes().startswith(b"ref: refs/heads/covey/")
+    return (entries.branch(checkout.folder) or "").startswith("covey/")
 
 
 def _may_be_switching(checkout: Checkout) -> bool:

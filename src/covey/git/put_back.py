@@ -14,12 +14,11 @@ from covey.errors import Refused
 from covey.git import entries, refs
 from covey.git.candidates import resolve
 from covey.git.project import Project
-from covey.git.refs import COVEY, SESSIONS, Moved, Order
+from covey.git.refs import SESSIONS, Moved, Order
 from covey.values import dataclass
 
 KEPT = "refs/covey/kept/"
 _MESSAGE = "covey: put back"
-_OUR_ADDRESSES = (COVEY["GIT_COMMITTER_EMAIL"], f"covey{SESSIONS}")
 
 
 @dataclass(frozen=True)
@@ -91,11 +90,7 @@ def bring_back(project: Project, branch: str, known: str) -> PutBack | None:
 
 def sessions_last(moves: list[Moved]) -> list[Moved]:
     """Return the moves at the end of a reflog that sessions made, the oldest first."""
-    return list(takewhile(_is_of_a_session, reversed(moves)))[::-1]
-
-
-def _is_of_a_session(move: Moved) -> bool:
-    return move.email.endswith(SESSIONS) and move.email not in _OUR_ADDRESSES
+    return list(takewhile(refs.is_of_a_session, reversed(moves)))[::-1]
 
 
 def _straighten(project: Project, branch: str, what: str, before: str | None) -> PutBack | None:

@@ -14,6 +14,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 from subprocess import CompletedProcess
 
 from covey.git.project import Project
@@ -26,6 +27,7 @@ COVEY = {"GIT_COMMITTER_NAME": "covey", "GIT_COMMITTER_EMAIL": "covey@localhost"
 """Who moves refs, whatever the user's own name is."""
 SESSIONS = "@agents.local"
 """How the address of each session ends."""
+_OUR_ADDRESSES = (COVEY["GIT_COMMITTER_EMAIL"], f"covey{SESSIONS}")
 READ = 512
 """Bytes of a ref's file that are read: a name and a line end."""
 LOG_READ = 64 * 1024
@@ -196,7 +198,11 @@ def clear_way(project: Project, name: str) -> str:
 
 def reflog(project: Project, name: str) -> list[Moved]:
     """Return the last moves of a ref, the newest last, from the file that git keeps of them."""
-    path = project.common / "logs" / name
+    return moves(project.common / "logs" / name)
+
+
+def moves(path: Path) -> list[Moved]:
+    """Return the last moves that a reflog tells of, the newest last."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             return []
@@ -207,3 +213,8 @@ def reflog(project: Project, name: str) -> list[Moved]:
         return []
     found = (_ENTRY.fullmatch(line) for line in lines)
     return [Moved(*(part.decode(errors="replace") for part in each.groups(b""))) for each in found if each]
+
+
+def is_of_a_session(move: Moved) -> bool:
+    """Say whether a session made a move, and not covey or a person."""
+    return move.email.endswith(SESSIONS) and move.email not in _OUR_ADDRESSES
