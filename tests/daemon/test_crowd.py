@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from covey.cli import daemon as commands
+from covey.git.project import Project
+from covey.web.http import Crowd, Http
 from tests.daemon.test_life import covey
 from tests.serving import Client, make_repository, wait_until
 
@@ -23,14 +29,23 @@ def _open_files(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+@contextlib.contextmanager
+def _few_files(project: Project) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a daemon that may open few files."""
+    command = f"ulimit -n {FILES} && exec {sys.executable} -m covey.daemon {project.root}"
+    process = subprocess.Popen(["bash", "-c", command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        wait_until(lambda: project.daemon_file.exists() or process.poll() is not None, "the daemon's first word")
+        yield process
+    finally:
+        process.terminate()
+        process.communicate()
+
+
 def test_the_oldest_idle_connection_of_nobody_is_ended_first_and_who_is_known_stays(tmp_path: Path) -> None:
     project = make_repository(tmp_path / "repo")
-    command = f"ulimit -n {FILES} && exec {sys.executable} -m covey.daemon {project.root}"
     with contextlib.ExitStack() as stack:
-        process = subprocess.Popen(["bash", "-c", command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        stack.callback(process.communicate)
-        stack.callback(process.terminate)
-        wait_until(lambda: project.daemon_file.exists() or process.poll() is not None, "the daemon's first word")
+        process = stack.enter_context(_few_files(project))
         port = int((project.state / "port").read_text())
         known = stack.enter_context(Client(port, project.owner_token.read_text().strip()))
         assert known.get("/api/status")
@@ -47,6 +62,47 @@ def test_the_oldest_idle_connection_of_nobody_is_ended_first_and_who_is_known_st
         last.settimeout(10)
         assert last.recv(12).startswith(b"HTTP/1.1 4"), "the newest is answered"
         assert b"accept" not in (project.state / "daemon.log").read_bytes()
+
+
+def test_connections_of_nobody_that_never_end_what_they_ask_keep_nobody_out(tmp_path: Path) -> None:
+    project = make_repository(tmp_path / "repo")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_few_files(project))
+        said = json.loads(project.daemon_file.read_text())
+        begun = (
+            f"POST /api/devices/join HTTP/1.1\r\nHost: {said['page'].partition('://')[2]}\r\nOrigin: {said['page']}\r\n"
+            "Sec-Fetch-Site: same-origin\r\nContent-Length: 9\r\n\r\n{"
+        ).encode()
+        for _ in range(FILES):
+            asking = stack.enter_context(socket.create_connection(("127.0.0.1", said["port"])))
+            asking.sendall(begun)
+        for _ in range(10):
+            with Client(said["port"], project.owner_token.read_text().strip()) as owner:
+                assert owner.get("/api/status")
+
+
+@dataclass(eq=False)
+class Caller:
+    """A connection as far as a crowd needs it."""
+
+    address: str
+    is_gone: bool = False
+
+    def hang_up(self) -> None:
+        """End it."""
+        self.is_gone = True
+
+
+def _gone(callers: list[Caller], most: int) -> list[int]:
+    crowd = Crowd(most)
+    for caller in callers:
+        crowd.join(cast("Http", caller))
+    return [number for number, caller in enumerate(callers) if caller.is_gone]
+
+
+def test_an_address_with_many_connections_loses_one_before_any_other_does() -> None:
+    assert _gone([Caller("phone"), *[Caller("flood") for _ in range(5)], Caller("laptop")], 4) == [1, 2, 3]
+    assert _gone([Caller("phone"), Caller("laptop"), Caller("desk")], 3) == []
 
 
 @pytest.mark.parametrize("at", [-5000, 0, 2_147_483_648, 4_102_444_800, 253_402_300_801])

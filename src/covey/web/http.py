@@ -59,24 +59,28 @@ class Crowd:
     """The connections of clients that have not shown yet who they are: no more of them than leave room for the others.
 
     Without a bound anybody who can reach the port opens so many that no file can be opened any more, and nobody is let
-    in. Who has waited the longest without asking anything goes first; who is known stays.
+    in. The address with the most of them loses its oldest, also in the middle of a request: who has something to show
+    does so at once. Who is known stays.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._waiting: dict[Http, None] = {}
+        self._waiting: dict[str, dict[Http, None]] = {}
 
     def join(self, client: Http) -> None:
         """Take in a client that nobody knows, and send away another if there are too many."""
-        self._waiting[client] = None
-        if len(self._waiting) > self.most:
-            idle = next((each for each in self._waiting if each.is_idle), client)
-            self.leave(idle)
-            idle.hang_up()
+        self._waiting.setdefault(client.address, {})[client] = None
+        if sum(map(len, self._waiting.values())) > self.most:
+            oldest = next(iter(max(self._waiting.values(), key=len)))
+            self.leave(oldest)
+            oldest.hang_up()
 
     def leave(self, client: Http) -> None:
         """Forget a client that is gone, or known by now."""
-        self._waiting.pop(client, None)
+        beside = self._waiting.get(client.address, {})
+        beside.pop(client, None)
+        if not beside:
+            self._waiting.pop(client.address, None)
 
 
 CROWD = Crowd(256)
@@ -109,14 +113,13 @@ class Http(HttpToolsProtocol):
         super().connection_lost(exc)
 
     @property
-    def is_idle(self) -> bool:
-        """Say whether nothing is being answered here."""
-        cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request
-        return cycle is None or cycle.response_complete
+    def address(self) -> str:
+        """Return the address of the client, "" if it has none."""
+        return self.client[0] if self.client else ""
 
     def hang_up(self) -> None:
-        """End a connection on which nothing is being answered."""
-        self.transport.close()
+        """End a connection at once; nobody waits for its client to take the rest of an answer."""
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes in; a head that does not end is refused before it fills the memory, or waits for ever."""
