@@ -319,6 +319,16 @@ def test_what_an_event_says_is_seen_only_by_whom_it_concerns(
 # Floods
 
 
+def test_messages_that_nobody_ever_reads_do_not_end_the_mail_of_a_session_for_good(town: World) -> None:
+    limited(town, unread=2)
+    for _ in range(2):
+        town.ask("mail.send", ADA, to="owner", text="Done for today")
+    with pytest.raises(TooMany, match="2 messages within a day"):
+        town.ask("mail.send", ADA, to="owner", text="And more")
+    town.clock.run(25 * 3600)
+    town.ask("mail.send", ADA, to="owner", text="Done for today")
+
+
 def test_a_flood_of_changes_ends_and_the_owner_and_others_go_on(town: World) -> None:
     limited(town, changes=5)
     for number in range(5):

@@ -9,6 +9,7 @@ from covey.core.sessions import COVEY
 from covey.core.tasks import Task
 from covey.errors import TooMany
 
+DAY_S = 24 * 3600.0
 _LATER = "Wait a minute; [limits] in covey.toml says how much a session may do in one."
 
 
@@ -46,14 +47,15 @@ def check_notes(call: Call, task: Task) -> None:
 
 
 def check_messages(call: Call) -> None:
-    """Refuse a session more messages that nobody has read than it may have sent."""
+    """Refuse a session more messages that nobody has read than it may send in a day: what nobody reads ends no mail."""
     if (session := _limited(call)) is None:
         return
     most = call.house.config.limits.unread
     by_anyone = "SELECT 1 FROM readings WHERE message = messages.id"
-    sql = f"SELECT count(*) FROM (SELECT 1 FROM messages WHERE sender = ? AND NOT EXISTS ({by_anyone}) LIMIT ?)"
-    if call.tx.db.rows(sql, (session, most))[0][0] >= most:
-        raise TooMany(f"{session} has sent {most:,} messages that nobody has read.", hint="Wait until they are read.")
+    unread = f"SELECT 1 FROM messages WHERE sender = ? AND sent > ? AND NOT EXISTS ({by_anyone}) LIMIT ?"
+    if call.tx.db.rows(f"SELECT count(*) FROM ({unread})", (session, call.tx.now - DAY_S, most))[0][0] >= most:
+        said = f"{session} has sent {most:,} messages within a day that nobody has read."
+        raise TooMany(said, hint="Wait until they are read.")
 
 
 def check_leases(call: Call) -> None:
