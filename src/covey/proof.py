@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 PATH = "/api/proof"
+NAME_FORM, NONCE_FORM = "[A-Za-z0-9_.:-]{1,200}", "[A-Za-z0-9_-]{16,128}"
+"""How the name of who asks, and a nonce, may look."""
 OWNER = "owner"
 DOOR = "http://127.0.0.1:0"
 """What stands for the address at which a run asks, until its wrapper knows that."""

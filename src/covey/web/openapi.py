@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from covey import __version__
+from covey import __version__, proof
 from covey.app.app import PROPOSED, VERBS, Verb
 from covey.app.devices import Entry, JoinDevice
 from covey.app.shapes.forms import Problem
@@ -44,6 +44,7 @@ def document() -> dict[str, Any]:
             verb, schemas[i], schemas[len(verbs) + i], components
         )
     paths["/api/events"] = {"get": _events()}
+    paths[proof.PATH] = {"get": _prove()}
     paths["/api/devices/join"] = {"post": _join(schemas[-2], schemas[-1])}
     described = {
         "openapi": "3.1.0",
@@ -152,6 +153,31 @@ def _events() -> dict[str, Any]:
                 "content": {"text/event-stream": {"schema": {"type": "string"}}},
             },
             **_refusals({status: _PROBLEMS[status] for status in (400, 401, 403, 421, 426)}),
+        },
+    }
+
+
+def _prove() -> dict[str, Any]:
+    said = {name: {"type": "string", "pattern": "^[0-9a-f]+$"} for name in ("proof", "life")}
+    shape = {"type": "object", "properties": said, "required": list(said)}
+    patterns = {"for": proof.NAME_FORM, "nonce": proof.NONCE_FORM}
+    return {
+        "operationId": "proof",
+        "summary": "Prove to be the daemon, before it is sent a secret.",
+        "description": (
+            "Needs no token. `proof` is the HMAC-SHA-256, in hexadecimal digits, of the lines `covey daemon`, `nonce`, "
+            "the Host of the request and `life` (which daemon this is, until it ends). The key is what COVEY_PROOF, or "
+            "`covey session token NAME --json`, has behind its last colon; `for` is what stands before. Ask on the "
+            "connection that the token will be sent on."
+        ),
+        "security": [],
+        "parameters": [
+            {"name": name, "in": "query", "required": True, "schema": {"type": "string", "pattern": f"^{pattern}$"}}
+            for name, pattern in patterns.items()
+        ],
+        "responses": {
+            "200": {"description": "The proof", "content": {"application/json": {"schema": shape}}},
+            **_refusals({status: _PROBLEMS[status] for status in (400, 403, 421)}),
         },
     }
 

@@ -68,9 +68,8 @@ SEND_PATIENCE = 30.0
 log = logging.getLogger("covey.web")
 _encode = msgspec.json.Encoder().encode
 _ONCE = (b"host", b"origin", b"authorization", b"idempotency-key", b"last-event-id", b"covey-key", b"covey-protocol")
-_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
+_NAME, _NONCE = re.compile(proof.NAME_FORM), re.compile(proof.NONCE_FORM)
 _DOOR = re.compile(r"127\.0\.0\.1:[0-9]{1,5}")
-_NONCE = re.compile(r"[A-Za-z0-9_-]{16,128}")
 _ALWAYS = [
     (b"content-type", b"application/json"),
     (b"cache-control", b"no-store"),
@@ -421,7 +420,7 @@ def _nothing_at(path: str) -> NotFound:
 
 
 def _routes() -> dict[str, dict[str, Verb]]:
-    routes: dict[str, dict[str, Verb]] = {"/api/openapi.json": {}, "/api/events": {}, JOIN: {}}
+    routes: dict[str, dict[str, Verb]] = {"/api/openapi.json": {}, "/api/events": {}, proof.PATH: {}, JOIN: {}}
     for verb in VERBS.values():
         parts = ["*" if part.startswith("{") else part for part in verb.path.split("/")]
         routes.setdefault("/".join(parts), {})[verb.method] = verb
