@@ -181,8 +181,8 @@ class Limits:
     """How much one session may make; the owner has no limits.
 
     In a minute: `changes` (requests that change something), `kilobytes` of them, and `messages`. At once: `open_tasks`
-    that it added, `unread` messages that it sent within a day, `notes` on one task, `proposals` and `questions` that are
-    open.
+    that it added, `unread` messages that it sent within a day, `notes` on one task, open `proposals` and
+    `questions`.
     """
 
     changes: int = 600

@@ -121,7 +121,7 @@ def test_leases_of_an_older_schema_are_found_in_letters_that_only_python_folds(t
 
 def test_who_wrote_a_task_and_who_sent_its_work_back_is_found_in_the_log_of_an_older_schema(tmp_path: Path) -> None:
     project = Project(tmp_path / "now.db", Config(merge=Merge(review=True)))
-    Teller(project).tell(a_rich_story(7, 400))
+    Teller(project).tell([step for step in a_rich_story(7, 400) if not step[0].startswith("proposal")])
     task = project.ask("task.add", title="Mend it", assignee="ada")["id"]
     project.ask("task.claim", {"id": task}, session="ada")
     project.ask("task.handin", {"id": task}, session="ada")

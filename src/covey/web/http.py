@@ -71,7 +71,8 @@ class Crowd:
         """Take in a client that nobody knows, and send away another if there are too many."""
         self._waiting.setdefault(client.address, {})[client] = None
         if sum(map(len, self._waiting.values())) > self.most:
-            oldest = next(iter(max(self._waiting.values(), key=len)))
+            crowded = max(self._waiting.values(), key=len)
+            oldest = next(iter(crowded))
             self.leave(oldest)
             oldest.hang_up()
 
