@@ -275,8 +275,10 @@ class Gates:
         order, config, project = test.order, test.config, self.desk.project
         test.folder = project.state / gate_logs.FOLDER / f"{order.gate}{ROOM}"
         test.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        test.temporary = os.path.realpath(tempfile.mkdtemp(prefix="covey-gate-"))
-        os.symlink(test.temporary, test.folder / "temporary")
+        place = os.path.realpath(tempfile.mkdtemp(prefix="covey-gate-"))
+        os.symlink(place, test.folder / "temporary")
+        test.temporary = os.path.join(place, "tmp")  # The gate may open it to all, and none of them gets there.
+        os.mkdir(test.temporary)
         if test.lent is not None and not test.layered:
             warmth.copy(test.lent, test.path)
         if held:
@@ -335,6 +337,7 @@ class Gates:
         if test.room is not None:
             env["PWD"] = test.room.folder
             env |= {} if test.layered else {name: f"{temporary}/{CACHES}/{name}" for name in tools.OWN_CACHES}
+            sandbox.clear_ways(test.room)
             argv = sandbox.inside(argv, test.room, test.room.folder)
         cwd = str(test.path) if test.room is None else "/"
         self.desk.runner.start(test.run, Launch(argv=argv, cwd=cwd, env=env, most=MOST_OUTPUT))
@@ -517,7 +520,7 @@ class Gates:
         self._warmth.take_back(test.lent)
         test.lent = None
         if test.temporary:
-            trash.remove(Path(test.temporary))
+            trash.remove(Path(test.temporary).parent)
         if test.folder != Path():
             trash.remove(test.folder)
 

@@ -6,6 +6,7 @@ LAYERS is JSON, a list of layers; see `covey.runners.sandbox.Layer`. It imports 
 """
 
 import ctypes
+import errno
 import json
 import os
 import sys
@@ -14,6 +15,7 @@ FAILED = 97
 """The exit code of a program that was never started, since a layer could not be laid."""
 NEW_USERS, NEW_MOUNTS = 0x10000000, 0x00020000
 RECURSIVE, PRIVATE = 0x4000, 0x40000
+FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -54,10 +56,25 @@ def lay(layer: dict, own_users: bool) -> None:  # type: ignore[type-arg]
     for each in (*lower, upper, work):
         os.close(each)
     for name in layer["absent"]:
-        try:
-            os.unlink(os.path.join(layer["place"], name))
-        except FileNotFoundError:
-            continue
+        hide(layer["place"], name)
+
+
+def hide(place: str, name: str) -> None:
+    """Delete a file in a layer, and nothing behind a link: that would lie outside of it."""
+    *folders, last = name.split("/")
+    here = os.open(place, FOLDER)
+    try:
+        for each in folders:
+            here, above = os.open(each, FOLDER, dir_fd=here), here
+            os.close(above)
+        os.unlink(last, dir_fd=here)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+    finally:
+        os.close(here)
 
 
 def must(result: int, what: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,8 @@ SYSTEM = (
 KEPT_BY_ROOT = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "NET_BIND_SERVICE",
                 "SYS_CHROOT", "SETFCAP")  # fmt: skip
 """What root may still do in a room: nothing by which it would leave it."""
+KERNEL = ("/proc/sys", "/proc/fs", "/proc/sysrq-trigger")
+"""Where root rules the machine by writing: also from a room, whose own /proc leads to the same kernel."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,8 @@ def _shell(powers: Powers, *, network: bool) -> list[str]:
         linked = os.path.islink(place)
         words += ["--symlink", os.readlink(place), place] if linked else ["--ro-bind-try", place, place]
     words += ["--proc", "/proc"] if powers.processes else ["--bind", "/proc", "/proc"]
+    if os.geteuid() == 0:
+        words += [word for place in KERNEL if os.path.exists(place) for word in ("--ro-bind", place, place)]
     names = os.path.realpath("/etc/resolv.conf")
     words += ["--dev", "/dev", "--tmpfs", "/run", "--symlink", "../run", "/var/run", "--dir", "/var/tmp"]
     return [*words, *(("--ro-bind-try", names, names) if network else ())]
@@ -152,8 +157,36 @@ def powers() -> Powers | None:
     return _powers if trouble() is None else None
 
 
+def clear_ways(room: Room) -> None:
+    """Take away what a program left in its room where the next one has something put: a link would lead it outside."""
+    places = [place for place, _ in _mounts(room)]
+    own = {os.path.realpath(each) for each in TEMPORARY}
+    layers = ((each.upper, each.place) for each in room.layers)
+    for written, top in (*((room.temporary, each) for each in own), *room.instead, *layers):
+        for place in (each for each in places if each.startswith(f"{top}/")):
+            parts = os.path.relpath(place, top).split("/")
+            ways = (os.path.join(written, *parts[:depth]) for depth in range(len(parts)))
+            if all(_is_folder(way) for way in ways) and os.path.islink(os.path.join(written, *parts)):
+                trash.remove(Path(written, *parts))
+
+
+def _is_folder(path: str) -> bool:
+    """Say whether there is a folder to go on from, and take away what else is there."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    if not stat.S_ISDIR(mode):
+        trash.remove(Path(path))
+        return False
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        os.chmod(path, stat.S_IMODE(mode) | stat.S_IRWXU)
+    return True
+
+
 def refusal(room: Room, cwd: str) -> str | None:
     """Return why this room cannot be made, None if a program can be started in it."""
+    clear_ways(room)
     try:
         done = _run(inside(("/bin/sh", "-c", ":"), room, cwd))
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -79,12 +79,12 @@ def caches(env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def secrets(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the files among the caches that no gate may see."""
+    """Return the files among the caches that no gate may see, where they really are."""
     home = os.path.realpath(env.get("HOME", "/"))
     found = [os.path.join(home, each) for each in SECRETS]
     if os.path.isabs(env.get("CARGO_HOME", "")):
         found += [os.path.join(env["CARGO_HOME"], name) for name in ("credentials", "credentials.toml")]
-    return tuple(each for each in found if os.path.isfile(each))
+    return tuple(dict.fromkeys(os.path.realpath(each) for each in found if os.path.isfile(each)))
 
 
 def is_system(path: str) -> bool:
