@@ -142,7 +142,8 @@ def most_priority(held: Iterable[Task]) -> int:
 def is_vouched_for(story: Iterable[tuple[str, Added | Edited]]) -> bool:
     """Say whether a person stands behind what a task says, by who added and edited it.
 
-    A person does by writing it, or by giving it to somebody; a session that rewrites it ends that.
+    A person does by writing it, or by giving it to somebody; a session that rewrites it ends that. To put a task back in
+    line is neither: a session that blocks its own task gets that from whoever answers it.
     """
     vouched = False
     for actor, event in story:
@@ -150,7 +151,7 @@ def is_vouched_for(story: Iterable[tuple[str, Added | Edited]]) -> bool:
         if isinstance(event, Added):
             vouched = person
         elif person:
-            given = (event.title, event.body, event.assignee, event.role, event.status)
+            given = (event.title, event.body, event.assignee, event.role)
             vouched = vouched or any(value is not None for value in given)
         elif event.title is not None or event.body is not None:
             vouched = False
