@@ -23,11 +23,13 @@ END = "the end of the story"
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """Serve a repository with sixty files in one folder and two in another."""
+    """Serve a repository with sixty files in some folders, two of which halve them, and two files in another."""
     folder = tmp_path_factory.mktemp("rights") / "repo"
     with serving(folder) as served:
         for number in range(MANY):
             _write(folder / "many" / f"{number}.py")
+            _write(folder / "many.d" / f"{number}.py")
+            _write(folder / "parts" / "ab"[number % 2] / f"{number}.py")
         _write(folder / "few" / "a.py")
         _write(folder / "few" / "b.py")
         author = ["-c", "user.name=a", "-c", "user.email=a@b"]
@@ -74,6 +76,23 @@ def test_a_wide_lease_is_proposed_and_a_small_one_taken(daemon: Daemon) -> None:
         held = [lease["resources"] for lease in owner.get("/api/leases?session=eve-leases")]
         assert held == [["few/**"]]
         assert owner.post("/api/leases", {"resources": ["many/**"]})["holder"] == "owner", "nobody failed by that"
+
+
+def test_many_small_leases_are_no_wide_one_and_a_folder_is_one_whatever_its_name(daemon: Daemon) -> None:
+    eve, zoe = Session(daemon, "eve"), Session(daemon, "zoe")
+    assert eve.ask("POST", "/api/leases", {"resources": ["parts/a/**"]}).status == 201
+    assert eve.ask("POST", "/api/leases", {"resources": ["parts/b/**"]}).status == 202, "30 and 30 are more than 50"
+    assert zoe.ask("POST", "/api/leases", {"resources": ["parts/b/**"]}).status == 201, "for another it is the first"
+    assert eve.ask("POST", "/api/leases", {"resources": ["parts/a/**"]}).status == 201, "what it has it may ask again"
+    assert zoe.ask("POST", "/api/leases", {"resources": ["many.d"]}).status == 202
+
+
+def test_patterns_that_cover_everything_together_are_proposed_like_one_that_does(tmp_path: Path) -> None:
+    with serving(tmp_path / "small") as daemon:
+        ada = Session(daemon, "ada")
+        assert ada.ask("POST", "/api/leases", {"resources": ["*"]}).status == 201
+        assert ada.ask("POST", "/api/leases", {"resources": ["docs/**"]}).status == 201
+        assert ada.ask("POST", "/api/leases", {"resources": ["*/**"]}).status == 202, "with * it is every file"
 
 
 def test_the_stream_tells_a_session_no_words_of_others_also_after_a_loss(daemon: Daemon) -> None:

@@ -10,7 +10,7 @@ from covey.app.pulses import of_lease
 from covey.app.shapes.claims import Held
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.leases import LeaseFull, ListLeases, TakeLease
-from covey.app.standing import look_at_files
+from covey.app.standing import look_at_leases
 from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import leases
@@ -35,8 +35,7 @@ def show(call: Call, asked: Nothing, id: str) -> LeaseFull:
 
 
 def _look_at_paths(call: Call, asked: TakeLease) -> Callable[[], dict[str, int]] | None:
-    names = [leases.resource(text) for text in asked.resources]
-    return look_at_files(call, [name for name in names if leases.is_path(name)])
+    return look_at_leases(call, asked.resources)
 
 
 @verb(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET
@@ -21,6 +22,8 @@ from covey.core.tasks import Task
 from covey.errors import Denied
 from covey.store import rows
 
+_NAMED = 5
+"""Globs that a sentence names."""
 Beyond = Callable[[Call, Any, dict[str, str]], str | None]
 """Returns in one sentence why something is not a session's own, None if it is."""
 
@@ -167,31 +170,57 @@ def _drop(call: Call, asked: Any, params: dict[str, str]) -> str | None:
 
 
 def _lease(call: Call, asked: TakeLease, params: dict[str, str]) -> str | None:
-    names = [leases.resource(text) for text in asked.resources]
-    if leases.REPO in names:
+    if leases.REPO in map(leases.resource, asked.resources):
         return "It would lease the whole repository."
-    return too_wide(call, call.tx.held_by(call.who.session or ""), [name for name in names if leases.is_path(name)])
+    held = call.tx.held_by(call.who.session or "")
+    return too_wide(call, held, _paths_of(asked.resources), _taken_paths(call))
 
 
 # How many files
 
 
-def too_wide(call: Call, held: Sequence[Task], wanted: Sequence[str]) -> str | None:
-    """Return why globs are more than a session may take for itself; what its own task may write it may always take."""
+def too_wide(call: Call, held: Sequence[Task], wanted: Sequence[str], taken: Sequence[str] = ()) -> str | None:
+    """Return why globs are more than a session may take for itself; what its own task may write it may always take.
+
+    `taken`: what it has taken before, which counts too; but not what is so wide by itself that a person let it.
+    """
     own = [glob for task in held for glob in scheduling.scope_paths(task.scope)]
+    most, counted = call.house.config.leases.max_files, call.seen or {}
     outside = [glob for glob in wanted if not (own and globs.contains(own, [glob]))]
-    everything = next((glob for glob in outside if rights.is_everything(glob)), None)
+    everything = next((glob for glob in outside if rights.is_everything([glob])), None)
     if everything is not None:
         return f"{everything} covers every file."
-    most, counted = call.house.config.leases.max_files, call.seen or {}
-    covered = sum(counted.get(glob, 1) for glob in outside)
+    small = [glob for glob in taken if counted.get(glob, 1) <= most and not rights.is_everything([glob])]
+    before = [glob for glob in small if not (own and globs.contains(own, [glob]))]
+    together = list(dict.fromkeys([*outside, *before])) if outside else []
+    if rights.is_everything(together):
+        return f"{', '.join(together[:_NAMED])} cover every file together."
+    covered = sum(counted.get(glob, 1) for glob in together)
     return f"It covers more than the {most:,} files that a session may take." if covered > most else None
+
+
+def _paths_of(resources: Sequence[str]) -> list[str]:
+    """Return the globs among what is to be leased."""
+    return [name for name in map(leases.resource, resources) if leases.is_path(name)]
+
+
+def _taken_paths(call: Call) -> list[str]:
+    """Return the globs that a session has leased by hand, or waits for."""
+    found = [lease for lease in call.tx.open_leases(call.who.session) if lease.origin is leases.Origin.HAND]
+    return [name for lease in found for name in lease.resources if leases.is_path(name)]
+
+
+def look_at_leases(call: Call, resources: Sequence[str]) -> Callable[[], dict[str, int]] | None:
+    """Return the look at how many files a session would have leased with these."""
+    if call.who.session is None:
+        return None
+    return look_at_files(call, [*_paths_of(resources), *_taken_paths(call)])
 
 
 def look_at_files(call: Call, wanted: Sequence[str]) -> Callable[[], dict[str, int]] | None:
     """Return the look at how many files globs cover, if a session wants more than single ones: git takes its time."""
     project, config = call.house.repository, call.house.config
-    if call.who.session is None or project is None or not any(_covers_many(glob) for glob in wanted):
+    if call.who.session is None or project is None or not any(_covers_many(glob, project.root) for glob in wanted):
         return None
 
     def look() -> dict[str, int]:
@@ -207,9 +236,10 @@ def _count(glob: str, paths: Sequence[str], most: int) -> int:
     return sum(1 for _ in islice((path for path in paths if globs.matches(glob, path)), most))
 
 
-def _covers_many(glob: str) -> bool:
+def _covers_many(glob: str, root: Path) -> bool:
+    """Say whether a glob may cover more than one file; a folder may have a dot in its name as well."""
     path = globs.plain(glob)
-    return path is None or not leases.names_file(path)
+    return path is None or not leases.names_file(path) or (root / path).is_dir()
 
 
 _BEYOND: dict[str, Beyond] = {

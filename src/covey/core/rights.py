@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from covey.core import globs
@@ -142,8 +142,8 @@ def most_priority(held: Iterable[Task]) -> int:
 def is_vouched_for(story: Iterable[tuple[str, Added | Edited]]) -> bool:
     """Say whether a person stands behind what a task says, by who added and edited it.
 
-    A person does by writing it, or by giving it to somebody; a session that rewrites it ends that. To put a task back in
-    line is neither: a session that blocks its own task gets that from whoever answers it.
+    A person does by writing it, or by giving it to somebody; a session that rewrites it ends that. To put a task back
+    in line is neither: a session that blocks its own task gets that from whoever answers it.
     """
     vouched = False
     for actor, event in story:
@@ -158,6 +158,6 @@ def is_vouched_for(story: Iterable[tuple[str, Added | Edited]]) -> bool:
     return vouched
 
 
-def is_everything(glob: str) -> bool:
-    """Say whether a glob covers every path."""
-    return globs.contains([glob], ["**"])
+def is_everything(patterns: Sequence[str]) -> bool:
+    """Say whether globs cover every path together."""
+    return globs.contains(patterns, ["**"])
