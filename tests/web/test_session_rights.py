@@ -95,6 +95,22 @@ def test_patterns_that_cover_everything_together_are_proposed_like_one_that_does
         assert ada.ask("POST", "/api/leases", {"resources": ["*/**"]}).status == 202, "with * it is every file"
 
 
+def test_a_flood_of_hooks_ends_and_others_go_on(tmp_path: Path) -> None:
+    with serving(tmp_path / "repo", settings="[limits]\nchanges = 20\n") as daemon:
+        eve, zoe = Session(daemon, "eve"), Session(daemon, "zoe")
+
+        def writes(who: Session, path: str) -> Reply:
+            body = {"tool_name": "Write", "cwd": str(tmp_path / "repo"), "tool_input": {"file_path": path}}
+            return who.ask("POST", "/hooks/PostToolUse", body)
+
+        said = [writes(eve, f"made/up/{number}.py").status for number in range(40)]
+        assert said[0] == 200 and said[-1] == 429
+        assert len(daemon.ask("GET", "/api/leases?session=eve").good()) < len(said)
+        assert writes(zoe, "src/mine.py").status == 200
+        (lease,) = daemon.ask("GET", "/api/leases?session=zoe").good()
+        assert lease["resources"] == ["src/mine.py"]
+
+
 def test_the_stream_tells_a_session_no_words_of_others_also_after_a_loss(daemon: Daemon) -> None:
     eve, bob = Session(daemon, "eve-stream"), Session(daemon, "bob-stream")
     with ExitStack() as stack:

@@ -11,14 +11,26 @@ from covey.errors import TooMany
 
 DAY_S = 24 * 3600.0
 _LATER = "Wait a minute; [limits] in covey.toml says how much a session may do in one."
+_PATHS = 16
+"""Paths of a hook that count as much as another hook."""
 
 
 def spend(house: House, session: str, verb: Verb, size: int) -> None:
     """Count a request of a session that changes something, or refuse it: a flood ends here, before it is written."""
-    config, at = house.config.limits, house.pulses.clock.now().awake
+    config = house.config.limits
     wanted = [("changes", 1.0, config.changes), ("kilobytes", size / 1024, config.kilobytes)]
     if verb.name == "mail.send":
         wanted.append(("messages", 1.0, config.messages))
+    _spend(house, session, wanted)
+
+
+def spend_hook(house: House, session: str, paths: int = 0) -> None:
+    """Count what a hook of a session lets us write down, or refuse it: an agent can say that it wrote any file."""
+    _spend(house, session, [("hooks", 1.0 + paths // _PATHS, house.config.limits.changes)])
+
+
+def _spend(house: House, session: str, wanted: list[tuple[str, float, int]]) -> None:
+    at = house.pulses.clock.now().awake
     taken: dict[tuple[str, str], limits.Allowance] = {}
     for what, amount, most in wanted:
         left = limits.take(house.allowances.get((session, what)), amount, most, at)

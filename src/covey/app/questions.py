@@ -258,13 +258,18 @@ def ask_person(call: Call, asked: AskQuestion) -> QuestionRow:
     for before in call.tx.questions_unsettled(name):
         if is_from_shell(before) and (before.text, before.task) == (text, task):
             return QuestionRow.of(before)
-    most = call.house.config.limits.questions
-    if len(call.tx.find_questions(state=State.OPEN, session=name, limit=most)) >= most:
-        raise TooMany(f"{name} has {most} questions open already.", hint="Wait for an answer, or end your turn.")
+    check_open(call, name)
     mark = sha256(f"{call.tx.next_seq} {text}".encode()).hexdigest()[:16]
     asks = Asks(text, f"{questions.FROM_SHELL}{mark}", Wants.ANSWER, choices=tuple(asked.choices))
     minutes = call.house.config.watch.answer_minutes
     return QuestionRow.of(ask(call, name, asks, task=task, run=None if run is None else run.id, minutes=minutes))
+
+
+def check_open(call: Call, session: str) -> None:
+    """Refuse a session more questions than it may have open."""
+    most = call.house.config.limits.questions
+    if len(call.tx.find_questions(state=State.OPEN, session=session, limit=most)) >= most:
+        raise TooMany(f"{session} has {most} questions open already.", hint="Wait for an answer, or end your turn.")
 
 
 @verb("question.take", "POST /api/questions/{id}/take", As, QuestionRow, may=OWN)

@@ -15,7 +15,7 @@ import msgspec
 
 from covey.agents import hooked
 from covey.agents.agent import Sight
-from covey.app import questions, writes
+from covey.app import limits, questions, writes
 from covey.app.runs import branch_of
 from covey.app.verbs import Call, Principal
 from covey.app.writes import Advice
@@ -63,6 +63,8 @@ class Asker:
     worktree: Path
     run: Run | None = None
     task: Task | None = None
+    has_token: bool = False
+    """It speaks with a token of its own, and so within limits."""
     gone: asyncio.Future[None] | None = None
     """Done when it waits for the answer no longer."""
 
@@ -181,7 +183,7 @@ class Hooks:
 
         run, task = await self.desk.read(find)
         worktree = self.desk.worktrees.path(name) if run is not None else Path(hook.cwd or "/")
-        return Asker(name, worktree, run, task)
+        return Asker(name, worktree, run, task, has_token=True)
 
     async def _reply(self, asker: Asker, hook: Hook) -> Reply:
         self._overhear(asker, hook)
@@ -202,7 +204,7 @@ class Hooks:
                 return NOTHING
             case Moment.NOTIFICATION | Moment.BEFORE_COMPACT | Moment.SUBAGENT_STOP:
                 if asker.run is None:
-                    await self.outside.show(asker.session, hook)
+                    await self._show(asker, hook)
                 return NOTHING
 
     def _overhear(self, asker: Asker, hook: Hook) -> None:
@@ -213,11 +215,22 @@ class Hooks:
             for held in self._held.values():
                 held.hear(asker.run, hook)
 
+    def _spend(self, asker: Asker, paths: int = 0) -> None:
+        """Count what we are about to write because of a hook, so that no session can flood the log by hooks."""
+        if asker.has_token:
+            limits.spend_hook(self.desk.app.house, asker.session, paths)
+
+    async def _show(self, asker: Asker, hook: Hook) -> None:
+        """Bring the state of a session that covey does not run in step with what its agent says."""
+        self._spend(asker)
+        await self.outside.show(asker.session, hook)
+
     # Beginning and end
 
     async def _greet(self, asker: Asker, hook: Hook) -> Reply:
         parts: list[str] = []
         if asker.run is None:
+            self._spend(asker)
             await self.outside.greet(asker.session, hook)
             parts.append(introduction(asker.session))
         again = hook.note == COMPACT
@@ -237,7 +250,7 @@ class Hooks:
     async def _before(self, asker: Asker, hook: Hook) -> Reply:
         """Say whether a tool may write what it is about to write."""
         if asker.run is None:
-            await self.outside.show(asker.session, hook)
+            await self._show(asker, hook)
         if not hook.writes:
             return NOTHING
         now = self.desk.wall()
@@ -284,6 +297,7 @@ class Hooks:
         """Note what was written, and return what there is to say of it."""
         if not made or not await self.desk.read(lambda call: writes.is_news(call, asker.session, asker.task, made)):
             return ""
+        self._spend(asker, len(made))
         advice = await self.desk.write(lambda call: writes.noticed(call, asker.session, asker.task, made, how))
         return "\n".join(part for part in (advice.deny, advice.tell) if part)
 
@@ -318,7 +332,7 @@ class Hooks:
     async def _tell(self, asker: Asker, hook: Hook) -> Reply:
         """Tell what was noticed, and unread mail; at its end the agent goes on with it."""
         if asker.run is None:
-            await self.outside.show(asker.session, hook)
+            await self._show(asker, hook)
         if hook.sub:
             return NOTHING  # a sub-agent has a conversation of its own, in which mail would be lost
         if not asker.listens:
@@ -352,14 +366,18 @@ class Hooks:
         run = asker.run
         if run is None or not hook.asks or self._is_left(asker) or await self._is_in_hands(run):
             return NOTHING
+        self._spend(asker)
         minutes = self.desk.app.house.config.watch.answer_minutes
         asks = Asks(
             id=f"{HELD} {secrets.token_hex(8)}", wants=Wants.PERMISSION, question=hook.asks, tool=hook.tool,
             about=hook.about,
         )  # fmt: skip
-        question = await self.desk.write(
-            lambda call: questions.ask(call, run.session, asks, task=run.task, run=run.id, minutes=minutes)
-        )
+
+        def ask(call: Call) -> Question:
+            questions.check_open(call, run.session)
+            return questions.ask(call, run.session, asks, task=run.task, run=run.id, minutes=minutes)
+
+        question = await self.desk.write(ask)
         held = self._held[question.id] = Held(run, hook)
         if asker.gone is not None:
             asker.gone.add_done_callback(lambda _: held.decided.set())
