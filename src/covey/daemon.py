@@ -39,6 +39,7 @@ from covey.core.events import Started, Stopped
 from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Invalid, Refused, Unavailable
 from covey.git import project as projects
+from covey.git.entries import write_whole
 from covey.git.project import Project
 from covey.git.worktrees import Worktrees, default_folder
 from covey.hooks.outside import Outside
@@ -77,6 +78,8 @@ OPEN_FILES = 16_384
 """Files that the daemon may open: most systems begin with 1,024, and every connection is one."""
 UNKNOWN_SHARE = 4
 """The part of these that clients may have open who have not shown who they are."""
+TELL_EVERY_S = 600.0
+"""Seconds between two alerts of the same kind."""
 STUCK = 60
 """Seconds for which a client may take nothing of what it was sent."""
 
@@ -131,7 +134,7 @@ class Daemon:
         self._store = SqliteStore(
             project.database, clock=lambda: self._clock.now().wall, project=project.name, lock=project.lock
         )
-        token = project.token()
+        self._token = token = project.token()
         self._watcher = config.Watcher(project.root)
         self._complaint = ""
         settings = config.load(project.root)
@@ -238,6 +241,7 @@ class Daemon:
                 self._look(),
                 self._count(),
                 self._stand(),
+                self._keep_token(),
                 self._fleet.run(),
                 self._queue.run(),
                 self._radar.run(),
@@ -347,6 +351,25 @@ class Daemon:
             await self._web.write(lambda tx: None)
         self._stop.set()
 
+    async def _keep_token(self) -> None:
+        """Put the owner's token back when something changed it: every command and every hook goes by that file."""
+        told = time.monotonic() - TELL_EVERY_S
+        while True:
+            await asyncio.sleep(COUNTS_EVERY)
+            if _holds_token(self.project.owner_token, self._token):
+                continue
+            try:
+                write_whole(self.project.owner_token, f"{self._token}\n", 0o600)
+            except OSError as error:
+                log.error("owner.token was changed, and could not be put back: %s", error)
+                await asyncio.sleep(TELL_EVERY_S)
+                continue
+            if time.monotonic() - told >= TELL_EVERY_S:
+                told = time.monotonic()
+                log.warning("owner.token was changed or removed, and was put back")
+                with contextlib.suppress(CoveyError):
+                    await self._desk.write(partial(_warn_of_token, self.project.owner_token))
+
     async def _count(self) -> None:
         while True:
             await asyncio.sleep(COUNTS_EVERY)
@@ -354,6 +377,20 @@ class Daemon:
                 await self._web.tell_counts()
             except CoveyError as error:
                 log.warning("the counters were not told: %s", error)
+
+
+def _holds_token(path: Path, token: str) -> bool:
+    """Say whether a file holds a token; what is not a file, or cannot be read, holds none."""
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.read(opened, len(token) + 64).strip() == token.encode()
+    except OSError:
+        return False
+    finally:
+        os.close(opened)
 
 
 def _has_spoken(project: Project) -> bool:
@@ -420,6 +457,15 @@ def _warn_of_taken_port(taken: int, own: int, call: Call) -> None:
         f"browser has to be invited again ({sent_away} were known): covey open. Close all tabs of port {taken}."
     )
     alert(call, "port_taken", message, None, None)
+
+
+def _warn_of_token(path: Path, call: Call) -> None:
+    """Tell the owner that something changed their token, and how to have a new one."""
+    message = (
+        "owner.token was changed or removed while the daemon ran, and was put back. If it was not you, a program of "
+        f"yours may know it. For a new one: covey down; rm {path}; covey init; covey up."
+    )
+    alert(call, "token_put_back", message, None, None)
 
 
 def _loopback(project: Project, port: int | None) -> tuple[list[socket.socket], int | None]:

@@ -149,3 +149,34 @@ def test_a_daemon_whose_lock_is_gone_ends_since_another_may_hold_one_of_that_nam
     else:
         assert project.rescued() is None or project.rescued().rename(project.database)  # type: ignore[union-attr]
     check_database(project)
+
+
+def _remove_token(token: Path) -> None:
+    token.unlink()
+
+
+def _change_token(token: Path) -> None:
+    token.write_text("x" * 43)
+
+
+def _empty_token(token: Path) -> None:
+    token.write_bytes(b"")
+
+
+def _link_token(token: Path) -> None:
+    (token.parent / "other").write_text("x" * 43)
+    token.unlink()
+    token.symlink_to(token.parent / "other")
+
+
+@pytest.mark.parametrize("spoil", [_remove_token, _change_token, _empty_token, _link_token])
+def test_an_owners_token_that_was_changed_is_put_back_and_told(daemon: Daemon, spoil: Callable[[Path], None]) -> None:
+    token = daemon.project.owner_token
+    before = token.read_text().strip()
+    spoil(token)
+    wait_until(lambda: token.exists() and token.read_text().strip() == before, "the token")
+    assert token.stat().st_mode & 0o777 == 0o600 and not token.is_symlink()
+    assert covey(daemon.project.root, "task", "add", "As before").returncode == 0
+    wait_until(lambda: daemon.ask("GET", "/api/alerts").good(), "an alert")
+    (told,) = daemon.ask("GET", "/api/alerts").good()
+    assert told["type"] == "token_put_back" and str(token) in told["message"]
