@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from covey.app import gate_logs
+from tests.git.repositories import commit_files, git_out
 from tests.line.test_gates import Yard
 
 
@@ -94,3 +95,59 @@ async def _while_it_runs(yard: Yard, place: Path) -> None:
     await yard.gates.stop(f"gate-{yard.number}")
     assert (await running).passed is None
     assert not temporary.exists()
+
+
+# What a fresh clone would be without
+
+
+def committed(yard: Yard, files: dict[str, str], *forced: str) -> str:
+    """Commit on main, also what git ignores."""
+    commit_files(yard.root, {name: text for name, text in files.items() if name not in forced}, "Change")
+    for name in forced:
+        (yard.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (yard.root / name).write_text(files[name])
+        git_out(yard.root, "add", "-f", name)
+    if forced:
+        git_out(yard.root, "commit", "-q", "-m", "Force")
+    return git_out(yard.root, "rev-parse", "HEAD")
+
+
+def test_new_attributes_are_tested_as_a_clone_has_them(yard: Yard) -> None:
+    plain = committed(yard, {"run.sh": "exit 0\n", "sub/.keep": ""})
+    ends = committed(
+        yard, {"sub/x.sh": "exit 0\n", "sub/.gitattributes": "x.sh eol=crlf\n", ".gitattributes": "*.sh eol=crlf\n"}
+    )
+    gone = committed(yard, {"sub/.gitattributes": "", ".gitattributes": "# none\n"})
+    is_crlf = "test $(head -c 7 run.sh | od -An -tx1 | grep -c 0d) = 1"
+    for commit, ends_so in ((plain, False), (ends, True), (gone, False), (ends, True)):
+        outcome = yard.try_on(is_crlf if ends_so else f"! {is_crlf}", commit=commit)
+        assert outcome.passed is True, commit
+
+
+def test_what_was_kept_never_stands_over_what_the_commit_has(yard: Yard) -> None:
+    yard.set(cache=("build", "gen"))
+    before = committed(yard, {".gitignore": "build\ngen\n"})
+    assert yard.try_on("mkdir build gen; echo good > gen/x; echo good > build/x", commit=before).passed is True
+    assert yard.try_on("grep good gen/x build/x", commit=before).passed is True  # the control
+    own = committed(yard, {"gen/x": "bad\n"}, "gen/x")
+    assert yard.try_on("grep good gen/x", commit=own).passed is False
+    assert yard.try_on("git diff --exit-code", commit=own).passed is True
+
+
+def test_a_product_of_the_future_is_older_than_a_change(yard: Yard) -> None:
+    yard.set(cache=("build",))
+    make = "build/o: a.c\n\tmkdir -p build; cp a.c build/o; touch -d 2100-01-01 build/o build; ! grep bad a.c\n"
+    good = committed(yard, {".gitignore": "build\n", "Makefile": make, "a.c": "good\n"})
+    assert yard.try_on("make", commit=good).passed is True
+    assert yard.try_on("test $(cat build/o) = good && make", commit=good).passed is True
+    assert "up to date" in said(yard)  # the control: it is warm
+    bad = committed(yard, {"a.c": "bad\n"})
+    assert yard.try_on("make", commit=bad).passed is False
+
+
+def test_what_is_nested_too_deep_is_not_kept(yard: Yard) -> None:
+    yard.set(cache=("built",))
+    nest = "import os\nfor name in ['built', *'d' * 300]:\n    os.mkdir(name)\n    os.chdir(name)\n"
+    commit = committed(yard, {"nest.py": nest})
+    assert yard.try_on("python3 nest.py", commit=commit).passed is True
+    assert yard.try_on("test ! -e built", commit=commit).passed is True

@@ -237,12 +237,19 @@ class Worktrees:
             self._in(entry, path, "update-ref", "--no-deref", "HEAD", wanted, lock=lock)
             if kept is not None and not is_new:
                 self._undo(entry, path, lock, kept)
+            if not is_new and self._is_read_otherwise(entry, path, lock, wanted):
+                (entry / "index").unlink(missing_ok=True)  # Then every file is written anew.
             self._reset(entry, path, lock, () if is_new else ("-ffdx",))
             if changed is not None:
                 self._date(entry, path, lock, changed)
             if kept is not None:
                 shutil.copyfile(entry / "index", kept)
             return path
+
+    def _is_read_otherwise(self, entry: Path, path: Path, lock: int, wanted: str) -> bool:
+        """Say whether a commit has other attributes than what is checked out, so that the same file may be another."""
+        words = ("diff-index", "--cached", "--quiet", wanted, "--", ":(top,glob)**/.gitattributes")
+        return self._try_in(entry, path, *words, lock=lock).returncode != 0
 
     def _undo(self, entry: Path, path: Path, lock: int, kept: Path) -> None:
         """Take away whatever somebody else has touched: settings, marks, and every file that is not as we wrote it."""

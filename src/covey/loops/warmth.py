@@ -80,8 +80,8 @@ class Warmth:
                 return None
             changed = self._changed(kept.name, commit)
             free = tuple(path for path in paths if (kept / path).is_dir() and self._is_free(commit, path))
-            if changed is None or not free:
-                return None
+            if changed is None or not free or any((kept / path).is_dir() for path in {*paths} - {*free}):
+                return None  # A layer lends all that was kept, also over what the commit itself has by now.
             self._lent[kept] += 1
             return Lent(kept, free, changed)
 
@@ -129,6 +129,8 @@ class Warmth:
         parts = asked.stdout.split(b"\0")[:-1]
         if asked.returncode != 0 or any(kind not in (b"A", b"M") for kind in parts[::2]):
             return None
+        if any(os.path.basename(path) == b".gitattributes" for path in parts[1::2]):
+            return None  # With it, the text of other files may have changed in a checkout.
         return frozenset(parts[1::2])
 
     def _is_free(self, commit: str, path: str) -> bool:
@@ -255,8 +257,11 @@ def _take(upper: Path | None, tree: Path, path: str, old: Path | None, new: Path
     """Put together what is at a path: what was written over what was there before, or the folder itself."""
     if upper is None:
         if _is_real_folder(tree, path):
-            for _, found in _walk(tree / path, b""):
+            for name, found in _walk(tree / path, b""):
+                if name.count(b"/") >= DEEPEST:
+                    raise _TooMuch(f"it is more than {DEEPEST} folders deep")
                 budget.spend(found)
+                _not_of_the_future(os.path.join(os.fsencode(tree / path), name), found)
             new.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(tree / path, new)
         return
@@ -293,10 +298,18 @@ def _link(over: Path | None, under: Path | None, new: Path, budget: _Budget, dep
         elif stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode):
             budget.spend(found)
             os.link(entry.path, new / name, follow_symlinks=False)
+            _not_of_the_future(os.fsencode(new / name), found)
     source = over or under
     if source is not None:
         shown = source.stat()
         os.utime(new, ns=(shown.st_atime_ns, shown.st_mtime_ns))
+
+
+def _not_of_the_future(path: bytes, found: os.stat_result) -> None:
+    """Date back what claims to be newer than any file that will ever change."""
+    now = time.time_ns()
+    if found.st_mtime_ns > now:
+        os.utime(path, ns=(now, now), follow_symlinks=False)
 
 
 def _is_opaque(path: bytes) -> bool:
