@@ -170,6 +170,21 @@ def test_a_fetch_does_not_write_through_the_ref_that_takes_it(worktrees: Worktre
     assert git_out(project.root, "rev-parse", upstream.FETCHED) == main_of(find(remote))
 
 
+def test_nobody_builds_on_what_a_session_says_has_landed_or_was_fetched(worktrees: Worktrees, tmp_path: Path) -> None:
+    project, main = worktrees.project, main_of(worktrees.project)
+    git_out(tmp_path, "clone", "-q", str(project.root), "remote")
+    commit_files(tmp_path / "remote", {"theirs": "x\n"}, "Theirs")
+    git_out(project.root, "remote", "add", "origin", str(tmp_path / "remote"))
+    theirs = worktrees.newest_main("main", "origin")
+    assert theirs == main_of(find(tmp_path / "remote")) != main
+    evil = git_out(project.root, "commit-tree", "-p", theirs, "-m", "Evil", f"{main}^{{tree}}")
+    for ref in (landing.LANDED, upstream.FETCHED):
+        git_out(project.root, "update-ref", ref, evil)
+    assert worktrees.newest_main("main", "origin", lambda commit: commit != evil) == theirs
+    assert worktrees.newest_main("main", "", lambda commit: commit != evil) == main
+    assert worktrees.newest_main("main", "", lambda commit: commit == evil) == evil
+
+
 def test_an_export_is_not_written_through_its_ref(worktrees: Worktrees) -> None:
     project, main = worktrees.project, main_of(worktrees.project)
     new = git_out(project.root, "commit-tree", "-m", "Log", f"{main}^{{tree}}")
@@ -281,13 +296,72 @@ def test_main_that_a_person_renamed_does_not_come_back(worktrees: Worktrees) -> 
     assert git_out(project.root, "for-each-ref", "--format=%(refname)", "refs/heads") == "refs/heads/trunk"
 
 
+# In the way
+
+
+IN_THE_WAY = {
+    "refs/covey": ("refs/covey",),
+    "refs/covey/tasks and kept": ("refs/covey/tasks", "refs/covey/kept"),
+    "two below it": ("refs/covey/tasks/T-1/x", "refs/covey/tasks/T-1/y/z"),
+}
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("names", IN_THE_WAY.values(), ids=IN_THE_WAY.keys())
+def test_a_ref_in_the_way_of_one_of_coveys_is_kept_under_another_name(
+    tmp_path: Path, names: tuple[str, ...], is_packed: bool
+) -> None:
+    project = find(make_repository(tmp_path / "repo"))
+    main = git_out(project.root, "rev-parse", "main")
+    theirs = git_out(project.root, "commit-tree", "-m", "Theirs", "main^{tree}")
+    for name in names:
+        git_out(project.root, "update-ref", name, theirs)
+    if is_packed:
+        git_out(project.root, "pack-refs", "--all")
+    assert refs.change(project, Order("refs/covey/tasks/T-1", main, "")).returncode == 0
+    there = refs.values(project, "refs/covey")
+    assert there.pop("refs/covey/tasks/T-1") == main
+    assert [*there.values()] == [theirs] * len(names) and all(name.startswith(refs.KEPT) for name in there)
+
+
+def test_what_is_in_the_way_goes_and_is_told_when_a_run_has_ended(tmp_path: Path) -> None:
+    project = find(make_repository(tmp_path / "repo"))
+    for name in ("refs/covey/tasks", "refs/covey/landed/x"):
+        git_out(project.root, "update-ref", name, "main")
+    assert [each.name for each in refs.untwist_all(project)] == ["refs/covey/tasks", "refs/covey/landed/x"]
+    assert refs.untwist_all(project) == []
+
+
+@pytest.mark.parametrize("what", ["refs/covey/tasks/T-1.lock", "refs/covey/tasks/T-1/q/junk"])
+def test_locks_and_folders_that_are_nobodys_stop_no_ref_of_coveys(tmp_path: Path, what: str) -> None:
+    project = find(make_repository(tmp_path / "repo"))
+    there = project.common / what
+    there.parent.mkdir(parents=True)
+    there.touch()
+    order = Order("refs/covey/tasks/T-1", git_out(project.root, "rev-parse", "main"))
+    assert refs.change(project, order).returncode == 0
+
+
+def test_a_branch_of_the_user_is_never_moved_aside_and_one_of_a_session_is(tmp_path: Path) -> None:
+    project = find(make_repository(tmp_path / "repo"))
+    main = git_out(project.root, "rev-parse", "main")
+    git_out(project.root, "branch", "covey")
+    assert refs.change(project, Order("refs/heads/covey/T-1", main)).returncode != 0
+    assert git_out(project.root, "rev-parse", "covey") == main
+    git_out(project.root, "branch", "-D", "covey")
+    git_out(project.root, "branch", "covey", env={"GIT_COMMITTER_EMAIL": "eve@agents.local"})
+    assert refs.change(project, Order("refs/heads/covey/T-1", main)).returncode == 0
+    git_out(project.root, "branch", "feature/x")
+    assert refs.change(project, Order("refs/heads/feature", main)).returncode != 0
+
+
 # The door
 
 
 def test_refs_change_through_their_door_alone() -> None:
     top = Path(covey.__file__).parent
     raw = re.compile(r'"(update-ref|branch|switch|tag)",|"(reset|checkout|merge|rebase)", "-|"symbolic-ref", "(?!-)')
-    allowed = {"git/refs.py": 1, "git/carry.py": 1, "git/worktrees.py": 5}
+    allowed = {"git/refs.py": 2, "git/carry.py": 1, "git/worktrees.py": 5}
     found = {
         str(path.relative_to(top)): len(raw.findall(path.read_text(encoding="utf-8")))
         for path in top.rglob("*.py")

@@ -221,11 +221,14 @@ def test_a_session_of_ours_that_hands_in_without_a_commit_is_told_what_is_missin
     line.ok("down", "--agents")
 
 
-def test_a_branch_of_which_the_board_knows_nothing_is_set_aside(made: Callable[..., Line]) -> None:
+@pytest.mark.parametrize("is_forged", [False, True])
+def test_a_branch_of_which_the_board_knows_nothing_is_set_aside(made: Callable[..., Line], is_forged: bool) -> None:
     line = made(SCRIPTED, GOOD)
     line.git("switch", "-q", "-c", "covey/T-1")
     theirs = line.commit("theirs.txt", "theirs\n")
     line.git("switch", "-q", "main")
+    if is_forged:  # by who knows what the next task will be called
+        line.git("update-ref", "refs/covey/tasks/T-1", theirs)
     line.ok("run", "One")
     assert line.landed() == ["One"]
     assert "theirs.txt" not in line.git("ls-tree", "-r", "--name-only", "main").splitlines()

@@ -64,6 +64,8 @@ class Work:
     """Commands that may be run without asking."""
     lies: bool
     """What lies in the worktree is of this task: its session has run on nothing else since."""
+    is_first: bool
+    """Nobody has ever run on this task."""
     carried: bool
     """Earlier work on the task is on its branch, as far as the board knows."""
     elsewhere: str | None = None
@@ -184,6 +186,7 @@ def work(call: Call, run: Run) -> Work | None:
         conversation=next(talks, None) or None,
         commands=_commands(call),
         lies=[one.task for one in call.tx.last_runs("session", run.session, 2)] == [run.task] * 2,
+        is_first=len(earlier) == 1,
         carried=any(one.base is not None for one in earlier) or merge is not None,
         elsewhere=None if merge is None or merge.branch == branch_of(task.id) else merge.commit,
     )

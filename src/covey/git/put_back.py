@@ -14,10 +14,9 @@ from covey.errors import Refused
 from covey.git import entries, refs
 from covey.git.candidates import resolve
 from covey.git.project import Project
-from covey.git.refs import SESSIONS, Moved, Order
+from covey.git.refs import KEPT, SESSIONS, Moved, Order
 from covey.values import dataclass
 
-KEPT = "refs/covey/kept/"
 _MESSAGE = "covey: put back"
 
 

@@ -17,12 +17,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 
+from covey import trash
+from covey.git.locks import clear_left_behind
 from covey.git.project import Project
 from covey.git.run import PATIENCE, settings, try_git
 from covey.values import dataclass
 
 OURS = ("refs/heads/covey", "refs/covey")
 """Folders in which all refs are covey's or its sessions'."""
+KEPT = "refs/covey/kept/"
+"""Where refs go that nobody wants to lose and that were in the way."""
+_FOLDERS = (*OURS, *(f"refs/covey/{name}" for name in ("tasks", "kept", "rescue", "log", "incoming")))
+_LEAVES = tuple(f"refs/covey/{name}" for name in ("landed", "landed-since", "upstream", "fetched"))
+_BLOCKED = (b"cannot create '", b"blocking reference", b".lock': File exists")
 COVEY = {"GIT_COMMITTER_NAME": "covey", "GIT_COMMITTER_EMAIL": "covey@localhost"}
 """Who moves refs, whatever the user's own name is."""
 SESSIONS = "@agents.local"
@@ -84,9 +91,47 @@ def change(
         clear_way(project, order.name)
     words = ("-m", message) if message else ()
     stdin = "".join(order.words() for order in orders).encode(errors="surrogateescape")
-    return try_git(
-        "update-ref", *words, "--stdin", at=project.common, stdin=stdin, env=_ALONE, keep=keep, patience=patience
-    )
+
+    def run() -> CompletedProcess[bytes]:
+        return try_git(
+            "update-ref", *words, "--stdin", at=project.common, stdin=stdin, env=_ALONE, keep=keep, patience=patience
+        )
+
+    done = run()
+    is_blocked = done.returncode != 0 and any(sign in done.stderr for sign in _BLOCKED)
+    made = [each for order in orders for each in make_room(project, order.name)] if is_blocked else []
+    return run() if made else done
+
+
+def make_room(project: Project, name: str) -> list[Twisted]:
+    """Move aside whatever keeps git from a ref where all refs are covey's: refs above or below it, a lock, a folder."""
+    if not name.startswith(tuple(f"{folder}/" for folder in OURS)):
+        return []
+    parts = name.split("/")
+    above = {KEPT[:-1], *("/".join(parts[:count]) for count in range(2, len(parts)))}
+    above -= {"refs/heads"} | (set() if _is_sessions(project, OURS[0]) else {OURS[0]})
+    there = values(project, *above, f"{name}/").items()
+    made = [_move_aside(project, each, at) for each, at in there if each in above or each.startswith(f"{name}/")]
+    if os.path.lexists(lock := project.common / f"{name}.lock"):
+        clear_left_behind(lock)
+        made.append(Twisted(name, "locked by nobody", None))
+    if (project.common / name).is_dir() and trash.remove(project.common / name):  # of what are no refs
+        made.append(Twisted(name, "a folder", None))
+    return made
+
+
+def _move_aside(project: Project, name: str, at: str) -> Twisted:
+    """Give a ref another name, under which it is in nobody's way."""
+    kept = Order(f"{KEPT}{name.removeprefix('refs/').replace('/', '-')}-{at[:12]}", at)
+    drop = Order(name, None, at)
+    # Where the ref is in the way of its own new name, that can only come after.
+    for order in (drop, kept) if f"{kept.name}/".startswith(f"{name}/") else (kept, drop):
+        try_git("update-ref", "--stdin", at=project.common, stdin=os.fsencode(order.words()), env=_ALONE)
+    return Twisted(name, f"in the way of another, and is {kept.name} now", None)
+
+
+def _is_sessions(project: Project, name: str) -> bool:
+    return any(map(is_of_a_session, reflog(project, name)[-1:]))
 
 
 def values(project: Project, *patterns: str) -> dict[str, str]:
@@ -168,7 +213,13 @@ def untwist_all(project: Project, *folders: str) -> list[Twisted]:
     """Remove each ref in some folders that is no plain one, and return what they were."""
     names = [name for folder in folders or OURS for name in _odd(project, folder)]
     found = (untwist(project, name) for name in names)
-    return [each for each in found if each is not None]
+    return [*(each for each in found if each is not None), *([] if folders else _make_room_for_all(project))]
+
+
+def _make_room_for_all(project: Project) -> list[Twisted]:
+    in_the_way = [f"{name}/any" for name in _FOLDERS if (project.common / name).is_file()]
+    in_the_way += [name for name in _LEAVES if (project.common / name).is_dir()]
+    return [each for name in in_the_way for each in make_room(project, name)]
 
 
 def _odd(project: Project, folder: str) -> Iterator[str]:

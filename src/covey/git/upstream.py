@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from subprocess import CompletedProcess
 
 from covey.errors import CoveyError, Refused
@@ -40,20 +41,25 @@ class Upstream:
         """Why the last fetch failed, in one sentence; empty when it did not."""
         self._inspector = incoming.Inspector()
         self._lock = threading.Lock()
-        self._asked: dict[tuple[str, str], tuple[float, bool]] = {}
+        self._asked: dict[tuple[str, str], tuple[float, str | None]] = {}
 
-    def newest(self, main: str, remote: str) -> str:
-        """Return the newest commit of main that we may build on: never one that would leave out our own."""
-        is_fetched = bool(remote) and self._fetch_once(main, remote)
-        refs = self._refs(f"refs/heads/{main}", LANDED, FETCHED)
-        newest = refs.get(f"refs/heads/{main}")
+    def newest(self, main: str, remote: str, has_passed: Callable[[str], bool] | None = None) -> str:
+        """Return the newest commit of main that we may build on: never one that would leave out our own.
+
+        Refs are what anybody with a shell can move: what landed counts if it has passed, and of the remote what we
+        fetched ourselves.
+        """
+        fetched = self._fetch_once(main, remote) if remote else None
+        refs = self._refs(f"refs/heads/{main}", LANDED)
+        newest, landed = refs.get(f"refs/heads/{main}"), refs.get(LANDED)
         if newest is None:
             raise Refused(f"There is no commit on {main} yet.", hint="Commit something there first.")
-        for ref in (LANDED, FETCHED) if is_fetched else (LANDED,):
-            other = refs.get(ref)
+        if landed is not None and has_passed is not None and not has_passed(landed):
+            landed = None
+        for other in (landed, fetched):
             if other is None or other == newest or not self._descends(other, newest):
                 continue
-            broken = self._broken(newest, other) if ref == FETCHED else []
+            broken = self._broken(newest, other) if other == fetched else []
             if broken:
                 self.note = f"{remote} has what cannot come in, at {other[:12]}: {incoming.told(broken)}."
             else:
@@ -64,15 +70,16 @@ class Upstream:
         """Return what is wrong with what others have pushed, so that nobody shall build on it."""
         return incoming.broken(self._inspector.look(self.project, base, [theirs])[theirs])
 
-    def _fetch_once(self, main: str, remote: str) -> bool:
-        """Say whether the remote's main has been fetched, now or a moment ago; whoever asks meanwhile waits for it."""
+    def _fetch_once(self, main: str, remote: str) -> str | None:
+        """Return the remote's main, fetched now or a moment ago; whoever asks meanwhile waits for it."""
         with self._lock:
-            when, succeeded = self._asked.get((main, remote), (-SULK, False))
-            if time.monotonic() - when < (FRESH if succeeded else SULK):
-                return succeeded
+            when, fetched = self._asked.get((main, remote), (-SULK, None))
+            if time.monotonic() - when < (SULK if fetched is None else FRESH):
+                return fetched
             succeeded = self._try("config", f"remote.{remote}.url").returncode == 0 and self._fetch(main, remote)
-            self._asked[main, remote] = (time.monotonic(), succeeded)
-            return succeeded
+            fetched = self._refs(FETCHED).get(FETCHED) if succeeded else None
+            self._asked[main, remote] = (time.monotonic(), fetched)
+            return fetched
 
     def _fetch(self, main: str, remote: str) -> bool:
         # `--update-head-ok`: no branch is fetched into, so git need not look at all worktrees, half made ones too.

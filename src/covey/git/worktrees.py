@@ -14,7 +14,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -414,9 +414,9 @@ class Worktrees:
         tip = self._tip(branch)
         return tip is not None and not self._is_ahead(tip, self._commit(base)) and self.drop_branch(branch, tip)
 
-    def newest_main(self, main: str, remote: str) -> str:
+    def newest_main(self, main: str, remote: str, has_passed: Callable[[str], bool] | None = None) -> str:
         """Return the commit from which new branches begin: main with what landed, or the remote's if that is ahead."""
-        return self.upstream.newest(main, remote)
+        return self.upstream.newest(main, remote, has_passed)
 
     def _free(self, branch: str, besides: Path) -> None:
         """Take a branch away from covey's other worktrees; a user's own keeps it."""

@@ -98,7 +98,8 @@ async def newest(crew: Crew, line: Line) -> str:
     config = crew.config
 
     def look() -> str:
-        newest = crew.desk.worktrees.newest_main(config.target, config.project.remote)
+        is_ours = line.head.__eq__  # the ref of what landed may be another's since it was looked at
+        newest = crew.desk.worktrees.newest_main(config.target, config.project.remote, is_ours)
         return newest if candidates.is_ancestor(crew.desk.project, line.head, newest) else line.head
 
     return await crew.desk.beside(look)

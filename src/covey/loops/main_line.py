@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
@@ -83,6 +84,8 @@ class MainLine:
     _sight: Sight | None = None
     """What was in main's way at the last try, as it looked then."""
     _tried: float = 0.0
+    _told_foreign: float | None = None
+    """When it was last told that somebody else had put something down for main."""
     _looked_at: str = ""
     _moving: asyncio.Future[Any] | None = None
     """Main's move that is under way; it goes on to its end whatever becomes of the loop."""
@@ -104,18 +107,35 @@ class MainLine:
             raise Refused(f"There is no branch {name} to land on.", hint="covey.toml names the branch.")
         line = Line(found.main, found.head)
         self.desk.seen[name] = line.main
-        if found.diverged or (line.head != line.main and self.unsure and await self._holds_unwanted(line)):
+        if line.head != line.main and not await self.desk.read(lambda call: _has_passed(call, line.head)):
+            if not await self._forget(name, line):
+                return None
+            line = Line(line.main, line.main)
+        elif found.diverged or (line.head != line.main and self.unsure and await self._holds_unwanted(line)):
             await self._rebuild(line)
             return None
         self.unsure = False
-        if line.head != line.main and not await self.desk.read(lambda call: _has_passed(call, line.head)):
-            await self.desk.write(lambda call: _note_foreign(call, name, line.head))
-            await self._rebuild(line)
-            return None
         if line.main != self._looked_at:
             await self._see_that_all_is_there(line.main)
             self._looked_at = line.main
         return line
+
+    async def _forget(self, name: str, line: Line) -> bool:
+        """Forget what waits for main and has not passed, or no longer; say whether all that has passed is on main.
+
+        Then there is nothing to begin anew: whoever puts something down there again and again holds nobody up.
+        """
+        is_ours = self.unsure and await self._holds_unwanted(line)
+        if not is_ours and (self._told_foreign is None or self.desk.awake() > self._told_foreign + TRY_EVERY):
+            self._told_foreign = self.desk.awake()
+            await self.desk.write(lambda call: _note_foreign(call, name, line.head))
+        for commit in [merge.candidate for merge in await self.desk.read(passed)]:
+            if commit is None or not self._is_known(commit) or not await self.is_in(commit, line.main):
+                await self._rebuild(line)
+                return False
+        with contextlib.suppress(Refused):  # it is yet another one by now
+            await self.desk.beside(lambda: landing.drop_landed(self.desk.project, line.head))
+        return True
 
     async def _keep(self, name: str) -> None:
         """Put the branch back if a session has changed it, and tell."""

@@ -12,6 +12,7 @@ from covey.app import runs as life
 from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.core.judge import Again
+from covey.core.merges import State
 from covey.core.runs import Ending, Run
 from covey.errors import CoveyError, Refused, ToolFailed
 from covey.git import candidates, put_back
@@ -98,7 +99,7 @@ class Starter:
             head = desk.worktrees.take_up(run.session, branch) if self._resumes(work) and work.lies else None
             if head is None:
                 if not work.carried:
-                    tree.set_aside(desk.project, desk.worktrees, run.task, branch, base)
+                    tree.set_aside(desk.project, desk.worktrees, run.task, branch, base, is_first=work.is_first)
                 head = desk.worktrees.prepare(run.session, branch, self._begins(work, base))
             return head
         except Refused as error:
@@ -153,11 +154,17 @@ def newest_main(desk: Desk) -> str:
     main = tree.begin(desk.project, config.target, config.project.main)
     if main is not None and not put_back.is_touched(desk.project, config.target):
         desk.seen[config.target] = main  # before a session begins that might change it
-    newest = desk.worktrees.newest_main(config.target, config.project.remote)
+    newest = desk.worktrees.newest_main(config.target, config.project.remote, lambda commit: _has_passed(desk, commit))
     if main is None or newest == main:
         return newest
     unwanted = desk.app.store.read(lambda tx: tx.unwanted(tree.UNWANTED))
     return newest if tree.taken_back(desk.project, newest, main, unwanted) is None else main
+
+
+def _has_passed(desk: Desk, commit: str) -> bool:
+    """Say whether a commit waits for main because it has passed."""
+    waiting = desk.app.store.read(lambda tx: tx.open_merges())
+    return any(merge.candidate == commit and merge.state is State.PASSED for merge in waiting)
 
 
 def agent_of(desk: Desk, name: str) -> Agent | None:

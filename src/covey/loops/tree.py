@@ -82,13 +82,16 @@ def is_held(project: Project, branch: str) -> bool:
     return any(entries.holds(folder, branch) for folder in checkouts.git_folders(project))
 
 
-def set_aside(project: Project, worktrees: Worktrees, task: str, branch: str, base: str) -> None:
-    """Give a task's branch another name if it holds work of which nobody knows: it is not the task's."""
+def set_aside(project: Project, worktrees: Worktrees, task: str, branch: str, base: str, *, is_first: bool) -> None:
+    """Give a task's branch another name if it holds work of which nobody knows: it is not the task's.
+
+    Before its first run a task has no work at all, whatever refs say.
+    """
     tip = candidates.resolve(project, f"refs/heads/{branch}")
     if tip is None or candidates.is_ancestor(project, tip, base):
         return
     kept = candidates.resolve(project, f"refs/covey/tasks/{task}")
-    if kept is not None and candidates.is_ancestor(project, kept, tip):
+    if kept is not None and not is_first and candidates.is_ancestor(project, kept, tip):
         return
     put(project, f"refs/covey/kept/{task}-{tip[:12]}", tip)
     worktrees.drop_branch(branch, tip)
