@@ -81,6 +81,33 @@ def test_connections_of_nobody_that_never_end_what_they_ask_keep_nobody_out(tmp_
                 assert owner.get("/api/status")
 
 
+def test_streams_and_connections_of_one_session_keep_nobody_else_out(tmp_path: Path) -> None:
+    project = make_repository(tmp_path / "repo")
+    with contextlib.ExitStack() as stack:
+        process = stack.enter_context(_few_files(project))
+        port = int((project.state / "port").read_text())
+        owner = stack.enter_context(Client(port, project.owner_token.read_text().strip()))
+        tokens = []
+        for name in ("bad", "good"):
+            owner.post("/api/sessions", {"name": name})
+            tokens.append(owner.post(f"/api/sessions/{name}/token")["token"])
+        good = stack.enter_context(Client(port, tokens[1]))
+        assert good.get("/api/status")
+        for path in ("events", "status"):
+            for _ in range(FILES):
+                flood = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+                head = f"GET /api/{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {tokens[0]}"
+                flood.sendall(f"{head}\r\n\r\n".encode())
+                flood.settimeout(10)
+                with contextlib.suppress(ConnectionResetError):
+                    flood.recv(12)
+        wait_until(lambda: _open_files(process.pid) < FILES // 2, "room for others")
+        assert good.get("/api/status"), "on the connection from before"
+        for token in (owner.token, tokens[1]):
+            with Client(port, token) as another:
+                assert another.get("/api/status"), "on a new one"
+
+
 @dataclass(eq=False)
 class Caller:
     """A connection as far as a crowd needs it."""

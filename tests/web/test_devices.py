@@ -168,7 +168,7 @@ def test_a_wrong_code_tells_nothing_and_waits(daemon: Daemon) -> None:
     assert stranger(daemon).join(used).body == wrong.body
 
 
-def test_many_wrong_codes_at_once_are_sent_away_unread(tmp_path: Path) -> None:
+def test_many_wrong_codes_at_once_are_sent_away_and_a_right_one_works_beside_them(tmp_path: Path) -> None:
     slow = {"covey.web.devices.WRONG": 600.0, "covey.web.devices.TRIES": 2}
     with serving(tmp_path / "shop", constants=slow) as daemon, contextlib.ExitStack() as stack:
         host = stranger(daemon).host
@@ -181,6 +181,8 @@ def test_many_wrong_codes_at_once_are_sent_away_unread(tmp_path: Path) -> None:
         answered, _, _ = select.select(tries, [], [], PATIENCE)
         assert [each.recv(12) for each in answered] == [b"HTTP/1.1 503"]
         assert not select.select([each for each in tries if each not in answered], [], [], 0)[0]
+        assert stranger(daemon).join("A" * 22).status == 503
+        assert stranger(daemon).join(invite(daemon)["code"]).status == 201
 
 
 def test_a_browser_that_is_known_stays_the_same_device_and_spends_the_code(daemon: Daemon) -> None:

@@ -88,7 +88,7 @@ def invite(call: Call, asked: InviteDevice) -> Invitation:
     """Make a code with which one browser may join within a minute, or a phone within five."""
     address = _address(call, asked.kind)
     code = _code(call)
-    device = _by_code(call.tx, code)
+    device = by_code(call.tx, code)
     if device is None:
         event = devices.invite(asked.kind, _label(asked.label), digest(code), call.tx.now)
         device = _put(call, None, f"device-{call.tx.next_seq}", event)
@@ -116,7 +116,7 @@ def revoke(call: Call, asked: Nothing, id: str) -> DeviceRow:
 
 def join(call: Call, asked: JoinDevice, known: str | None, secret_of: Callable[[str], str]) -> Entry:
     """Let the browser in that shows a code; the code is spent then, also by a browser that is known already."""
-    device = _by_code(call.tx, asked.code)
+    device = by_code(call.tx, asked.code)
     secret = "" if device is None else secret_of(device.id)
     event = devices.join(device, _label(asked.label), digest(secret), call.tx.now)
     assert device is not None
@@ -171,7 +171,8 @@ def _label(text: str) -> str:
     return line(text, "The label", 80) if text.strip() else ""
 
 
-def _by_code(tx: Tx, code: str) -> Device | None:
+def by_code(tx: Tx, code: str) -> Device | None:
+    """Return the device that was invited with a code, whether it still works or not."""
     found = tx.find(rows.DEVICES, "WHERE code = ? ORDER BY ordinal DESC", (digest(code),))
     return found[0] if found else None
 

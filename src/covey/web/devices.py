@@ -24,7 +24,7 @@ from covey.store.tx import Tx
 WRONG = 1.0
 """Seconds that the answer to a wrong code takes; its 128 bits make guessing vain, this keeps it quiet."""
 TRIES = 8
-"""Codes that may be tried at once from one address; more are sent away unread."""
+"""Codes that may be tried at once from one address; more are sent away, unless they are right."""
 
 _decoder = msgspec.json.Decoder(JoinDevice)
 
@@ -86,10 +86,13 @@ class Devices:
         known: Principal | None,
         write: Callable[[Callable[[Tx], Entry]], Awaitable[Entry]],
     ) -> Entry:
-        """Let a browser in that shows a code; who shows a wrong one waits, and cannot try many at once."""
-        if self._trying[client] >= TRIES:
-            raise Unavailable("Too many codes are tried from there.", hint="Try again in a moment.")
+        """Let a browser in that shows a code; who shows a wrong one waits, and cannot try many at once.
+
+        A right one counts also while others try wrong ones: all users of this machine have one address.
+        """
         asked = _read(body)
+        if self._trying[client] >= TRIES and await self._read(lambda tx: devices.by_code(tx, asked.code)) is None:
+            raise Unavailable("Too many codes are tried from there.", hint="Try again in a moment.")
         device = None if known is None else known.device
         self._trying[client] += 1
         try:

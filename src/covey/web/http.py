@@ -56,11 +56,11 @@ class Together:
 
 
 class Crowd:
-    """The connections of clients that have not shown yet who they are: no more of them than leave room for the others.
+    """The connections of clients that have not shown yet who they are, or of one session: they leave room for others.
 
     Without a bound anybody who can reach the port opens so many that no file can be opened any more, and nobody is let
     in. The address with the most of them loses its oldest, also in the middle of a request: who has something to show
-    does so at once. Who is known stays.
+    does so at once. The owner stays. A session has a crowd of its own, so that one cannot keep out the rest.
     """
 
     def __init__(self, most: int) -> None:
@@ -68,7 +68,7 @@ class Crowd:
         self._waiting: dict[str, dict[Http, None]] = {}
 
     def join(self, client: Http) -> None:
-        """Take in a client that nobody knows, and send away another if there are too many."""
+        """Take in a client, and send away another if there are too many."""
         self._waiting.setdefault(client.address, {})[client] = None
         if sum(map(len, self._waiting.values())) > self.most:
             crowded = max(self._waiting.values(), key=len)
@@ -86,6 +86,9 @@ class Crowd:
 
 CROWD = Crowd(256)
 """All of this process; the daemon sets how many there may be by how many files it may open."""
+SESSIONS_SHARE = 4
+"""How many times more connections strangers may have than one session."""
+_SESSIONS: dict[str, Crowd] = {}
 
 
 class Http(HttpToolsProtocol):
@@ -99,16 +102,18 @@ class Http(HttpToolsProtocol):
     """The one whose answering was asked for in this moment, and so has not begun."""
     _is_refused = False
     """Nothing more is read here; what was asked before is still answered."""
+    _crowd: Crowd | None = None
+    """Those with whom it shares room; None for the owner."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; its answers go out in one piece each, and one that never asks is closed in its time."""
         super().connection_made(cast("asyncio.Transport", Together(transport, self.loop)))
-        CROWD.join(self)
+        self._move(CROWD)
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget a connection."""
-        CROWD.leave(self)
+        self._move(None)
         self._head_is_here()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
@@ -117,6 +122,20 @@ class Http(HttpToolsProtocol):
     def address(self) -> str:
         """Return the address of the client, "" if it has none."""
         return self.client[0] if self.client else ""
+
+    def _show(self, session: str | None) -> None:
+        """Take note of whose connection this is: a session's, or the owner's."""
+        if session is not None and session not in _SESSIONS:
+            _SESSIONS[session] = Crowd(max(CROWD.most // SESSIONS_SHARE, 1))
+        self._move(None if session is None else _SESSIONS[session])
+
+    def _move(self, crowd: Crowd | None) -> None:
+        if crowd is not self._crowd:
+            if self._crowd is not None:
+                self._crowd.leave(self)
+            self._crowd = crowd
+            if crowd is not None:
+                crowd.join(self)
 
     def hang_up(self) -> None:
         """End a connection at once; nobody waits for its client to take the rest of an answer."""
@@ -153,7 +172,7 @@ class Http(HttpToolsProtocol):
                 return self._without_upgrade() + data[upgrade.args[0] :]
             if self._should_upgrade():
                 self._head_is_here()
-                CROWD.leave(self)
+                self._move(None)
                 self.handle_websocket_upgrade()
             else:  # CONNECT, which is answered, and then nothing more can be said here
                 self.cycle.keep_alive = False
@@ -172,7 +191,7 @@ class Http(HttpToolsProtocol):
         """Begin to answer, unless the request comes again without an offer that we cannot take."""
         if not self._is_declined():
             super().on_headers_complete()
-            cast("dict[str, Any]", self.scope)[KNOWN] = lambda: CROWD.leave(self)
+            cast("dict[str, Any]", self.scope)[KNOWN] = self._show
 
     def on_message_complete(self) -> None:
         """Note that a request is whole."""

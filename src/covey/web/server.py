@@ -154,7 +154,7 @@ class Web:
                 return
             who = await self._who(scope, headers)
             if KNOWN in scope:
-                scope[KNOWN]()
+                scope[KNOWN](who.session)
             if b"%2F" in scope.get("raw_path", b"").upper():  # in a name, where no name has one: it parts nothing
                 raise _nothing_at(scope["path"])
             if scope["path"] == "/api/events" and scope["method"] == "GET":
