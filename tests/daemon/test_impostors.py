@@ -22,6 +22,7 @@ from covey.cli.client import Client, check_own, is_daemon
 from covey.cli.daemon import answering
 from covey.core.launches import Launch
 from covey.errors import Denied
+from covey.runners.door import MANY
 from covey.runners.process import ProcessRunner
 from covey.store.lock import WriterLock
 from tests.proving import is_question
@@ -330,6 +331,36 @@ def test_who_takes_the_port_of_a_killed_daemon_hears_nothing_of_its_runs(tmp_pat
             daemon.start()  # at another port, and the door finds it
             assert daemon.port != stranger.port
             assert run.ask("GET", "/api/board") == (200, b"[]")
+
+
+FLOOD = """
+import encodings.idna, os, socket, sys
+os.setuid(int(sys.argv[1]))
+opened = [socket.create_connection(("127.0.0.1", int(sys.argv[2]))) for _ in range(int(sys.argv[3]))]
+for each in opened[int(sys.argv[4]):]:
+    each.settimeout(60)
+    try:
+        assert each.recv(1) == b""
+    except ConnectionResetError:
+        pass
+print("hung up on", flush=True)
+input()
+"""
+
+
+@as_root
+def test_connections_of_another_user_to_the_door_of_a_run_are_few(tmp_path: Path) -> None:
+    with serving(tmp_path / "shop") as daemon, asking(daemon) as run:
+        port = int(run.url.rpartition(":")[2])
+        own = [socket.create_connection(("127.0.0.1", port)) for _ in range(MANY)]
+        argv = [sys.executable, "-c", FLOOD, str(NOBODY), str(port), str(4 * MANY), str(MANY)]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as flood:
+            assert flood.stdin is not None and flood.stdout is not None
+            assert flood.stdout.readline() == b"hung up on\n"
+            assert run.ask("GET", "/api/board") == (200, b"[]"), "its own user is let in beside them"
+            flood.stdin.close()
+        for each in own:
+            each.close()
 
 
 def test_a_run_whose_wrapper_is_gone_does_not_trust_who_has_its_door(tmp_path: Path) -> None:

@@ -81,6 +81,18 @@ def test_a_worktree_is_made_beside_the_repository_on_its_branch_at_the_base(tmp_
     assert listed.git_dir == worktrees.git_dir("ada") == worktrees.project.common / "worktrees" / "ada"
 
 
+@pytest.mark.parametrize("mode", [0o700, 0o750, 0o755])
+def test_who_may_not_look_into_the_repository_may_not_look_into_its_worktrees(tmp_path: Path, mode: int) -> None:
+    worktrees = make_worktrees(tmp_path)
+    worktrees.project.root.chmod(mode)
+    before = os.umask(0o022)
+    try:
+        worktrees.prepare("ada", "covey/T-1", main_of(worktrees))
+    finally:
+        os.umask(before)
+    assert worktrees.folder.stat().st_mode & 0o777 == mode
+
+
 def test_the_next_task_finds_a_clean_tree_at_the_new_main_with_the_ignored_files_of_before(tmp_path: Path) -> None:
     worktrees = make_worktrees(tmp_path, {".gitignore": "cache/\n", "a": "1\n", "b": "1\n"})
     worktrees.prepare("ada", "covey/T-1", "main")

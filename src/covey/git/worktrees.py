@@ -486,6 +486,7 @@ class Worktrees:
                 new = self.project.state / f"{TRASH}{secrets.token_hex(4)}"
                 entries.draw_up(new, path, base)
                 self._inherit(new)
+                self._make_folder()
                 entries.link(path, entry)
                 entry.parent.mkdir(exist_ok=True)
                 new.rename(entry)
@@ -493,6 +494,11 @@ class Worktrees:
                 return entry
         except OSError as error:
             raise Unavailable(f"The worktree {path} cannot be made: {error.strerror}.") from error
+
+    def _make_folder(self) -> None:
+        """Make the folder of the worktrees: who may not look into the repository may not look into its copies."""
+        closed = os.stat(self.project.root).st_mode & os.stat(self.project.common).st_mode
+        self.folder.mkdir(mode=closed & 0o777 | 0o700, parents=True, exist_ok=True)
 
     def _note(self, record: _Record, entry: Path) -> None:
         """Note which folders a worktree is made of, so that no others are ever taken for them."""

@@ -28,6 +28,10 @@ else:
 PATIENCE = 10.0
 """Seconds that the daemon has to take a connection and to prove itself; who asks may well give up before."""
 WAITING = 128
+MANY = 64
+"""Connections at once beyond which it is asked who is there: other users of this machine can connect as well."""
+MOST = 512
+"""Connections at once; each has a thread, and the agent needs some for itself."""
 PIECE_BYTES = 1 << 16
 
 
@@ -37,6 +41,8 @@ class Door:
     def __init__(self, folder: str, credential: str) -> None:
         self._said = f"{os.path.dirname(os.path.dirname(folder))}/daemon.json"
         self._name, self._key = proof.parted(credential)
+        self._open = 0
+        self._counting = _thread.allocate_lock()
         self._listening = socket(AF_INET, SOCK_STREAM)
         self._listening.bind(("127.0.0.1", 0))
         self._listening.listen(WAITING)
@@ -54,21 +60,32 @@ class Door:
     def _serve(self) -> None:
         while True:
             try:
-                file, _ = self._listening._accept()  # type: ignore[attr-defined]  # what socket.accept calls
+                file, near = self._listening._accept()  # type: ignore[attr-defined]  # what socket.accept calls
             except OSError:  # out of files for a moment
                 time.sleep(0.05)
                 continue
+            if self._open >= MOST or (self._open >= MANY and _is_strangers(near[1])):
+                os.close(file)
+                continue
+            self._count(1)
             try:
                 _thread.start_new_thread(self._take, (file,))
             except RuntimeError:  # out of threads
+                self._count(-1)
                 os.close(file)
+
+    def _count(self, more: int) -> None:
+        with self._counting:
+            self._open += more
 
     def _take(self, file: int) -> None:
         """Serve one connection to its end; who asks for a proof first is given one, if the daemon gave one to us."""
         near = socket(fileno=file)
         far: socket | None = None
         try:
+            near.settimeout(PATIENCE)  # who connects has something to ask
             asked = near.recv(PIECE_BYTES)
+            near.settimeout(None)
             far = self._daemon() if asked else None
             if far is None:
                 return
@@ -82,6 +99,7 @@ class Door:
             for each in (near, far):
                 if each is not None:
                     each.close()
+            self._count(-1)
 
     def _prove(self, near: socket, asked: bytes) -> bytes:
         """Answer the question for a proof, and return what came behind it."""
@@ -133,6 +151,17 @@ class Door:
         _thread.start_new_thread(back, ())
         _pass(near, far)
         over.acquire()
+
+
+def _is_strangers(port: int) -> bool:
+    """Say whether the other end of a connection from a port of loopback belongs to another user; root is none."""
+    end = f"0100007F:{port:04X}"  # 127.0.0.1, as the kernel writes it on every machine that we know
+    try:
+        with open("/proc/net/tcp", encoding="ascii") as table:
+            owners = [int(fields[7]) for fields in map(str.split, table) if fields[1] == end]
+    except (OSError, ValueError):
+        return False
+    return any(owner not in (0, os.geteuid()) for owner in owners)
 
 
 def _pass(source: socket, sink: socket) -> None:
