@@ -345,3 +345,13 @@ def test_a_page_that_loses_its_daemon_says_so_and_catches_up(
     expect(card(page, "todo", task)).to_be_visible()
     expect(page.get_by_text("Connection lost")).to_have_count(0)
     assert page.evaluate("() => window.sameOne")
+
+
+def test_the_queue_shows_from_what_a_gate_is_not_kept(site: Site, visit: Visit) -> None:
+    limit = "Gates run in no room of their own."
+    with site.line.client() as owner:
+        queue = owner.get("/api/queue") | {"limits": [limit]}
+    page = visit("")
+    page.route("**/api/queue", lambda route: route.fulfill(json=queue))
+    page.goto("/#/queue")
+    expect(page.locator(".trouble").filter(has_text=limit)).to_be_visible()

