@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -151,3 +152,62 @@ def test_what_is_nested_too_deep_is_not_kept(yard: Yard) -> None:
     commit = committed(yard, {"nest.py": nest})
     assert yard.try_on("python3 nest.py", commit=commit).passed is True
     assert yard.try_on("test ! -e built", commit=commit).passed is True
+
+
+# What it does not find
+
+
+def test_a_gate_finds_no_password_in_any_setting_or_file_of_git(yard: Yard) -> None:
+    git = yard.root / ".git"
+    (git / "modules/sub").mkdir(parents=True)
+    (git / "modules/sub/config").write_text('[remote "o"]\nurl = https://a:hunter2@example.org/\n')
+    (git / "credentials").write_text("https://a:hunter2@example.org")
+    with (git / "logs/HEAD").open("a") as file:
+        file.write(f"{yard.head} {yard.head} Ada <a@example.org> 1 +0000\tpull https://a:hunter2@example.org/\n")
+    with (git / "config").open("a") as file:
+        file.write(
+            '[http "https://example.org/"] extraheader = "AUTH \\\n hunter2"\n[sendemail]\n\tsmtpPass = hunter2\n'
+            '[remote "at"]\n\turl = https://ada@example.org:hunter2@example.org/shop.git\n\tfetch = +refs/*:refs/at/*\n'
+            '[url "https://a:hunter2@example.org/"]\n\tinsteadOf = x:\n[core]\n\tsshCommand = sshpass -p hunter2 ssh\n'
+        )
+    outcome = yard.try_on(
+        "grep -rs hunter2 $(git rev-parse --git-common-dir); git config --list; git log -g; git status"
+    )
+    assert outcome.passed is True, outcome.summary
+    assert "hunter2" not in said(yard)
+    assert "remote.at.url=https://example.org/shop.git" in said(yard)  # the control
+
+
+def test_a_gate_reaches_no_socket_in_the_folder_of_git(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(yard.root / ".git")  # the name of a socket has to be short
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("watch.ipc")
+        listener.listen()
+        ask = "import os,socket; os.chdir(os.sys.argv[1]); s=socket.socket(socket.AF_UNIX); s.connect('watch.ipc')"
+        assert yard.try_on(f'python3 -c "{ask}" $(git rev-parse --git-common-dir)').passed is False
+        yard.set(isolate="off")
+        assert yard.try_on(f'python3 -c "{ask}" $(git rev-parse --git-common-dir)').passed is True  # the control
+
+
+def test_a_login_beside_the_programs_of_a_tool_is_not_shown(
+    yard: Yard, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (".pulumi/bin/pulumi", ".agent/agent", ".pulumi/lib/x"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("#!/bin/sh\necho tool\n")
+        (home / name).chmod(0o755)
+    for name in (".pulumi/credentials.json", ".agent/.credentials.json"):
+        (home / name).write_text("secret")
+    (home / ".local/bin").mkdir(parents=True)
+    (home / ".local/bin/agent").symlink_to(home / ".agent/agent")
+    monkeypatch.setenv("PATH", f"{home}/.pulumi/bin:{home}/.local/bin", prepend=":")
+    outcome = yard.try_on("cat ~/.pulumi/* ~/.agent/.c*; pulumi && agent && test -e ~/.pulumi/lib/x")
+    assert outcome.passed is True, outcome.summary
+    assert "secret" not in said(yard)
+
+
+def test_a_gate_reads_of_the_machines_settings_what_everybody_may(yard: Yard) -> None:
+    others = "find /etc ! -type l ! -perm -004 ! -empty -type f -readable 2>/dev/null | head -3; cat /etc/shadow; true"
+    assert yard.try_on(others).passed is True
+    assert not [line for line in said(yard).splitlines() if line.startswith(("/etc", "root:"))]
+    assert yard.try_on("grep -q root /etc/passwd").passed is True  # the control

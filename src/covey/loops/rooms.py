@@ -24,8 +24,19 @@ from covey.runners.sandbox import Layer, Room
 UPPER = "upper"
 TREE = "tree"
 """The layer over the worktree."""
-_USERINFO = re.compile(r"(?<=://)[^/@\s\"]*@")
-_HEADERS = re.compile(r"(?im)^[ \t]*(?:extraheader|password|token|helper|proxy)[ \t]*=.*$")
+GIT = ("HEAD", "config", "description", "index", "packed-refs", "shallow", "objects", "refs", "reftable", "info",
+       "hooks", "branches", "lfs", "rebase-merge", "rebase-apply", "sequencer")  # fmt: skip
+"""What of a repository's git folder a gate sees: not the settings of submodules, sockets, or what others keep there."""
+_PASSING = re.compile(r".*(?:_HEAD|_MSG|_EDITMSG|_MERGE|\.lock)|(?:gc\.|tmp|sharedindex\.|BISECT_).*", re.DOTALL)
+"""Files that git makes and takes away at any moment."""
+SETTINGS = frozenset((
+    "core", "extensions", "remote", "branch", "submodule", "user", "init", "index", "pack", "feature", "fetch", "push",
+    "pull", "merge", "rebase", "diff", "status", "i18n", "log", "advice", "gc", "tag", "commit", "checkout", "apply",
+    "lfs", "filter", "rerere", "color", "versionsort",
+))  # fmt: skip
+"""The sections of its settings that a gate sees: any other may hold a password."""
+_PRIVATE = frozenset(("sshcommand", "askpass", "gitproxy", "proxy", "password", "token"))
+_USERINFO = re.compile(r"(?<=://)[^/\s\"]*@")
 
 
 def make(
@@ -60,7 +71,7 @@ def make(
             (f"{place}/entry", os.path.realpath(entry)),
             *(((f"{place}/home", home),) if home else ()),
         ),
-        hidden=(state, *(() if layered else tools.secrets(env))),
+        hidden=tuple(dict.fromkeys((state, *_besides(common), *(() if layered else tools.secrets(env))))),
         network=config.merge.network,
     )  # fmt: skip
 
@@ -131,12 +142,31 @@ def _write_settings(project: Project, common: Path, own: Path) -> None:
         pairs = [line.partition("\n") for line in asked.stdout.decode(errors="replace").split("\0") if line]
         lines = [f"[{key.split('.')[0]}]\n\t{key.split('.')[1]} = {json.dumps(value)}\n" for key, _, value in pairs]
         (own / "home" / ".gitconfig").write_text("".join(lines), encoding="utf-8")
-    try:
-        said = (common / "config").read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        said = ""
-    plain = _HEADERS.sub("", _USERINFO.sub("", said))
+    asked = try_git("config", "--file", str(common / "config"), "--null", "--list", at=project.common)
+    said = asked.stdout.decode(errors="surrogateescape").split("\0")
+    plain = "".join(_setting(*line.partition("\n")) for line in said if line)
     (own / "config").write_text(plain, encoding="utf-8", errors="surrogateescape")
+
+
+def _setting(key: str, given: str, value: str) -> str:
+    """Return a setting of git as a gate may see it, empty if it may not."""
+    section, _, rest = key.partition(".")
+    part, _, name = rest.rpartition(".")
+    if section not in SETTINGS or name in _PRIVATE:
+        return ""
+    quoted = [_USERINFO.sub("", each).replace("\\", "\\\\").replace('"', '\\"') for each in (part, value)]
+    head = f'[{section} "{quoted[0]}"]' if part else f"[{section}]"
+    said = quoted[1].replace("\n", "\\n").replace("\t", "\\t")
+    return f"{head}\n\t{name}" + (f' = "{said}"\n' if given else "\n")
+
+
+def _besides(common: str) -> tuple[str, ...]:
+    """Return what is in a repository's git folder and not git's own."""
+    try:
+        names = os.listdir(common)
+    except OSError:
+        return ()
+    return tuple(f"{common}/{each}" for each in names if each not in GIT and not _PASSING.fullmatch(each))
 
 
 def _borrow(objects: Path, folder: Path) -> None:

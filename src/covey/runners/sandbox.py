@@ -6,6 +6,8 @@ away, where the kernel allows that.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 import shutil
@@ -124,12 +126,32 @@ def _shell(powers: Powers, *, network: bool) -> list[str]:
     for place in SYSTEM:
         linked = os.path.islink(place)
         words += ["--symlink", os.readlink(place), place] if linked else ["--ro-bind-try", place, place]
+    words += [word for place in _private("/etc") if os.path.lexists(place) for word in _cover(place)]
     words += ["--proc", "/proc"] if powers.processes else ["--bind", "/proc", "/proc"]
     if os.geteuid() == 0:
         words += [word for place in KERNEL if os.path.exists(place) for word in ("--ro-bind", place, place)]
     names = os.path.realpath("/etc/resolv.conf")
     words += ["--dev", "/dev", "--tmpfs", "/run", "--symlink", "../run", "/var/run", "--dir", "/var/tmp"]
     return [*words, *(("--ro-bind-try", names, names) if network else ())]
+
+
+@functools.cache
+def _private(top: str) -> tuple[str, ...]:
+    """Return what in a folder of the machine we may read and not everybody: passwords, and the machine's own keys."""
+    found: list[str] = []
+    waiting = [top]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                mode = entry.stat(follow_symlinks=False).st_mode
+                is_folder = stat.S_ISDIR(mode)
+                if not (is_folder or stat.S_ISREG(mode)) or not os.access(entry.path, os.R_OK):
+                    continue
+                if not mode & (stat.S_IXOTH if is_folder else stat.S_IROTH):
+                    found.append(entry.path)
+                elif is_folder:
+                    waiting.append(entry.path)
+    return tuple(found)
 
 
 # What can be had here

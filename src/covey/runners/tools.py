@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -50,6 +51,8 @@ SECRETS = (
 """Files among the caches that hold, or may hold, what opens something else."""
 PROGRAMS = ("bin", "sbin", "shims", "Scripts", "condabin")
 """Names of folders of programs that belong to the folder above them."""
+PARTS = (*PROGRAMS, "lib", "lib64", "libexec", "share", "include", "versions", "node_modules", "local", "pyvenv.cfg")
+"""What is shown, besides programs, of a folder below HOME whose name begins with a dot: many keep a login there too."""
 MOST_LINKS = 4096
 """Programs of one folder that are looked at."""
 
@@ -110,11 +113,23 @@ def _programs(folder: str, apart: tuple[str, ...], only: str = "") -> Iterator[s
 
 def _around(folder: str, apart: tuple[str, ...]) -> Iterator[str]:
     """Yield a folder of programs, and what it is a part of, such as a virtual environment."""
-    yield folder
+    yield from _open_parts(folder, apart)
     above = os.path.dirname(os.path.realpath(folder))
     if os.path.basename(folder) in PROGRAMS and os.path.basename(above) != ".local" and not _holds(above, apart):
-        yield above
+        yield from _open_parts(above, apart)
         yield from _base(above)
+
+
+def _open_parts(folder: str, apart: tuple[str, ...]) -> Iterator[str]:
+    """Yield a folder, or what makes up the tool in it if it is one in which tools keep what is the person's."""
+    above, name = os.path.split(os.path.realpath(folder))
+    if above not in apart[:1] or not name.startswith("."):
+        yield folder
+        return
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in islice(entries, MOST_LINKS):
+            if entry.name in PARTS or (entry.is_file() and os.access(entry.path, os.X_OK)):
+                yield entry.path
 
 
 def _base(place: str) -> Iterator[str]:
