@@ -267,3 +267,20 @@ def test_failed_work_of_a_person_waits_for_one_if_nobody_works(line: Queue) -> N
     shown = line.world.task(merge.task)
     assert shown["status"] == "blocked" and shown["reason"].startswith("No session works")
     assert len(line.alerts()) == 1
+
+
+def test_failures_of_the_queue_on_a_merge_are_counted_over_restarts_and_then_it_is_blocked(line: Queue) -> None:
+    for name in ("ada", "bob"):
+        line.world.at_work(name)
+    for title in ("Bad", "Good"):
+        line.world.add(title)
+    bad, good = line.hand_in("ada"), line.hand_in("bob", "2" * 40)
+    for merge, times in ((good, 2), (bad, 3)):
+        for number in range(1, times + 1):
+            assert line.merge(merge.id).state is merges.State.QUEUED
+            line.world.do(lambda call, merge=merge: sendback.stumbled(call, merge.id, "git broke.", 3))  # type: ignore[misc]
+            line.world.start(daemon=True)
+            assert number == 3 or f"({number} of 3 times): git broke." in (line.merge(merge.id).reason or "")
+    assert line.merge(bad.id).state is merges.State.REJECTED and line.world.status(bad.task) == "blocked"
+    assert "3 times in a row" in (line.merge(bad.id).reason or "")
+    assert line.merge(good.id).state is merges.State.QUEUED

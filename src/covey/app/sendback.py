@@ -11,7 +11,7 @@ from covey.app.verbs import Call
 from covey.core import checks, merges, sent_back, tasks
 from covey.core import gates as gate_life
 from covey.core.gates import Gate
-from covey.core.merges import Merge
+from covey.core.merges import Merge, State
 from covey.core.sent_back import Back, Clash, Commit, Other, Since
 from covey.core.sessions import COVEY, Goal, Kind
 from covey.core.tasks import Status, Task
@@ -21,6 +21,9 @@ from covey.values import dataclass
 REBASES = ("rebase", "ff")
 GATES, LANDINGS, MERGES = 50, 200, 300
 """How far back is looked for a test that the work passed, for what landed since then, and for whose a commit is."""
+
+
+STUMBLED = "The merge queue failed on it, and tries again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +78,24 @@ def rejected(
     else:
         put_back(call, sent, reason)
     return after
+
+
+def stumbled(call: Call, merge_id: str, what: str, most: int) -> None:
+    """Write that the queue failed on a merge, which waits for another try; after `most` of them it is given up.
+
+    They are counted in the log, from the last approval on: a daemon that starts anew goes on counting.
+    """
+    now = call.tx.get(rows.MERGES, merge_id)
+    if now is None or now.state not in merges.OPEN:
+        return
+    approved = call.tx.last_event(merge_id, "merge.approved")
+    told = call.tx.events(subject=merge_id, kind="merge.waits", after=0 if approved is None else approved.seq)
+    payloads = (rows.decode_payload(each.kind, each.data) for each in told)
+    times = 1 + sum(isinstance(each, merges.Waits) and each.why.startswith(STUMBLED) for each in payloads)
+    if times >= most:
+        give_up(call, merge_id, f"The merge queue failed {times} times in a row on it, and goes on without it: {what}")
+    elif now.state is not State.REVIEW:
+        step(call, now, merges.Waits(f"{STUMBLED} ({times} of {most} times): {what}"), COVEY)
 
 
 def give_up(call: Call, merge_id: str, why: str) -> None:

@@ -94,8 +94,6 @@ class Crew:
     """The merges that are being read, built or landed at this moment: what goes wrong then may be their fault."""
     suspects: set[str] = field(default_factory=set)
     """Merges of which one made something go wrong: until all of them are through, each is handled alone."""
-    troubles: dict[str, int] = field(default_factory=dict)
-    """How often in a row something went wrong with a merge alone."""
     begun_under: Settings | None = None
     """What the last train depended on."""
     is_tidy: bool = False

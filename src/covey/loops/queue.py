@@ -64,7 +64,6 @@ class Queue:
                 self.crew.line.unsure = True
             if each.kind in ("merge.landed", "merge.rejected", "merge.withdrawn", "merge.held"):
                 self.crew.suspects.discard(each.subject)
-                self.crew.troubles.pop(each.subject, None)
             elif each.kind == "task.edited":
                 self.crew.entering.look_again()
 
@@ -140,10 +139,7 @@ class Queue:
                 self.crew.suspects |= {*at_hand}
                 return
             (merge,) = at_hand
-            times = self.crew.troubles[merge] = self.crew.troubles.get(merge, 0) + 1
-            if times >= PATIENT:
-                why = f"The merge queue failed {PATIENT} times in a row on it, and goes on without it: {what}"
-                await self.desk.write(lambda call: sendback.give_up(call, merge, why))
+            await self.desk.write(lambda call: sendback.stumbled(call, merge, what, PATIENT))
         except CoveyError as error:
             log.warning("%s could not be blamed: %s", at_hand, error)
 
