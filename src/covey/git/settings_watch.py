@@ -15,12 +15,15 @@ from covey.git.run import try_git
 
 PROGRAMS = (
     r"^(core\.(hookspath|fsmonitor|sshcommand|gitproxy|askpass|editor|pager|alternaterefscommand|worktree|attributesfile)"
-    r"|sequence\.editor|pager\..*|interactive\.difffilter|(filter|diff|merge|difftool|mergetool|tar|trailer|man|browser)"
-    r"\..*\.(clean|smudge|process|driver|command|cmd|textconv|path)|diff\.external|credential\.(.*\.)?helper"
-    r"|gpg\.(.*\.)?(program|defaultkeycommand)|remote\..*\.(uploadpack|receivepack|vcs|promisor)|url\..*"
-    r"|submodule\..*\.update|alias\..*|protocol\..*|include(if\..*)?\.path|extensions\..*|uploadpack\.packobjectshook)$"
+    r"|sequence\.editor|pager\..*|interactive\.difffilter|diff\.external|init\.templatedir|imap\.tunnel|svn\.authorsprog"
+    r"|(filter|diff|merge|difftool|mergetool|guitool|tar|trailer|man|browser|hook)"
+    r"\..*\.(clean|smudge|process|driver|command|cmd|textconv|path)|credential\.(.*\.)?helper|instaweb\..*"
+    r"|gpg\.(.*\.)?(program|defaultkeycommand)|sendemail\.(.*\.)?(.*cmd|smtpserver)"
+    r"|remote\..*\.(uploadpack|receivepack|vcs|promisor|url|pushurl|proxy)|url\..*|https?\..*|bundle\..*|fetch\.bundleuri"
+    r"|submodule\..*\.update|alias\..*|protocol\..*|include(if\..*)?\.path|extensions\..*|uploadpack\.packobjectshook"
+    r"|lfs\.(extension|customtransfer)\..*)$"
 )
-"""Every key of git 2.39 by which a repository's own settings let it run a program, or lead to such a key."""
+"""Every key by which a repository's own settings let git run a program, lead to such a key, or send git elsewhere."""
 FILES = ("commondir", ".git", "config.worktree", "info/attributes", "info/grafts", "shallow", "objects/info/alternates")
 """Files in the repository's folder by which git reads other settings, commits or objects than are there."""
 
@@ -29,7 +32,9 @@ def read(project: Project) -> dict[str, str]:
     """Return what stands in the settings and files by which git could be led astray, by name."""
     words = ("config", "--local", "--includes", "-z", "--get-regexp", PROGRAMS)
     printed = try_git(*words, at=project.common).stdout.decode(errors="surrogateescape")
-    found = {key: value for key, _, value in (pair.partition("\n") for pair in printed.split("\0") if pair)}
+    found: dict[str, str] = {}
+    for key, _, value in (pair.partition("\n") for pair in printed.split("\0") if pair):
+        found[key] = f"{found[key]}\n{value}" if key in found else value  # each of several values counts
     files = {f"the file {name}": _sum(project.common / name) for name in FILES}
     return {**found, **{name: value for name, value in files.items() if value}, **_hooks(project)}
 
