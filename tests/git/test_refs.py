@@ -355,6 +355,51 @@ def test_a_branch_of_the_user_is_never_moved_aside_and_one_of_a_session_is(tmp_p
     assert refs.change(project, Order("refs/heads/feature", main)).returncode != 0
 
 
+def test_a_ref_is_put_back_in_one_step_so_that_nothing_is_between_two_values(
+    worktrees: Worktrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = worktrees.project
+    git_out(project.root, "pack-refs", "--all")
+    commit_files(project.root, {"second": "x\n"}, "Second")
+    main = main_of(project)
+
+    def killed(path: Path, missing_ok: bool = False) -> None:
+        raise AssertionError(f"main would be an older one now: {path} {missing_ok}")
+
+    for twisted in (symbolic(NAME, "refs/heads/main"), symbolic("refs/heads/none", "refs/heads/main")):
+        twisted(project)
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "unlink", killed)
+            made = refs.untwist(project, "refs/heads/main", main)
+        assert made is not None and made.value == main
+        assert (main_of(project), refs.twist(project, "refs/heads/main")) == (main, "")
+
+
+def test_main_whose_file_was_written_by_hand_is_noticed_and_nothing_that_git_does_is(worktrees: Worktrees) -> None:
+    project = worktrees.project
+    first = main_of(project)
+    (project.common / "refs/heads/main").write_text(
+        git_out(project.root, "commit-tree", "-p", first, "-m", "Red", "main^{tree}") + "\n"
+    )
+    assert put_back.look_after(project, "main", first) is None, "nobody knows whose it is"
+    assert put_back.moved_unnoted(project, "main") == main_of(project)
+    git_out(project.root, "config", "core.logAllRefUpdates", "false")
+    assert put_back.moved_unnoted(project, "main") is None, "with reflogs off an old one says nothing"
+    git_out(project.root, "config", "--unset", "core.logAllRefUpdates")
+    for words in (
+        ("commit", "--quiet", "--allow-empty", "-m", "Mine"),
+        ("reset", "--quiet", "--hard", "HEAD~1"),
+        ("pack-refs", "--all"),
+        ("-c", "core.logAllRefUpdates=false", "commit", "--quiet", "--allow-empty", "-m", "Mine"),
+        ("reflog", "expire", "--expire=now", "--all"),
+        ("commit", "--quiet", "--amend", "--allow-empty", "-m", "Again"),
+        ("branch", "-m", "main", "trunk"),
+        ("branch", "-m", "trunk", "main"),
+    ):
+        git_out(project.root, *words)
+        assert put_back.moved_unnoted(project, "main") is None, words
+
+
 # The door
 
 

@@ -12,6 +12,8 @@ RED = "echo x >bad; git add .; git commit -qm Red\n"
 RAW = "git -c core.hooksPath=/dev/null"
 """A session's git without the guard."""
 
+UNNOTED = "git commit-tree -p main -m Unnoted 'main^{tree}' >{common}/mine; cp {common}/mine {common}/refs/heads/main\n"
+
 ATTACKS = {
     "the branch is a name of main": f"{WORK}git symbolic-ref refs/heads/covey/$COVEY_TASK refs/heads/main\n",
     "main is a name of the branch": f"git symbolic-ref refs/heads/main refs/heads/covey/$COVEY_TASK\n{RED}",
@@ -20,6 +22,19 @@ ATTACKS = {
     "settings name a program": f"{WORK}git config filter.x.clean /bin/false\n",
     "what has passed is a name of main": f"{WORK}git symbolic-ref refs/covey/landed refs/heads/main\n",
 }
+
+
+def test_a_main_that_a_session_wrote_by_hand_is_told_and_good_work_lands_on_it(made: Callable[..., Line]) -> None:
+    line = made(SHELL, GOOD, "[board]\ntries = 1\n", '[sessions]\nagent = "sh"\n')
+    line.up()
+    body = UNNOTED.replace("{common}", str(line.common)) + WORK
+    with line.client() as client:
+        client.post("/api/board", {"title": "bad", "body": f"set -e\n{body}"})
+    line.start_session("ann", "sh")
+    wait_until(lambda: line.statuses()["bad"] == "done", "the end of it")
+    unnoted = line.git("log", "-1", "--format=%H", "--grep=Unnoted", "main")
+    told = [each for each in line.alerts() if f"main is at {unnoted[:12]}, and its reflog does not say" in each]
+    assert unnoted and len(told) == 1, line.alerts()
 
 
 def _tree(line: Line) -> set[str]:
@@ -39,7 +54,8 @@ def test_main_outlives_what_sessions_make_of_refs_and_good_work_lands(made: Call
     ended = ("done", "blocked")
     wait_until(lambda: set(line.statuses().values()) <= {*ended}, "the end of all")
     assert line.task(tasks["good"])["status"] == "done"
-    assert line.task(tasks["the branch is a name of main"])["status"] == "done", "what it had committed is not lost"
+    named = line.task(tasks["the branch is a name of main"])
+    assert named["status"] == "done", f"what it had committed is not lost: {named} {line.alerts()}"
     for number, _ in enumerate(bodies):
         line.ok("session", "remove", f"s{number}", "--force")
     assert (line.common / "refs/heads/main").read_text().strip() == line.git("rev-parse", "main")

@@ -8,6 +8,7 @@ undone: main is tested as it is.
 
 from __future__ import annotations
 
+import time
 from itertools import takewhile
 
 from covey.errors import Refused
@@ -15,8 +16,11 @@ from covey.git import entries, refs
 from covey.git.candidates import resolve
 from covey.git.project import Project
 from covey.git.refs import KEPT, SESSIONS, Moved, Order
+from covey.git.run import try_git
 from covey.values import dataclass
 
+NOTED_WITHIN_S = 1.0
+"""Seconds between a line in a reflog and the move that it tells of, at most."""
 _MESSAGE = "covey: put back"
 
 
@@ -62,6 +66,29 @@ def look_after(project: Project, branch: str, known: str | None, landed: str | N
         return None  # it is not there any more, or what was there before is gone
     by = foreign[-1].email.removesuffix(SESSIONS)
     return PutBack(branch, before, "moved", by, kept)
+
+
+def moved_unnoted(project: Project, branch: str, known: str | None = None) -> str | None:
+    """Return where a branch is if its reflog does not say so: then no git moved it, but somebody wrote the file.
+
+    What is `known` is not returned again.
+    """
+    at = _unnoted(project, branch)
+    if at is None or at == known:
+        return None
+    time.sleep(NOTED_WITHIN_S)  # git notes a move before it makes it
+    if _unnoted(project, branch) != at:
+        return None
+    words = ("config", "--type=bool", "--default=true", "core.logAllRefUpdates")
+    # With reflogs off, other programs than git leave an old one as it is.
+    return at if try_git(*words, at=project.common).stdout != b"false\n" else None
+
+
+def _unnoted(project: Project, branch: str) -> str | None:
+    name = f"refs/heads/{branch}"
+    moves = refs.reflog(project, name)
+    at = None if not moves or refs.twist(project, name) else refs.value(project, name)
+    return at if at is not None and moves[-1].new != at else None
 
 
 def is_touched(project: Project, branch: str) -> bool:

@@ -43,6 +43,7 @@ LOG_READ = 64 * 1024
 _ALONE = COVEY | settings(
     {"core.filesRefLockTimeout": "5000", "core.packedRefsTimeout": "10000", "core.fsync": "reference"}
 )
+_PUT_BACK = "covey: put back"
 _VALUE = re.compile(rb"(?!0+\s)([0-9a-f]{64}|[0-9a-f]{40})\s*\Z")
 _NAMED = re.compile(rb"ref:\s*(\S.*?)\s*\Z", re.DOTALL)
 _ENTRY = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^<]*<([^>]*)> \d+ [+-]\d{4}(?:\t(.*))?")
@@ -141,6 +142,15 @@ def values(project: Project, *patterns: str) -> dict[str, str]:
     return {line[1]: line[0] for line in lines if len(line) == 3 and not line[2]}
 
 
+def value(project: Project, name: str) -> str | None:
+    """Return what a plain ref holds, without a process unless it is packed."""
+    try:
+        said = (project.common / name).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        said = values(project, name).get(name, "")
+    return said or None
+
+
 def twist(project: Project, name: str) -> str:
     """Say what a ref is if it is no plain one, from its file; nothing if it is plain or not there."""
     path = project.common / name
@@ -177,10 +187,15 @@ def untwist(project: Project, name: str, last: str | None = None) -> Twisted | N
     if not what:
         return None
     value = last or value_before(project, name)
+    if value is not None and _is_symbolic(what):
+        # In one step: whoever kills us finds it as it was or as it shall be, and never an older one in packed-refs.
+        change(project, Order(name, value), message=_PUT_BACK)
+        if not twist(project, name):
+            return Twisted(name, what, value)
     if not led_away:
         with contextlib.suppress(FileNotFoundError):
             (project.common / name).unlink()
-    if value is not None and change(project, Order(name, value), message="covey: put back").returncode != 0:
+    if value is not None and change(project, Order(name, value), message=_PUT_BACK).returncode != 0:
         value = None
     return Twisted(name, what, value)
 
@@ -203,10 +218,15 @@ def value_before(project: Project, name: str) -> str | None:
 
 def resolved(project: Project, name: str) -> str | None:
     """Return where a symbolic ref leads in the end; None for any other, and for one that leads nowhere."""
-    if not twist(project, name).startswith(("a symbolic ref to ", "a link to refs/")):
+    if not _is_symbolic(twist(project, name)):
         return None
     asked = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", name, at=project.common)
     return asked.stdout.decode().strip() if asked.returncode == 0 else None
+
+
+def _is_symbolic(what: str) -> bool:
+    """Say whether git itself takes a twisted ref for a symbolic one, and does not open what it leads to."""
+    return what.startswith(("a symbolic ref to ", "a link to refs/"))
 
 
 def untwist_all(project: Project, *folders: str) -> list[Twisted]:

@@ -49,6 +49,8 @@ class Desk:
     """How many runs of each agent there are, as the fleet last saw it."""
     seen: dict[str, str] = field(default_factory=dict)
     """Where each branch on which work lands was when it was last seen as a plain branch."""
+    unnoted: dict[str, str] = field(default_factory=dict)
+    """Where such a branch was when a person was told that its reflog does not say so."""
     programs: dict[str, str] | None = None
     """The settings of the repository that name programs, as they were last seen."""
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "covey-git"))

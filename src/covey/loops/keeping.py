@@ -27,7 +27,20 @@ def keep(desk: Desk) -> tuple[tuple[str, str], ...]:
         back = None  # the queue says so when it looks
     if back is not None:
         found.append(("main_put_back", back.told()))
+    unnoted = look_for_unnoted(desk, target)
+    if unnoted:
+        found.append(("main_unnoted", unnoted))
     return (*found, *_settings(desk))
+
+
+def look_for_unnoted(desk: Desk, branch: str) -> str:
+    """Return what to tell if a branch is where its reflog does not say that anybody moved it; that is said once."""
+    at = put_back.moved_unnoted(desk.project, branch, desk.unnoted.get(branch))
+    if at is None:
+        return ""
+    desk.unnoted[branch] = at
+    where = f"{branch} is at {at[:12]}, and its reflog does not say who moved it there, as git does"
+    return f"{where}: somebody wrote its file. It is tested as it is; look whether you want it there."
 
 
 def _settings(desk: Desk) -> list[tuple[str, str]]:

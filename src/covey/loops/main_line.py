@@ -26,7 +26,7 @@ from covey.git import candidates, checkouts, landing, put_back
 from covey.git.landing import Landed, Waits
 from covey.git.project import Project
 from covey.git.run import git
-from covey.loops import tree
+from covey.loops import keeping, tree
 from covey.loops.desk import Desk
 from covey.store import rows
 from covey.values import dataclass
@@ -145,6 +145,13 @@ class MainLine:
         back = await self.desk.beside(lambda: put_back.look_after(project, name, known, landed))
         if back is not None:
             await self.desk.write(lambda call: alert(call, "main_put_back", back.told(), None, None))
+        await self._see_who_moved_it(name)
+
+    async def _see_who_moved_it(self, name: str) -> None:
+        """Tell if the branch is where git has not noted that anybody moved it; it is tested as it is."""
+        message = await self.desk.beside(lambda: keeping.look_for_unnoted(self.desk, name))
+        if message:
+            await self.desk.write(lambda call: _alert_once(call, "main_unnoted", message))
 
     async def _bring_back(self, name: str) -> bool:
         """Make the branch again if it has vanished from under the user's checkout, and tell."""
@@ -409,9 +416,14 @@ def _note_taken_off(call: Call, branch: str, off: Sequence[Landing]) -> None:
     more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     whose = f", which landed there: {', '.join(named[:NAMED])}{more}" if named else ", which landed there"
     message = f"{branch} no longer holds {last}{whose}. {how}"
-    where = "WHERE type = 'main_moved_back' ORDER BY ordinal DESC LIMIT 1"
-    if [each.message for each in call.tx.find(rows.ALERTS, where)] != [message]:
-        alert(call, "main_moved_back", message, None, None)
+    _alert_once(call, "main_moved_back", message)
+
+
+def _alert_once(call: Call, kind: str, message: str) -> None:
+    """Tell the person, unless the last alert of this kind said just that."""
+    where = "WHERE type = ? ORDER BY ordinal DESC LIMIT 1"
+    if [each.message for each in call.tx.find(rows.ALERTS, where, (kind,))] != [message]:
+        alert(call, kind, message, None, None)
 
 
 def _note_the_rest(call: Call, branch: str, before: str, commit: str) -> None:
