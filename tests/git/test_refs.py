@@ -407,6 +407,7 @@ def test_refs_change_through_their_door_alone() -> None:
     top = Path(covey.__file__).parent
     raw = re.compile(r'"(update-ref|branch|switch|tag)",|"(reset|checkout|merge|rebase)", "-|"symbolic-ref", "(?!-)')
     allowed = {"git/refs.py": 2, "git/carry.py": 1, "git/worktrees.py": 5}
+    allowed |= {"loops/rooms.py": 2}  # names of groups of settings, and no commands
     found = {
         str(path.relative_to(top)): len(raw.findall(path.read_text(encoding="utf-8")))
         for path in top.rglob("*.py")
