@@ -131,7 +131,57 @@ cat "{state}/owner.token" > "{root}/stolen" """,
     Trick("a check that always passes", 'echo "exit 0" > check.sh; redden'),
     Trick("a test that deletes what it tests", 'echo "rm -rf values check.sh" > parts/$COVEY_TASK.sh; redden'),
 )
-KINDS = (TREES, REFS, WORKTREES, GATES)
+NOTES = (
+    Trick("a mark of a landing that leads to the user's file", 'ln -s "{other}/novel.txt" "{root}/.git/covey-landing"'),
+    Trick(
+        "a mark of a landing that lands red work",
+        """redden
+cat > "{root}/.git/covey-landing" <<MARK
+{"main": "main", "expected": "$(git rev-parse main)", "commit": "$(git rev-parse HEAD)", "late": false, "began": 0,
+ "locks": ["{other}/draft.txt"]}
+MARK""",
+    ),
+    Trick("a worktree of main of its own", 'git worktree add -q -f "$COVEY_WORKTREE.main" main'),
+    Trick(
+        "entries of worktrees that are pipes, or lead elsewhere",
+        """for name in a b; do mkdir -p "{root}/.git/worktrees/$COVEY_TASK-$name"; done
+cd "{root}/.git/worktrees"
+mkfifo "$COVEY_TASK-a/gitdir"
+echo "ref: refs/heads/main" > "$COVEY_TASK-b/HEAD"
+echo ../.. > "$COVEY_TASK-b/commondir"
+echo "{other}/.git" > "$COVEY_TASK-b/gitdir" """,
+    ),
+    Trick(
+        "refs in the way of covey's",
+        """git for-each-ref --format='delete %(refname)' refs/covey/tasks | bare update-ref --stdin
+bare update-ref refs/covey/tasks HEAD
+bare update-ref -d refs/covey/landed
+bare update-ref refs/covey/landed/x HEAD""",
+    ),
+    Trick(
+        "branches for tasks that are yet to come",
+        """redden
+for who in ANN BEN CAT; do for n in $(seq 30); do
+    git rev-parse -q --verify "refs/heads/covey/$who-$n" > "$scratch/known" && continue
+    echo "create refs/heads/covey/$who-$n $(git rev-parse HEAD)"
+    echo "update refs/covey/tasks/$who-$n $(git rev-parse HEAD)"
+done; done | bare update-ref --stdin""",
+    ),
+    Trick(
+        "folders for runs that are yet to come",
+        """cd "{state}/runs"
+for n in $(seq 900); do
+    mkdir "run-$n" 2>&- || continue
+    echo 0 > "run-$n/rc"; ln -s stopped "run-$n/started"; ln -s "{other}/draft.txt" "run-$n/prompt.md"
+done""",
+    ),
+    Trick(
+        "a folder of its run that links to another repository",
+        """cd "{state}/runs"
+mine=$(basename "$COVEY_RUN_FOLDER"); mv "$mine" "$mine.gone" && ln -s "{other}" "$mine" """,
+    ),
+)
+KINDS = (TREES, REFS, WORKTREES, GATES, NOTES)
 
 
 def draw(chance: random.Random) -> tuple[Trick, ...]:

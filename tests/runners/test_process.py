@@ -43,6 +43,43 @@ def kill_wrapper(place: Place, run_id: str) -> None:
     wait_until(lambda: not alive(pid), "the end of the wrapper")
 
 
+def test_a_run_whose_folder_became_a_link_is_forgotten_and_what_that_leads_to_stays(
+    here: Place, tmp_path: Path
+) -> None:
+    here.start("run-1", shell("echo done"))
+    wait_until(lambda: not here.runner.look("run-1").alive, "its end")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "novel.txt").write_text("Chapter one.")
+    (here.folder / "run-1").rename(here.folder / "elsewhere")
+    (here.folder / "run-1").symlink_to(mine)
+    here.runner.forget("run-1")
+    assert [each.name for each in mine.iterdir()] == ["novel.txt"]
+    assert not (here.folder / "run-1").exists()
+    (here.folder / "elsewhere").rename(here.folder / "run-1")
+    (here.folder / "run-1" / "prompt.md").touch()
+    here.runner.forget("run-1")
+    assert not (here.folder / "run-1" / "prompt.md").exists()
+
+
+@pytest.mark.parametrize("what", ["pipe", "folder", "garbage"])
+def test_what_a_program_puts_in_place_of_its_files_keeps_nobody_waiting(here: Place, what: str) -> None:
+    here.start("run-1", shell("echo done"))
+    wait_until(lambda: not here.runner.look("run-1").alive, "its end")
+    for name in ("output", "errors", "rc", "failure", "lock", "started"):
+        place = here.folder / "run-1" / name
+        place.unlink(missing_ok=True)
+        if what == "pipe":
+            os.mkfifo(place)
+        elif what == "folder":
+            place.mkdir()
+        elif name != "failure":
+            place.write_bytes(b"\xff nothing \0")
+    seen = here.runner.look("run-1")
+    assert (seen.known, seen.alive, seen.code) == (True, False, None)
+    assert here.runner.output("run-1", 0)[0] == (b"\xff nothing \0" if what == "garbage" else b"")
+
+
 FAMILY = """
 sleep 1000 & echo $!
 setsid sleep 1000 & echo $!

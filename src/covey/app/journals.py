@@ -50,11 +50,13 @@ def expect(pattern: str, *, taken_up: bool) -> str:
 def find(folder: Path) -> Journal | None:
     """Return the journal of the run with this folder, None if it has none or has not begun it."""
     try:
+        if not (folder / NOTE).is_file():  # a program can put a pipe there, and to read that is to wait for ever
+            return None
         places, _, pattern = (folder / NOTE).read_text(encoding="utf-8").partition("\n")
-    except FileNotFoundError:
+        found = sorted(path for path in glob.glob(pattern) if os.path.isfile(path)) if pattern else []
+        return Journal(found[-1], *map(int, places.split())) if found else None
+    except (FileNotFoundError, ValueError, TypeError):
         return None
-    found = sorted(glob.glob(pattern)) if pattern else []
-    return Journal(found[-1], *map(int, places.split())) if found else None
 
 
 def close(folder: Path) -> None:

@@ -285,7 +285,7 @@ class Closer:
         folder = self.desk.project.state / "runs" / run.id
         trash.remove(place_of(folder))
         try:
-            if folder.is_dir():
+            if folder.is_dir() and not folder.is_symlink():
                 journals.close(folder)
                 keep_transcript(folder, transcript_of(self.desk.runner, folder, run, agent_of(self.desk, run.agent)))
         except OSError as error:  # its output is still there
@@ -301,7 +301,7 @@ def missed_hooks(desk: Desk, run: Run, heard: Heard) -> int:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     except OSError:
         return []  # there was no hook, or it was not seen
 

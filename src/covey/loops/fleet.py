@@ -27,6 +27,7 @@ from covey.core.sessions import COVEY, Goal, Session, State
 from covey.core.signals import Signal
 from covey.core.tasks import Task
 from covey.errors import CoveyError, Unavailable
+from covey.loops import tree
 from covey.loops.attending import Attendant
 from covey.loops.desk import Desk
 from covey.loops.ending import Closer
@@ -414,6 +415,7 @@ class Fleet:
             if session.state in (State.PAUSED, State.LIMITED):
                 await self._rest(session, still=False)
             return
+        await self.desk.near(lambda: tree.make_way(self.desk.project.state / "runs" / run.id))
         await self.starter.start(run)
 
     async def _remove(self, session: Session) -> None:

@@ -19,6 +19,7 @@ from covey.core.permits import Level
 from covey.core.prompts import prompt, resumed
 from covey.core.runs import TMUX, Run
 from covey.errors import Invalid
+from covey.git.entries import write_whole
 from covey.runners.tmux import make_place, place_of
 from covey.runners.tools import CACHE_VARIABLES, TOOL_VARIABLES
 
@@ -170,5 +171,4 @@ def _made(agent: Agent, work: Assignment, folder: Path, run: Run) -> Launch:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o600)
+    write_whole(path, text, 0o600)  # never through a link that lies there

@@ -69,6 +69,6 @@ def _outputs(runs: Path) -> Iterable[tuple[float, int, str]]:
     for folder in os.scandir(runs) if runs.is_dir() else ():
         path = os.path.join(folder.path, OUTPUT)
         with contextlib.suppress(OSError):
-            if os.path.exists(os.path.join(folder.path, KEPT)):
-                seen = os.stat(path)
+            if folder.is_dir(follow_symlinks=False) and os.path.exists(os.path.join(folder.path, KEPT)):
+                seen = os.lstat(path)
                 yield seen.st_mtime, seen.st_size, path

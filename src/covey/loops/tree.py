@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -129,6 +131,12 @@ def put(project: Project, name: str, commit: str) -> None:
     done = refs.change(project, Order(name, commit))
     if done.returncode != 0:
         raise ToolFailed(f"{name} could not be moved: {complaint(done)}.")
+
+
+def make_way(folder: Path) -> None:
+    """Move aside what lies where a new run shall have its folder: whoever knew its name put it there."""
+    if os.path.lexists(folder):
+        folder.rename(folder.with_name(f"{folder.name}.before-{secrets.token_hex(4)}"))
 
 
 def expire(folder: Path, alive: Collection[str], old: float) -> None:

@@ -9,6 +9,7 @@ import os
 import re
 import select
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -42,6 +43,7 @@ KEPT = frozenset({"output", "errors", "rc", "failure", "started", "lock", "lost"
 """What is left of a run that has ended; the rest was only needed while it lived."""
 STOPPED = "stopped"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_NOTED = re.compile(rb"(-?\d{1,9})(?:\s+(\d+(?:\.\d*)?(?:e-?\d+)?))?")
 LOCK = struct.Struct("hhqqi4x")
 """What fcntl calls `struct flock`: type, whence, start, length, pid."""
 WHO_HOLDS = LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
@@ -81,6 +83,8 @@ class ProcessRunner:
     def look(self, run_id: str) -> Observation:
         """Return what can be seen of a run now; one whose wrapper was killed is swept up first."""
         run = self.folder_of(run_id)
+        if os.path.islink(run):  # What it leads to is somebody else's, and nothing shall be written there.
+            os.unlink(run)
         code = _read(f"{run}/rc", 0, 32)
         if code or _exists(f"{run}/lost"):
             return _ended(run, code)
@@ -181,11 +185,16 @@ class ProcessRunner:
         run = self.folder_of(run_id)
         if self.look(run_id).alive:
             raise Refused(f"Run {run_id} still lives.", hint="Stop it first.")
-        for name in os.listdir(run) if os.path.isdir(run) else ():
-            if name in KEPT:
-                continue
-            with contextlib.suppress(OSError):
-                os.unlink(f"{run}/{name}")
+        try:
+            folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return  # It is not there, or a link to what is somebody else's.
+        try:
+            for name in set(os.listdir(folder)) - KEPT:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(folder)
 
     def holder(self, run_id: str) -> int | None:
         """Return the process that holds a run, None if nobody does."""
@@ -257,7 +266,7 @@ def _call_wrapper(run: str, letter: bytes) -> str:
 def _holder(run: str) -> int | None:
     """Return the pid of the process that holds the lock of a run: the kernel's word, and the lock stays undisturbed."""
     try:
-        file = os.open(f"{run}/lock", os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(f"{run}/lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
     try:
@@ -280,14 +289,15 @@ def _let_go(run: str) -> Observation:
 
 def _ended(run: str, code: bytes) -> Observation:
     failure = _read(f"{run}/failure", 0, 8192).decode(errors="replace") or None
-    said = code.split()  # The exit code and, unless an older wrapper wrote it, the processor time.
+    # The exit code and, unless an older wrapper wrote it, the processor time; or whatever else is there by now.
+    said = _NOTED.fullmatch(code.strip())
     return Observation(
         known=True,
         alive=False,
-        code=int(said[0]) if said else None,
+        code=int(said[1]) if said else None,
         size=_size(run),
         failure=failure,
-        cpu=float(said[1]) if len(said) > 1 else None,
+        cpu=float(said[2]) if said and said[2] else None,
     )
 
 
@@ -297,6 +307,8 @@ def _started(run: str) -> str | None:
         return os.readlink(f"{run}/started")
     except FileNotFoundError:
         return None
+    except OSError:
+        return ""  # It is no link any more, and so it has been one.
 
 
 def _exists(path: str) -> bool:
@@ -310,18 +322,19 @@ def _size(run: str) -> int:
 def _length(path: str) -> int:
     try:
         return os.stat(path).st_size
-    except FileNotFoundError:
+    except OSError:
         return 0
 
 
 def _read(path: str, since: int, most: int) -> bytes:
-    """Return a part of a file; of one that is not there, nothing."""
+    """Return a part of a file; of one that is not there, or is something else by now, nothing."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return b""
     try:
-        return os.pread(file, most, since)
+        # The program of a run can put a pipe there: to read that is to wait for ever.
+        return os.pread(file, most, since) if stat.S_ISREG(os.fstat(file).st_mode) else b""
     finally:
         os.close(file)
 
