@@ -132,14 +132,17 @@ cat "{state}/owner.token" > "{root}/stolen" """,
     Trick("a test that deletes what it tests", 'echo "rm -rf values check.sh" > parts/$COVEY_TASK.sh; redden'),
 )
 NOTES = (
-    Trick("a mark of a landing that leads to the user's file", 'ln -s "{other}/novel.txt" "{root}/.git/covey-landing"'),
+    Trick(
+        "a mark of a landing that leads to the user's file", 'ln -sf "{other}/novel.txt" "{root}/.git/covey-landing"'
+    ),
     Trick(
         "a mark of a landing that lands red work",
         """redden
-cat > "{root}/.git/covey-landing" <<MARK
+cat > "$scratch/mark" <<MARK
 {"main": "main", "expected": "$(git rev-parse main)", "commit": "$(git rev-parse HEAD)", "late": false, "began": 0,
  "locks": ["{other}/draft.txt"]}
-MARK""",
+MARK
+mv -fT "$scratch/mark" "{root}/.git/covey-landing" """,
     ),
     Trick("a worktree of main of its own", 'git worktree add -q -f "$COVEY_WORKTREE.main" main'),
     Trick(
