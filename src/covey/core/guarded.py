@@ -14,17 +14,19 @@ from itertools import pairwise
 from covey.core.checks import Settings
 from covey.values import dataclass
 
-_NODE = ("package.json",)
+_NODE = ("package.json", ".npmrc")
 RECIPES = {
     "make": ("GNUmakefile", "makefile", "Makefile"),
     "gmake": ("GNUmakefile", "makefile", "Makefile"),
     "just": ("justfile", "Justfile", ".justfile"),
     "npm": _NODE,
     "npx": _NODE,
-    "yarn": _NODE,
+    "yarn": (*_NODE, ".yarnrc", ".yarnrc.yml"),
     "pnpm": _NODE,
-    "bun": _NODE,
-    "tox": ("tox.ini",),
+    "bun": (*_NODE, "bunfig.toml"),
+    "cargo": (".cargo/config.toml", ".cargo/config"),
+    "pre-commit": (".pre-commit-config.yaml",),
+    "tox": ("tox.ini", "tox.toml"),
     "nox": ("noxfile.py",),
     "rake": ("Rakefile", "rakefile", "Rakefile.rb", "rakefile.rb"),
     "task": ("Taskfile.yml", "taskfile.yml", "Taskfile.yaml", "taskfile.yaml"),
@@ -33,7 +35,7 @@ RECIPES = {
     "composer": ("composer.json",),
     "mage": ("magefile.go",),
 }
-"""Programs that read what to do from a file that their command does not name, and the names that it may have."""
+"""Programs that read what to do, or how, from a file that their command does not name, and the names it may have."""
 _MAKES = ("make", "gmake")
 READERS = (
     "test", "[", "[[", "grep", "egrep", "fgrep", "rg", "cat", "head", "tail", "wc", "ls", "echo", "printf", "find",
@@ -101,10 +103,11 @@ def _paths(command: str, folder: str, depth: int) -> Iterator[tuple[str | None, 
     """Yield the paths that a command names as seen from a folder, and whether each is a target of make."""
     for words in _commands(command):
         while words and (words[0] in _LEADING or re.match(r"[A-Za-z_][A-Za-z0-9_]*=", words[0])):
+            yield _inside(folder, words[0].partition("=")[2]), False  # what a variable names may be run later
             words = words[1:]
         if words and words[0] in READERS:
             continue
-        if words[:1] == ["cd"] and len(words) > 1:
+        if words[:1] in (["cd"], ["pushd"]) and len(words) > 1:
             folder = posixpath.join(folder, _HERE.sub(".", words[1]))
             continue
         yield from _of_words(words, folder, depth)
