@@ -425,6 +425,7 @@ def test_settings_of_the_room_have_the_defaults_that_the_docs_promise() -> None:
 def test_a_new_daemon_lends_what_the_one_before_kept(builder: Yard) -> None:
     assert builder.try_on("make").passed is True
     layered = builder.gates._layered
+    builder.loop.run_until_complete(builder.gates.stop_all())
     builder.gates = Gates(builder.open())
     builder.gates._layered = layered
     builder.loop.run_until_complete(builder.gates.recover())

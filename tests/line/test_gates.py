@@ -179,6 +179,9 @@ def test_a_commit_that_is_not_there_leaves_nothing(yard: Yard) -> None:
     with pytest.raises(CoveyError):
         yard.try_on("true", commit="0" * 40)
     assert yard.try_on("true").passed is True
+    with pytest.raises(CoveyError, match="no commit 1111"):
+        yard.try_on("true", commit="1" * 40)  # also where there is a worktree by now
+    assert yard.try_on(f"test $(git rev-parse HEAD) = {yard.head} && test -e a.txt").passed is True
     yard.assert_nothing_left()
 
 
@@ -472,6 +475,19 @@ def test_a_new_daemon_ends_what_the_one_before_left_alone(yard: Yard) -> None:
     assert not folder.exists()
     yard.assert_nothing_left() if (yard.project.state / "gates").exists() else None
     assert yard.try_on("true").passed is True
+
+
+def test_rooms_that_nobody_uses_any_more_are_removed_beside_and_by_a_new_daemon(yard: Yard, tmp_path: Path) -> None:
+    assert yard.try_on("mkdir -p $TMPDIR/deep && echo x > $TMPDIR/deep/x && echo x > new").passed is True
+    yard.loop.run_until_complete(yard.gates.stop_all())
+    old = yard.project.state / "old-rooms"
+    assert list(old.iterdir()) == []
+    (tmp_path / "temporary").mkdir()
+    (old / "gate-77.room" / "layers").mkdir(parents=True)
+    (old / "gate-77.room" / "temporary").symlink_to(tmp_path / "temporary")
+    yard.loop.run_until_complete(Gates(yard.open()).recover())
+    assert list(old.iterdir()) == []
+    assert not (tmp_path / "temporary").exists()
 
 
 def test_whenever_a_gate_is_called_off_nothing_of_it_begins_afterwards(yard: Yard) -> None:

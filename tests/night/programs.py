@@ -553,6 +553,9 @@ class Runs:
             return Observation(True, False, failure="It was stopped before it had started.")
         return Observation(known=False, alive=False)
 
+    def end_of(self, run_id: str) -> int | None:
+        return None
+
     def output(self, run_id: str, since: int) -> tuple[bytes, int]:
         program = self.programs.get(run_id)
         data = b"" if program is None else bytes(program.output[since : since + 64 * 1024])

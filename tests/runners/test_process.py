@@ -5,18 +5,20 @@ from __future__ import annotations
 import fcntl
 import marshal
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from covey.core.launches import Observation
+from covey.core.launches import Layer, Observation
 from covey.errors import Invalid, Unavailable
-from covey.runners import activity, process
+from covey.runners import activity, process, sandbox
 from covey.runners.process import ProcessRunner
 from tests.runners.places import Place, alive, python, shell, state
 from tests.serving import wait_until
@@ -194,6 +196,47 @@ def test_a_launch_that_arrives_in_part_starts_nothing_and_a_later_start_does(her
     here.start("run-1", shell("exit 3"))
     assert here.ended("run-1").code == 3
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("known", [(), (0,), (1 << 20,)])
+def test_a_launch_of_an_older_daemon_is_understood(here: Place, known: tuple[int, ...]) -> None:
+    run = here.folder / "run-1"
+    run.mkdir(parents=True)
+    letter = marshal.dumps(([b"/bin/echo", b"hello"], b"/", {}, None, False, False, *known))
+    words = [sys.executable, "-I", "-S", process.WRAPPER, str(run)]
+    assert subprocess.run(words, input=letter, capture_output=True, check=True).stdout == b"done"
+    assert here.ended("run-1").code == 0
+    assert here.text("run-1") == "hello\n"
+
+
+def test_the_end_of_a_run_can_be_waited_for(here: Place) -> None:
+    here.start("run-1", shell("read line", typed=True))
+    handle = here.runner.end_of("run-1")
+    assert handle is not None
+    try:
+        assert select.select([handle], [], [], 0)[0] == []
+        here.runner.type("run-1", "go\n")
+        assert select.select([handle], [], [], 60)[0] == [handle]
+    finally:
+        os.close(handle)
+    assert here.runner.look("run-1").alive is False
+    assert (here.runner.end_of("run-1"), here.runner.end_of("never")) == (None, None)
+
+
+def test_layers_are_laid_for_the_program_alone_and_one_that_cannot_be_is_said(here: Place, tmp_path: Path) -> None:
+    if sandbox.layers_trouble(str(tmp_path)) is not None:
+        pytest.skip("no layers can be laid here")
+    for name in ("place", "upper", "work"):
+        (tmp_path / name).mkdir()
+    place, upper, work = (str(tmp_path / name) for name in ("place", "upper", "work"))
+    layer = Layer(place, (place,), upper, work)
+    here.start("run-1", replace(shell(f"echo x > {tmp_path}/place/new && ls {tmp_path}/place"), layers=(layer,)))
+    assert here.ended("run-1").code == 0
+    assert here.text("run-1") == "new\n"
+    assert list((tmp_path / "place").iterdir()) == []
+    here.start("run-2", replace(shell("echo ran"), layers=(replace(layer, lower=(str(tmp_path / "gone"),)),)))
+    assert here.ended("run-2").code == 97
+    assert here.text("run-2").startswith("layers: ") and "gone" in here.text("run-2")
 
 
 def test_a_wrapper_that_comes_late_starts_nothing(here: Place, tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from covey.core.launches import Layer
 from covey.runners import sandbox
-from covey.runners.sandbox import Layer, Powers, Room, inside
+from covey.runners.sandbox import Powers, Room, inside, under
 
 
 def run(room: Room, script: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        inside(("sh", "-c", script), room, room.folder), capture_output=True, text=True, check=False, timeout=60
-    )
+    words = (*under(room.layers), *inside(("sh", "-c", script), room, room.folder))
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
 
 
 @pytest.fixture

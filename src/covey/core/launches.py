@@ -8,6 +8,20 @@ from dataclasses import field
 from covey.values import dataclass
 
 
+@dataclass(frozen=True)
+class Layer:
+    """A folder that can be written and stays as it is: what is written lies in `upper`, and is thrown away."""
+
+    place: str
+    lower: tuple[str, ...]
+    """What is seen at the place, the first before the others."""
+    upper: str
+    work: str
+    """An empty folder beside `upper` that the kernel needs."""
+    absent: tuple[str, ...] = ()
+    """Files in it that are not to be seen."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Launch:
     """One start of a program: all that a runner has to know."""
@@ -26,6 +40,8 @@ class Launch:
     """It wants a terminal to draw on; only a runner that has one can start it."""
     most: int = 0
     """Bytes of output after which the run is ended at once, whoever watches it or not; 0 means any number."""
+    layers: tuple[Layer, ...] = ()
+    """What is laid over folders first, for this program alone."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Files that must be there when it starts, by their whole path; written by whoever calls the runner."""
 

@@ -61,6 +61,11 @@ def commit(git_dir: Path) -> str | None:
     return said if _COMMIT.match(said) else None
 
 
+def is_commit(name: str) -> bool:
+    """Say whether a name is the whole name of an object, which nothing else can have."""
+    return _COMMIT.match(name) is not None
+
+
 def holds(git_dir: Path, name: str) -> bool:
     """Say whether a branch is checked out there, or in the midst of a rebase or bisect."""
     unfinished = (read_small(git_dir / part) for part in ("rebase-merge/head-name", "rebase-apply/head-name"))

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from covey.git import guard_hooks
 from covey.git.entries import write_whole
 from covey.git.project import Project
 from covey.git.run import try_git
+from covey.values import dataclass
 
 CONFIG = "config"
+_ASKED = r"^(core\.hookspath|remote\..*\.(url|fetch)|user\.(name|email)|init\.defaultbranch)$"
 _HOOKS = (
     "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-merge-commit", "prepare-commit-msg",
     "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "post-rewrite", "pre-auto-gc",
@@ -31,12 +34,24 @@ _TRANSACTION = "reference-transaction"
 _BEFORE_PUSH = "pre-push"
 
 
-def write_guard(project: Project, folder: Path, main: str = "main") -> Path:
+@dataclass(frozen=True)
+class Settings:
+    """What the user has set of git that a session or a gate is to find."""
+
+    hooks: Path
+    """The folder of the user's own hooks, relative if it is so for each checkout."""
+    remotes: tuple[str, ...]
+    person: tuple[tuple[str, str], ...]
+    """Who the person is, and how a repository begins: names of settings and what they say."""
+
+
+def write_guard(project: Project, folder: Path, main: str = "main", said: Settings | None = None) -> Path:
     """Bring the guard in a folder up to date with the user's hooks and remotes, and return the folder."""
-    hooks, remotes = _settings(project)
+    said = said or read_settings(project)
+    hooks = said.hooks
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {
-        CONFIG: _config(folder, remotes),
+        CONFIG: _config(folder, said.remotes),
         _BEFORE_COMMIT: guard_hooks.before_commit(hooks / _BEFORE_COMMIT),
         _TRANSACTION: guard_hooks.transaction(hooks / _TRANSACTION, main),
         _BEFORE_PUSH: guard_hooks.before_push(hooks / _BEFORE_PUSH, project.common),
@@ -64,23 +79,20 @@ def session_env(project: Project, name: str, guard: Path, path: Path) -> dict[st
     return {**env, **silent, "GIT_TERMINAL_PROMPT": "0", "GIT_CEILING_DIRECTORIES": str(path.parent)}
 
 
-def hooks_of(project: Project) -> Path:
-    """Return the folder of the user's own hooks, relative if it is so for each checkout."""
-    return _settings(project)[0]
-
-
-def _settings(project: Project) -> tuple[Path, list[str]]:
-    """Return the folder of the user's hooks, relative if it is so for each checkout, and the names of the remotes."""
-    asked = try_git(
-        "config", "--null", "--get-regexp", r"^(core\.hookspath|remote\..*\.(url|fetch))$", at=project.common
+def read_settings(project: Project) -> Settings:
+    """Return what the user's files of git say."""
+    asked = try_git("config", "--null", "--get-regexp", _ASKED, at=project.common)
+    lines = asked.stdout.decode(errors="surrogateescape").split("\0")
+    pairs = [(key, value) for key, _, value in (line.partition("\n") for line in lines if line)]
+    named = [value for key, value in pairs if key == "core.hookspath"]
+    return Settings(
+        hooks=Path(named[-1]).expanduser() if named and named[-1] else project.common / "hooks",
+        remotes=tuple(sorted({key[7:].rpartition(".")[0] for key, _ in pairs if key.startswith("remote.")})),
+        person=tuple((key, value) for key, value in pairs if key.startswith(("user.", "init."))),
     )
-    pairs = [line.partition("\n") for line in asked.stdout.decode(errors="surrogateescape").split("\0") if line]
-    named = [value for key, _, value in pairs if key == "core.hookspath"]
-    hooks = Path(named[-1]).expanduser() if named and named[-1] else project.common / "hooks"
-    return hooks, sorted({key.removeprefix("remote.").rpartition(".")[0] for key, _, _ in pairs if key[:6] == "remote"})
 
 
-def _config(folder: Path, remotes: list[str]) -> str:
+def _config(folder: Path, remotes: Iterable[str]) -> str:
     quoted = str(folder).replace("\\", "\\\\").replace('"', '\\"')
     # Not signed: that is the user's key, and asking for it would wait for a person. Branches follow nothing: that
     # would be written into the configuration that all share. Refs stay unpacked: packing main looks like moving it.

@@ -12,7 +12,7 @@ from subprocess import CompletedProcess
 from covey.errors import ToolFailed
 from covey.git import refs
 from covey.git.candidates import is_ancestor, resolve
-from covey.git.guard import hooks_of
+from covey.git.guard import read_settings
 from covey.git.project import Project
 from covey.git.run import complaint, settings, try_git
 from covey.git.upstream import silent_env
@@ -112,7 +112,8 @@ def _fetch(project: Project, remote: str, branch: str, commit: str, deadline: fl
 def _ask(project: Project, words: tuple[str, ...], deadline: float) -> CompletedProcess[bytes]:
     left = max(SHORTEST, deadline - time.monotonic())
     # Where the user stands when they push, and without git's folder by name: their hook may look into others.
-    env = silent_env(project) | settings({"core.hooksPath": str(hooks_of(project))} if words[0] == "push" else {})
+    hooks = {"core.hooksPath": str(read_settings(project).hooks)} if words[0] == "push" else {}
+    env = silent_env(project) | settings(hooks)
     return try_git(*words, at=project.root, env=env, patience=left, apart=True, discover=True)
 
 

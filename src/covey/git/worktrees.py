@@ -230,16 +230,23 @@ class Worktrees:
         Where others have worked in it, `kept` is the index as we left it, which tells what they touched.
         """
         with self._alone(name) as lock:
-            wanted = self._commit(commit)
+            is_ready = entries.is_commit(commit) and self._is_detached(name)  # then git need not be asked what it is
+            wanted = commit if is_ready else self._commit(commit)
             entry, path, is_new = self._make(name, wanted)
             entries.forget_unfinished(entry)
             entries.clear_locks(entry)
-            self._in(entry, path, "update-ref", "--no-deref", "HEAD", wanted, lock=lock)
+            if not is_ready:
+                self._in(entry, path, "update-ref", "--no-deref", "HEAD", wanted, lock=lock)
             if kept is not None and not is_new:
                 self._undo(entry, path, lock, kept)
             if not is_new and self._is_read_otherwise(entry, path, lock, wanted):
                 (entry / "index").unlink(missing_ok=True)  # Then every file is written anew.
-            self._reset(entry, path, lock, () if is_new else ("-ffdx",))
+            try:
+                self._reset(entry, path, lock, () if is_new else ("-ffdx",), wanted)
+            except ToolFailed:
+                self._commit(wanted)  # or it says that there is none
+                raise
+            (entry / "ORIG_HEAD").unlink(missing_ok=True)
             if changed is not None:
                 self._date(entry, path, lock, changed)
             if kept is not None:
@@ -250,6 +257,11 @@ class Worktrees:
         """Say whether a commit has other attributes than what is checked out, so that the same file may be another."""
         words = ("diff-index", "--cached", "--quiet", wanted, "--", ":(top,glob)**/.gitattributes")
         return self._try_in(entry, path, *words, lock=lock).returncode != 0
+
+    def _is_detached(self, name: str) -> bool:
+        """Say whether there is a worktree that is on no branch, so that to move its HEAD moves nothing else."""
+        entry = self.git_dir(name)
+        return entry is not None and entries.is_whole(entry) and entries.commit(entry) is not None
 
     def _undo(self, entry: Path, path: Path, lock: int, kept: Path) -> None:
         """Take away whatever somebody else has touched: settings, marks, and every file that is not as we wrote it."""
@@ -277,14 +289,16 @@ class Worktrees:
 
     def _date(self, entry: Path, path: Path, lock: int, changed: Collection[bytes]) -> None:
         """Set when files were written: those that changed now, the others long ago."""
-        now, top = time.time_ns(), os.fsencode(path)
+        now, top, is_dated = time.time_ns(), os.fsencode(path), False
         for name in self._in(entry, path, "ls-files", "-z", lock=lock).split(b"\0")[:-1]:
             wanted = now if name in changed else LONG_AGO_NS
             with contextlib.suppress(OSError):
                 file = os.path.join(top, name)
                 if os.lstat(file).st_mtime_ns != wanted:
                     os.utime(file, ns=(wanted, wanted), follow_symlinks=False)
-        self._try_in(entry, path, "update-index", "-q", "--refresh", lock=lock)
+                    is_dated = True
+        if is_dated:
+            self._try_in(entry, path, "update-index", "-q", "--refresh", lock=lock)
 
     # Removal
 
@@ -586,16 +600,16 @@ class Worktrees:
 
     # Files in a worktree
 
-    def _reset(self, entry: Path, path: Path, lock: int, clean: tuple[str, ...]) -> None:
-        """Make the files those of HEAD; `clean` says what else is removed."""
+    def _reset(self, entry: Path, path: Path, lock: int, clean: tuple[str, ...], to: str = "") -> None:
+        """Make the files those of HEAD, or HEAD and the files those of a commit; `clean` says what else is removed."""
         self._keep_to_sparse(entry)
         if clean:
             self._show_all(entry, path, lock)
-        done = self._try_reset(entry, path, lock)
+        done = self._try_reset(entry, path, lock, to)
         if done.returncode != 0:
             # An index that a crash cut off is made anew.
             (entry / "index").unlink(missing_ok=True)
-            done = self._try_reset(entry, path, lock)
+            done = self._try_reset(entry, path, lock, to)
         if done.returncode != 0:
             raise ToolFailed(f"The files of {path} could not be checked out: {complaint(done)}.")
         if clean and self._try_clean(entry, path, lock, clean).returncode != 0:
@@ -615,8 +629,8 @@ class Worktrees:
             if names:
                 self._try_in(entry, path, "update-index", word, "-z", "--stdin", lock=lock, stdin=b"\0".join(names))
 
-    def _try_reset(self, entry: Path, path: Path, lock: int) -> CompletedProcess[bytes]:
-        return self._try_in(entry, path, "reset", "--quiet", "--hard", lock=lock)
+    def _try_reset(self, entry: Path, path: Path, lock: int, to: str) -> CompletedProcess[bytes]:
+        return self._try_in(entry, path, "reset", "--quiet", "--hard", *((to, "--") if to else ()), lock=lock)
 
     def _try_clean(self, entry: Path, path: Path, lock: int, clean: tuple[str, ...]) -> CompletedProcess[bytes]:
         return self._try_in(entry, path, "clean", "--quiet", *clean, lock=lock)

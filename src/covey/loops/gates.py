@@ -25,7 +25,7 @@ from covey.core.launches import Launch, Observation
 from covey.core.slots import RECENT, slots
 from covey.core.texts import redact
 from covey.errors import Invalid, ToolFailed, Unavailable
-from covey.git.guard import write_guard
+from covey.git.guard import Settings, read_settings, write_guard
 from covey.git.identity import Replaced
 from covey.loops import rooms, strays, warmth
 from covey.loops.desk import Desk
@@ -41,8 +41,12 @@ CACHES = ".caches"
 """In the temporary folder, what stands in for the caches of tools where they can only be read."""
 CHECKOUT = "checkout"
 """The step of a gate before all checks."""
+OLD_ROOMS = "old-rooms"
+"""The folder of rooms that nobody uses any more, and that are not removed yet."""
 LOOK_EVERY, LOOK_LATE = 0.05, 0.25
-"""Seconds between two looks at a gate that has just begun, and at one that runs for long."""
+"""Seconds between two looks at a gate that has just begun, and at one that runs for long or tells of its end."""
+KEEP_PATIENCE = 2.0
+"""Seconds that a gate waits for what others leave in the caches to be kept, since it may be for this one."""
 CANNOT_RUN = (126, 127)
 """Exit codes by which a shell says that there is no such program, or that it may not be run."""
 CLEAR_EVERY = 3600.0
@@ -126,7 +130,11 @@ class _Test:
     """What it writes lies in layers over its worktree and the caches."""
     lent: Lent | None = None
     files: Sequence[bytes] = ()
-    """What is tested."""
+    """What is tested, where that cannot be told afterwards."""
+    said: Settings | None = None
+    """What the user's files of git say."""
+    keeps: bool = False
+    """What it left in the caches is worth to be kept."""
     before: strays.Picture | None = None
     work: asyncio.Future[Any] | None = None
     """What is done for it at the moment, or was last."""
@@ -145,6 +153,9 @@ class Gates:
         self._warmth = Warmth(desk.project)
         self._early: deque[str] = deque(maxlen=64)
         """Gates that were stopped before they had begun."""
+        self._keeping: set[asyncio.Future[None]] = set()
+        self._leaving: dict[asyncio.Future[None], Path] = {}
+        """What is done for gates that have ended, beside what comes next."""
 
     def slots(self) -> int:
         """Return how many gates should run at once, by the settings or by what the last ones used."""
@@ -163,6 +174,8 @@ class Gates:
         self._tests[order.gate] = test
         called_off = False
         try:
+            if self._keeping:
+                await asyncio.wait(self._keeping, timeout=KEEP_PATIENCE)
             unfit = await self._beside(test, lambda: self._prepare(test))
             outcome = unfit or await self._steps(test)
         except asyncio.CancelledError:
@@ -189,15 +202,31 @@ class Gates:
         """End every gate, also one whose caller was called off, and leave nothing of it but its worktree."""
         for test in list(self._tests.values()):
             await self._end(test)
+        if self._leaving:
+            await asyncio.wait(self._leaving)
 
     async def _end(self, test: _Test) -> None:
-        """End a gate if it runs, and remove what it has no more use for."""
+        """End a gate if it runs, and have removed what it has no more use for."""
         test.unwanted = True
         if test.work is not None:
             await asyncio.wait([test.work])  # What is half begun could begin after its end.
             test.work.exception()
         await self.desk.beside(lambda: self._clean(test))
-        self._tests.pop(test.order.gate, None)
+        if self._tests.pop(test.order.gate, None) is None:
+            return  # Somebody else ended it too.
+        keeping = asyncio.ensure_future(self.desk.beside(lambda: self._give_back(test)))
+        self._keeping.add(keeping)
+        keeping.add_done_callback(self._keeping.discard)
+        leaving = asyncio.ensure_future(self._leave(test, keeping))
+        self._leaving[leaving] = test.folder
+        leaving.add_done_callback(lambda done: self._leaving.pop(done, None))
+
+    async def _leave(self, test: _Test, keeping: asyncio.Future[None]) -> None:
+        """Remove the room of a gate, once what is worth it has been kept; that may take its time."""
+        await asyncio.wait([keeping])
+        if test.folder != Path():
+            await self.desk.aside(lambda: _remove_room(test.folder))
+        await self.desk.aside(self._warmth.tidy)
 
     async def recover(self) -> None:
         """End every gate that a daemon before us left alone, and remove what was only needed while it ran."""
@@ -252,7 +281,8 @@ class Gates:
                 if any(word in error.message for word in UNWRITTEN):
                     raise Unavailable(error.message, hint="Make room on the disk.") from error
                 return _unfit(error)
-        test.files = self.desk.worktrees.tracked(name)
+        if not test.layered:
+            test.files = self.desk.worktrees.tracked(name)
         try:
             self._furnish(test, name, held=held)
         except (OSError, shutil.Error) as error:
@@ -279,6 +309,7 @@ class Gates:
         os.symlink(place, test.folder / "temporary")
         test.temporary = os.path.join(place, "tmp")  # The gate may open it to all, and none of them gets there.
         os.mkdir(test.temporary)
+        test.said = read_settings(project)
         if test.lent is not None and not test.layered:
             warmth.copy(test.lent, test.path)
         if held:
@@ -287,8 +318,9 @@ class Gates:
             for variable in () if test.layered else tools.OWN_CACHES:
                 (Path(test.temporary) / CACHES / variable).mkdir(parents=True)
             test.room = rooms.make(
-                project, config, test.path, entry, test.folder, test.temporary, layered=test.layered, lent=test.lent
-            )
+                project, config, test.path, entry, test.folder, test.temporary, layered=test.layered, lent=test.lent,
+                said=test.said,
+            )  # fmt: skip
         elif config.merge.isolate == "auto":
             test.before = strays.look(project, config.target)
 
@@ -327,7 +359,7 @@ class Gates:
 
     def _start(self, test: _Test, check: Check) -> None:
         config, project = test.config, self.desk.project
-        guard = write_guard(project, project.state / "hooks", config.target)
+        guard = write_guard(project, project.state / "hooks", config.target, test.said)
         session = self.desk.worktrees.session_env(f"{WORKTREE}{test.order.slot}", guard)
         guarded = {name: value for name, value in session.items() if name.startswith("GIT_CONFIG_")}
         temporary = test.temporary if test.room is None else sandbox.TEMPORARY[0]
@@ -340,7 +372,8 @@ class Gates:
             sandbox.clear_ways(test.room)
             argv = sandbox.inside(argv, test.room, test.room.folder)
         cwd = str(test.path) if test.room is None else "/"
-        self.desk.runner.start(test.run, Launch(argv=argv, cwd=cwd, env=env, most=MOST_OUTPUT))
+        layers = () if test.room is None else test.room.layers
+        self.desk.runner.start(test.run, Launch(argv=argv, cwd=cwd, env=env, most=MOST_OUTPUT, layers=layers))
 
     # Its course
 
@@ -367,6 +400,11 @@ class Gates:
 
     async def _await(self, test: _Test) -> tuple[Observation, bool]:
         """Wait until a step has ended, or end it when its time is over; standing still does not count."""
+        handle = await self.desk.near(lambda: self.desk.runner.end_of(test.run))
+        with _end_heard(handle) as ended:
+            return await self._watch(test, ended)
+
+    async def _watch(self, test: _Test, ended: asyncio.Event | None) -> tuple[Observation, bool]:
         last = self.desk.awake()
         begun = test.seconds
         while True:
@@ -381,7 +419,11 @@ class Gates:
             paused = (await self.desk.read(lambda call: call.tx.fleet())).paused
             if paused is not seen.held:
                 await self.desk.near(lambda paused=paused: self.desk.runner.hold(test.run, on=paused))  # type: ignore[misc]
-            await asyncio.sleep(min(LOOK_EVERY + (test.seconds - begun) / 50, LOOK_LATE))
+            if ended is None or ended.is_set():
+                await asyncio.sleep(min(LOOK_EVERY + (test.seconds - begun) / 50, LOOK_LATE))
+                continue
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), LOOK_LATE)
 
     # How it ended
 
@@ -392,9 +434,10 @@ class Gates:
         gone = "" if why else self._gone(test)
         if gone:
             return self._did_not_test(test, gone, kept)
-        if not why:
-            upper = rooms.upper(test.folder) if test.layered else None
-            self._warmth.keep(test.config, test.order.commit, test.lent, upper=upper, tree=test.path)
+        if not why and test.layered:
+            test.keeps = bool(test.config.merge.cache)
+        elif not why:
+            self._warmth.keep(test.config, test.order.commit, test.lent, upper=None, tree=test.path)
         return Outcome(
             passed=None if why else True,
             why=why,
@@ -408,9 +451,12 @@ class Gates:
 
     def _gone(self, test: _Test) -> str:
         """Return what is wrong if a check deleted most of what it was to test."""
-        files = test.files
+        files, upper = test.files, rooms.upper(test.folder)
         if test.layered:
-            gone = warmth.deleted(rooms.upper(test.folder), files)
+            if not warmth.hides(upper, test.path):
+                return ""
+            files = self.desk.worktrees.tracked(f"{WORKTREE}{test.order.slot}")
+            gone = warmth.deleted(upper, files)
         else:
             top = os.fsencode(test.path)
             gone = sum(not os.path.lexists(os.path.join(top, name)) for name in files)
@@ -514,15 +560,24 @@ class Gates:
     # What is left of it
 
     def _clean(self, test: _Test) -> None:
-        """Remove what a gate has no more use for: its runs, whose output is kept elsewhere, and its room."""
+        """Remove the runs of a gate, whose output is kept elsewhere, and move its room out of the way."""
         for run, _ in test.ended:
             self._forget(self.desk.project.state / "runs" / run)
+        if test.folder == Path():
+            return
+        if test.room is None and test.temporary:
+            trash.remove(Path(test.temporary).parent)  # The next gate could see it.
+        old = self.desk.project.state / OLD_ROOMS
+        with contextlib.suppress(OSError):  # Where it is, it is removed as well.
+            old.mkdir(mode=0o700, exist_ok=True)
+            test.folder = test.folder.rename(old / test.folder.name)
+
+    def _give_back(self, test: _Test) -> None:
+        """Keep what a gate left in the caches if it is worth it, and have back what it was lent."""
+        if test.keeps:
+            upper = rooms.upper(test.folder)
+            self._warmth.keep(test.config, test.order.commit, test.lent, upper=upper, tree=test.path)
         self._warmth.take_back(test.lent)
-        test.lent = None
-        if test.temporary:
-            trash.remove(Path(test.temporary).parent)
-        if test.folder != Path():
-            trash.remove(test.folder)
 
     def _forget(self, run: Path) -> None:
         """End a step if it runs, and remove what the runner has of it."""
@@ -533,13 +588,38 @@ class Gates:
             log.warning("%s", error)
 
     def _remove_left(self) -> None:
-        known = {test.folder for test in self._tests.values()}
-        for folder in (self.desk.project.state / gate_logs.FOLDER).glob(f"*{ROOM}"):
-            if folder in known:
-                continue
-            with contextlib.suppress(OSError):
-                trash.remove(Path(os.readlink(folder / "temporary")))
-            trash.remove(folder)
+        known = {*(test.folder for test in self._tests.values()), *self._leaving.values()}
+        state = self.desk.project.state
+        for folder in (*(state / gate_logs.FOLDER).glob(f"*{ROOM}"), *(state / OLD_ROOMS).glob(f"*{ROOM}")):
+            if folder not in known:
+                _remove_room(folder)
+
+
+@contextlib.contextmanager
+def _end_heard(handle: int | None) -> Iterator[asyncio.Event | None]:
+    """Yield what is set when a descriptor can be read, which is closed then; None if there is none."""
+    if handle is None:
+        yield None
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+    def hear() -> None:
+        loop.remove_reader(handle)
+        ended.set()
+
+    loop.add_reader(handle, hear)
+    try:
+        yield ended
+    finally:
+        loop.remove_reader(handle)
+        os.close(handle)
+
+
+def _remove_room(folder: Path) -> None:
+    """Remove the room of a gate, and its temporary folder first, which only the room knows."""
+    with contextlib.suppress(OSError):
+        trash.remove(Path(os.readlink(folder / "temporary")))
+    trash.remove(folder)
 
 
 def _limits(trouble: str | None) -> tuple[str, ...]:

@@ -13,13 +13,14 @@ from pathlib import Path
 
 from covey.config import Config
 from covey.core import guarded
-from covey.errors import CoveyError
+from covey.core.launches import Layer
+from covey.git.guard import Settings
 from covey.git.project import Project
 from covey.git.run import try_git
 from covey.loops.outfit import gate_env
 from covey.loops.warmth import Lent
 from covey.runners import tools
-from covey.runners.sandbox import Layer, Room
+from covey.runners.sandbox import Room
 
 UPPER = "upper"
 TREE = "tree"
@@ -41,7 +42,7 @@ _USERINFO = re.compile(r"(?<=://)[^/\s\"]*@")
 
 def make(
     project: Project, config: Config, path: Path, entry: Path, folder: Path, temporary: str, *, layered: bool,
-    lent: Lent | None,
+    lent: Lent | None, said: Settings,
 ) -> Room:  # fmt: skip
     """Return the room of a gate, and write into `folder` what stands in it for something else."""
     env = environment(config)
@@ -49,7 +50,7 @@ def make(
     own = Path(place)
     shutil.copytree(entry, own / "entry", symlinks=True)
     _borrow(Path(common) / "objects", own)
-    _write_settings(project, Path(common), own)
+    _write_settings(said, Path(common), own)
     home, caches = env.get("HOME", ""), tools.caches(env)
     layers: tuple[Layer, ...] = ()
     if layered:
@@ -132,19 +133,14 @@ def _layer(own: Path, name: str, place: str, lower: tuple[str, ...], secrets: tu
     return Layer(place, lower, str(folder / UPPER), str(folder / "work"), absent)
 
 
-def _write_settings(project: Project, common: Path, own: Path) -> None:
+def _write_settings(said: Settings, common: Path, own: Path) -> None:
     """Write git's settings as a gate may see them: the repository's without credentials, and who the person is."""
     (own / "home" / ".cache").mkdir(mode=0o700, parents=True)  # Most tools keep something there.
-    with contextlib.suppress(OSError, CoveyError):
-        asked = try_git(
-            "config", "--null", "--get-regexp", r"^(user\.(name|email)|init\.defaultbranch)$", at=project.common
-        )
-        pairs = [line.partition("\n") for line in asked.stdout.decode(errors="replace").split("\0") if line]
-        lines = [f"[{key.split('.')[0]}]\n\t{key.split('.')[1]} = {json.dumps(value)}\n" for key, _, value in pairs]
-        (own / "home" / ".gitconfig").write_text("".join(lines), encoding="utf-8")
-    asked = try_git("config", "--file", str(common / "config"), "--null", "--list", at=project.common)
-    said = asked.stdout.decode(errors="surrogateescape").split("\0")
-    plain = "".join(_setting(*line.partition("\n")) for line in said if line)
+    lines = [f"[{key.split('.')[0]}]\n\t{key.split('.')[1]} = {json.dumps(value)}\n" for key, value in said.person]
+    (own / "home" / ".gitconfig").write_text("".join(lines), encoding="utf-8", errors="replace")
+    asked = try_git("config", "--file", str(common / "config"), "--null", "--list", at=common)
+    shared = asked.stdout.decode(errors="surrogateescape").split("\0")
+    plain = "".join(_setting(*line.partition("\n")) for line in shared if line)
     (own / "config").write_text(plain, encoding="utf-8", errors="surrogateescape")
 
 

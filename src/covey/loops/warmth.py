@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from secrets import token_hex
 
 from covey import trash
 from covey.config import Config
@@ -28,7 +29,8 @@ from covey.git.project import Project
 from covey.git.run import try_git
 from covey.values import dataclass
 
-FOLDER = "caches"
+FOLDER, OLD = "caches", "old-caches"
+"""The folder of what is kept, and of what nobody is lent any more and is not removed yet."""
 KEPT_DAYS = 1.0
 """How old what is lent may be: then a gate begins without it, and what that leaves is lent."""
 MOST_KEPT = 8
@@ -76,14 +78,14 @@ class Warmth:
             folder, now = self._folder / _settings(config), time.time()
             kept = self._newest_landed(folder, config.target)
             self._clear(folder, kept, now)
-            if kept is None or now - kept.stat().st_mtime > KEPT_DAYS * 86_400:
+            if kept is None or now - _written(kept) > KEPT_DAYS * 86_400:
                 return None
             changed = self._changed(kept.name, commit)
-            free = tuple(path for path in paths if (kept / path).is_dir() and self._is_free(commit, path))
-            if changed is None or not free or any((kept / path).is_dir() for path in {*paths} - {*free}):
+            there = tuple(path for path in paths if (kept / path).is_dir())  # The commit of then had nothing there.
+            if changed is None or not there or any(_is_touched(path, changed) for path in there):
                 return None  # A layer lends all that was kept, also over what the commit itself has by now.
             self._lent[kept] += 1
-            return Lent(kept, free, changed)
+            return Lent(kept, there, changed)
 
     def take_back(self, lent: Lent | None) -> None:
         """Note that a gate has ended that had something lent."""
@@ -93,7 +95,7 @@ class Warmth:
 
     def keep(self, config: Config, commit: str, lent: Lent | None, *, upper: Path | None, tree: Path) -> None:
         """Keep what a gate that passed left: what it wrote over what it was lent, or the folders themselves."""
-        paths = sorted({path.rstrip("/") for path in config.merge.cache})
+        paths = tuple(sorted({path.rstrip("/") for path in config.merge.cache}))
         folder = self._folder / _settings(config)
         new = folder / f".{commit}-{os.getpid()}-{threading.get_ident()}"
         if not paths or (folder / commit).exists() or (lent and upper and not any(_at(upper, p) for p in paths)):
@@ -101,7 +103,8 @@ class Warmth:
         try:
             new.mkdir(mode=0o700, parents=True)
             budget = _Budget()
-            for path in (each for each in paths if self._is_free(commit, each)):
+            free = self._free_of(commit, paths)
+            for path in (each for each in paths if each in free):
                 old = lent.folder / path if lent is not None and path in lent.paths else None
                 _take(upper, tree, path, old, new / path, budget)
             with self._lock, contextlib.suppress(OSError):  # one that is as good was kept meanwhile
@@ -116,7 +119,7 @@ class Warmth:
     def _newest_landed(self, folder: Path, target: str) -> Path | None:
         """Return what the newest commit left that is in main."""
         found = [entry for entry in _entries(folder) if not entry.name.startswith(".")]
-        for entry in sorted(found, key=lambda each: each.stat().st_mtime, reverse=True):
+        for entry in sorted(found, key=_written, reverse=True):
             words = ("merge-base", "--is-ancestor", entry.name, f"refs/heads/{target}")
             if try_git(*words, at=self._project.common).returncode == 0:
                 return entry
@@ -133,25 +136,28 @@ class Warmth:
             return None  # With it, the text of other files may have changed in a checkout.
         return frozenset(parts[1::2])
 
-    def _is_free(self, commit: str, path: str) -> bool:
-        """Say whether a commit has nothing at a path, nor a file where one of its folders would be."""
-        above = [path[:at] for at, letter in enumerate(path) if letter == "/"]
-        words = ("ls-tree", "-z", "--full-tree", commit, "--", path, *above)
-        asked = try_git(*words, at=self._project.common)
+    def _free_of(self, commit: str, paths: tuple[str, ...]) -> frozenset[str]:
+        """Return at which paths a commit has nothing, nor a file where one of their folders would be."""
+        above = {path: set(_above(path)) for path in paths}
+        named = sorted(set(paths).union(*above.values()))
+        asked = try_git("ls-tree", "-t", "-z", "--full-tree", commit, "--", *named, at=self._project.common)
+        if asked.returncode != 0:
+            return frozenset()
         entries = [line.partition(b"\t") for line in asked.stdout.split(b"\0") if line]
-        folders = {os.fsencode(each) for each in above}
-        return asked.returncode == 0 and all(name in folders and b" tree " in head for head, _, name in entries)
+        taken = {os.fsdecode(name) for _, _, name in entries}
+        files = {os.fsdecode(name) for head, _, name in entries if b" tree " not in head}
+        return frozenset(path for path in paths if path not in taken and not above[path] & files)
 
     # What is removed
 
     def _clear(self, folder: Path, kept: Path | None, now: float) -> None:
         """Remove what is older than what is lent now, too old or too much, and what was kept for other settings."""
-        found = sorted(_entries(folder), key=lambda each: each.stat().st_mtime, reverse=True)
+        found = sorted(_entries(folder), key=_written, reverse=True)
         older = found[found.index(kept) + 1 :] if kept in found else []
-        stale = [each for each in found if now - each.stat().st_mtime > KEPT_DAYS * 86_400]
+        stale = [each for each in found if now - _written(each) > KEPT_DAYS * 86_400]
         for entry in {*older, *stale, *found[MOST_KEPT:]} - {kept}:
             self._remove(entry)
-        others = sorted(_entries(self._folder), key=lambda each: each.stat().st_mtime, reverse=True)
+        others = sorted(_entries(self._folder), key=_written, reverse=True)
         for entry in [each for each in others if each != folder][MOST_SETTINGS - 1 :]:
             self._remove(entry)
 
@@ -161,8 +167,16 @@ class Warmth:
                 self._remove(entry)
 
     def _remove(self, entry: Path) -> None:
+        """Take something out of sight, unless it is lent; `tidy` removes it."""
         used = any(count > 0 and (lent == entry or entry in lent.parents) for lent, count in self._lent.items())
         if not used:
+            self._folder.with_name(OLD).mkdir(mode=0o700, exist_ok=True)
+            with contextlib.suppress(OSError):
+                entry.rename(self._folder.with_name(OLD) / f"{entry.name}-{token_hex(4)}")
+
+    def tidy(self) -> None:
+        """Remove what is out of sight, also of a daemon before us."""
+        for entry in _entries(self._folder.with_name(OLD)):
             trash.remove(entry)
 
 
@@ -186,6 +200,24 @@ def _settings(config: Config) -> str:
     return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
 
 
+def _written(entry: Path) -> float:
+    """Return when something was written; long ago if it is gone by now."""
+    try:
+        return entry.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _above(path: str) -> list[str]:
+    return [path[:at] for at, letter in enumerate(path) if letter == "/"]
+
+
+def _is_touched(path: str, changed: frozenset[bytes]) -> bool:
+    """Say whether anything that was added or changed is at a path, in it, or where one of its folders would be."""
+    within, taken = os.fsencode(path) + b"/", {os.fsencode(each) for each in (path, *_above(path))}
+    return any(name in taken or name.startswith(within) for name in changed)
+
+
 def _entries(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
@@ -200,6 +232,20 @@ def copy(lent: Lent, tree: Path) -> None:
         words = ["cp", "-a", "--reflink=auto", "--", str(lent.folder / path), str(tree / path)]
         if subprocess.run(words, capture_output=True, check=False).returncode != 0:
             shutil.copytree(lent.folder / path, tree / path, symlinks=True, dirs_exist_ok=True)
+
+
+def hides(upper: Path, tree: Path) -> bool:
+    """Say whether a layer hides anything of a worktree; if not, all its files are still there."""
+    over, under = os.fsencode(upper), os.fsencode(tree)
+    for path, entry in _walk(upper, b""):
+        is_gone = stat.S_ISCHR(entry.st_mode)
+        if not is_gone and stat.S_ISDIR(entry.st_mode) and not _is_opaque(os.path.join(over, path)):
+            continue
+        with contextlib.suppress(OSError):  # Nothing is there that could be hidden.
+            found = os.lstat(os.path.join(under, path))
+            if is_gone or stat.S_ISDIR(found.st_mode):
+                return True
+    return False
 
 
 def deleted(upper: Path, tracked: Sequence[bytes]) -> int:

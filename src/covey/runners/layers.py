@@ -1,13 +1,14 @@
-"""A program of its own: lays layers that can be thrown away over folders, which only it sees, and becomes another.
+"""Lays layers that can be thrown away over folders, which only this process and its children see.
+
+It imports nothing of covey's: the wrapper of a run uses it, and it is a program too, which becomes another:
 
     layers.py LAYERS WORDS...
 
-LAYERS is JSON, a list of layers; see `covey.runners.sandbox.Layer`. It imports nothing of covey's.
+LAYERS is JSON: a list of layers, each as the list of its parts; see `covey.core.launches.Layer`.
 """
 
 import ctypes
 import errno
-import json
 import os
 import sys
 
@@ -20,15 +21,21 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    layers, words = json.loads(sys.argv[1]), sys.argv[2:]
+    import json  # not for the wrapper: it costs as much as a start of Python
+
+    lay_all(json.loads(sys.argv[1]))
+    os.execvp(sys.argv[2], sys.argv[2:])
+
+
+def lay_all(layers: list) -> None:  # type: ignore[type-arg]
+    """Lay all layers, or end here with a word about why not."""
     try:
         own_users = enter()
         for layer in layers:
-            lay(layer, own_users)
+            lay(own_users, *layer)
     except OSError as error:
-        sys.stderr.write(f"layers: {error}\n")
-        sys.exit(FAILED)
-    os.execvp(words[0], words)
+        os.write(2, f"layers: {error}\n".encode(errors="replace"))
+        os._exit(FAILED)
 
 
 def enter() -> bool:
@@ -44,19 +51,18 @@ def enter() -> bool:
     return own_users
 
 
-def lay(layer: dict, own_users: bool) -> None:  # type: ignore[type-arg]
+def lay(own_users: bool, place: str, lower: list, upper: str, work: str, absent: list) -> None:  # type: ignore[type-arg]
     """Lay one layer, its paths named by descriptors, which need no quoting; hide what shall be absent."""
-    place = os.fsencode(layer["place"])
-    lower = [os.open(each, os.O_PATH | os.O_DIRECTORY) for each in layer["lower"]]
-    upper, work = (os.open(layer[name], os.O_PATH | os.O_DIRECTORY) for name in ("upper", "work"))
-    named = ":".join(f"/proc/self/fd/{each}" for each in lower)
-    options = f"lowerdir={named},upperdir=/proc/self/fd/{upper},workdir=/proc/self/fd/{work}"
+    under = [os.open(each, os.O_PATH | os.O_DIRECTORY) for each in lower]
+    over, beside = (os.open(each, os.O_PATH | os.O_DIRECTORY) for each in (upper, work))
+    named = ":".join(f"/proc/self/fd/{each}" for each in under)
+    options = f"lowerdir={named},upperdir=/proc/self/fd/{over},workdir=/proc/self/fd/{beside}"
     options += ",userxattr" if own_users else ""
-    must(libc.mount(b"overlay", place, b"overlay", 0, options.encode()), layer["place"])
-    for each in (*lower, upper, work):
+    must(libc.mount(b"overlay", os.fsencode(place), b"overlay", 0, options.encode()), place)
+    for each in (*under, over, beside):
         os.close(each)
-    for name in layer["absent"]:
-        hide(layer["place"], name)
+    for name in absent:
+        hide(place, name)
 
 
 def hide(place: str, name: str) -> None:
@@ -88,4 +94,5 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
-main()
+if __name__ == "__main__":
+    main()

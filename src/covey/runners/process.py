@@ -16,6 +16,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from pathlib import Path
 
 from covey.core.launches import Activity, Launch, Observation
@@ -97,6 +98,14 @@ class ProcessRunner:
         if _holder(run) is None:
             return _let_go(run)
         return Observation(known=True, alive=True, size=_size(run), held=_exists(f"{run}/held"))
+
+    def end_of(self, run_id: str) -> int | None:
+        """Return a descriptor of the caller's own that can be read once the run has ended; None if it has."""
+        try:
+            with _wrapper_of(self.folder_of(run_id)) as process:
+                return None if process is None else os.dup(process)
+        except (OSError, Unavailable):
+            return None
 
     def output(self, run_id: str, since: int) -> tuple[bytes, int]:
         """Return a part of its output from an offset on, and where the next part begins."""
@@ -228,7 +237,8 @@ def _letter(launch: Launch) -> bytes:
         raise Invalid("A launch holds what no program can be given.", hint="Leave out zero bytes and odd names.")
     if launch.typed and stdin is not None and len(stdin) > TYPED_BYTES:
         raise TooLarge(f"At most {TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
-    return marshal.dumps((argv, cwd, env, stdin, launch.typed, launch.apart, launch.most))
+    layers = [astuple(each) for each in launch.layers]
+    return marshal.dumps((argv, cwd, env, stdin, launch.typed, launch.apart, launch.most, layers))
 
 
 def wrapper_command(run: str, *more: str) -> list[str]:

@@ -16,6 +16,9 @@ class Runner(Protocol):
     def look(self, run_id: str) -> Observation:
         """Return what can be seen of a run now."""
 
+    def end_of(self, run_id: str) -> int | None:
+        """Return a descriptor of the caller's own that can be read once the run has ended; None if nobody can wait."""
+
     def output(self, run_id: str, since: int) -> tuple[bytes, int]:
         """Return a part of its output from an offset on, and where the next part begins."""
 

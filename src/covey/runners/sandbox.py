@@ -16,10 +16,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from itertools import product
 from pathlib import Path
 
 from covey import trash
+from covey.core.launches import Layer
 from covey.values import dataclass
 
 PROGRAM = "bwrap"
@@ -36,20 +38,6 @@ KEPT_BY_ROOT = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "
 """What root may still do in a room: nothing by which it would leave it."""
 KERNEL = ("/proc/sys", "/proc/fs", "/proc/sysrq-trigger")
 """Where root rules the machine by writing: also from a room, whose own /proc leads to the same kernel."""
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A folder that can be written and stays as it is: what is written lies in `upper`, and is thrown away."""
-
-    place: str
-    lower: tuple[str, ...]
-    """What is seen at the place, the first before the others."""
-    upper: str
-    work: str
-    """An empty folder beside `upper` that the kernel needs."""
-    absent: tuple[str, ...] = ()
-    """Files in it that are not to be seen."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +72,19 @@ _powers: Powers | None = None
 
 
 def inside(argv: Iterable[str], room: Room, cwd: str) -> tuple[str, ...]:
-    """Return the words that start a program in a room."""
+    """Return the words that start a program in a room, once its layers are laid."""
     words = [*_shell(_powers or Powers(True, True), network=room.network)]
     for _, mount in sorted(_mounts(room), key=lambda each: each[0].rstrip("/").count("/")):  # what is within, after
         words += mount
-    words += ["--remount-ro", "/", "--chdir", cwd, "--", *argv]
-    return (*_under(room.layers), *words)
+    return (*words, "--remount-ro", "/", "--chdir", cwd, "--", *argv)
+
+
+def under(layers: Sequence[Layer]) -> tuple[str, ...]:
+    """Return the words of a program that lays layers and becomes what follows; a runner does that by itself."""
+    if not layers:
+        return ()
+    said = json.dumps([astuple(each) for each in layers])
+    return (sys.executable, "-I", "-S", LAYERS, said)
 
 
 def _mounts(room: Room) -> list[tuple[str, tuple[str, ...]]]:
@@ -107,13 +102,6 @@ def _mounts(room: Room) -> list[tuple[str, tuple[str, ...]]]:
 
 def _cover(place: str) -> tuple[str, ...]:
     return ("--tmpfs", place) if os.path.isdir(place) else ("--ro-bind", "/dev/null", place)
-
-
-def _under(layers: Sequence[Layer]) -> tuple[str, ...]:
-    if not layers:
-        return ()
-    said = json.dumps([vars(each) for each in layers])
-    return (sys.executable, "-I", "-S", LAYERS, said)
 
 
 def _shell(powers: Powers, *, network: bool) -> list[str]:
@@ -210,7 +198,7 @@ def refusal(room: Room, cwd: str) -> str | None:
     """Return why this room cannot be made, None if a program can be started in it."""
     clear_ways(room)
     try:
-        done = _run(inside(("/bin/sh", "-c", ":"), room, cwd))
+        done = _run((*under(room.layers), *inside(("/bin/sh", "-c", ":"), room, cwd)))
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return None if done.returncode == 0 else done.stderr.strip() or f"{PROGRAM} ended with code {done.returncode}"
@@ -226,7 +214,7 @@ def layers_trouble(folder: str) -> str | None:
         Path(lower, "file").touch()
         layer = Layer(lower, (lower,), upper, work, absent=("file",))
         script = 'cd "$1" && test ! -e file && mkdir new && mv new newer && echo x > newer/x'
-        done = _run((*_under((layer,)), *_shell(_powers or Powers(True, True), network=False),
+        done = _run((*under((layer,)), *_shell(_powers or Powers(True, True), network=False),
                      "--bind", lower, lower, "--", "/bin/sh", "-c", script, "sh", lower))  # fmt: skip
         return None if done.returncode == 0 else done.stderr.strip()[:300] or f"it ended with code {done.returncode}"
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -154,6 +154,10 @@ class TmuxRunner:
         """Return what can be seen of a run now; one whose terminal was taken away has ended, and nobody knows how."""
         return self._processes.look(run_id)
 
+    def end_of(self, run_id: str) -> int | None:
+        """Return a descriptor of the caller's own that can be read once the run has ended; None if it has."""
+        return self._processes.end_of(run_id)
+
     def output(self, run_id: str, since: int) -> tuple[bytes, int]:
         """Return a part of its output from an offset on, in a terminal all that it drew, and where the next begins."""
         return self._processes.output(run_id, since)

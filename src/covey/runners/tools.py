@@ -55,6 +55,7 @@ PARTS = (*PROGRAMS, "lib", "lib64", "libexec", "share", "include", "versions", "
 """What is shown, besides programs, of a folder below HOME whose name begins with a dot: many keep a login there too."""
 MOST_LINKS = 4096
 """Programs of one folder that are looked at."""
+_IN_SYSTEM = tuple(f"{top}/" for top in SYSTEM)
 
 
 def installed(env: Mapping[str, str], besides: Iterable[str], private: Iterable[str]) -> tuple[str, ...]:
@@ -67,8 +68,8 @@ def installed(env: Mapping[str, str], besides: Iterable[str], private: Iterable[
         found += _programs(folder, apart)
     for path in filter(os.path.isabs, besides):
         found += [path] if os.path.isdir(path) else [path, *_programs(os.path.dirname(path), apart, path)]
-    there = (os.path.normpath(each) for each in found if os.path.exists(each))
-    return tuple(dict.fromkeys(each for each in there if not is_system(each) and not _holds(each, apart)))
+    there = (each for each in dict.fromkeys(map(os.path.normpath, found)) if os.path.exists(each))
+    return tuple(each for each in there if not is_system(each) and not _holds(each, apart))
 
 
 def caches(env: Mapping[str, str]) -> tuple[str, ...]:
@@ -92,7 +93,7 @@ def secrets(env: Mapping[str, str]) -> tuple[str, ...]:
 
 def is_system(path: str) -> bool:
     """Say whether every room shows this anyway."""
-    return any(is_in(path, top) for top in SYSTEM)
+    return path in SYSTEM or path.startswith(_IN_SYSTEM)
 
 
 def is_in(path: str, folder: str) -> bool:
@@ -107,8 +108,10 @@ def _programs(folder: str, apart: tuple[str, ...], only: str = "") -> Iterator[s
     yield from _around(folder, apart)
     with os.scandir(folder) as entries:
         links = (each.path for each in islice(entries, MOST_LINKS) if each.is_symlink())
-        for link in links if not only else filter(os.path.islink, (only,)):
-            yield from _behind(link, apart)
+        ways = (_behind(link) for link in (links if not only else filter(os.path.islink, (only,))))
+        places = dict.fromkeys(place for way in ways for place in way)
+    for place in places:
+        yield from _around(place, apart)
 
 
 def _around(folder: str, apart: tuple[str, ...]) -> Iterator[str]:
@@ -145,15 +148,16 @@ def _base(place: str) -> Iterator[str]:
         yield os.path.dirname(os.path.realpath(home))
 
 
-def _behind(link: str, apart: tuple[str, ...]) -> Iterator[str]:
-    """Yield what a program needs that is a link: each step of the way."""
+def _behind(link: str) -> Iterator[str]:
+    """Yield the folder of each step of the way that leads to a program which is a link."""
     for _ in range(10):
         if is_system(link) or not os.path.islink(link):
             return
         link = os.path.normpath(os.path.join(os.path.dirname(link), os.readlink(link)))
         if not is_system(link) and os.path.exists(link):
-            yield from _around(os.path.dirname(link), apart)
+            yield os.path.dirname(link)
 
 
 def _holds(folder: str, apart: tuple[str, ...]) -> bool:
-    return any(is_in(each, os.path.realpath(folder)) for each in apart)
+    real = os.path.realpath(folder)
+    return any(is_in(each, real) for each in apart)

@@ -24,7 +24,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # What only the types need is not worth its milliseconds.
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import NoReturn
 
     from covey.runners.door import Door
@@ -50,8 +50,10 @@ NOT_STARTED = 127
 FLOOD_LOOK = 0.1
 """Seconds between two looks at the size of an output that has a limit."""
 
-Launch = tuple[list[bytes], bytes, dict[bytes, bytes], bytes | None, bool, bool, int]
-"""argv, cwd, environment, standard input, typed, apart, most bytes of output."""
+Launch = tuple[list[bytes], bytes, dict[bytes, bytes], bytes | None, bool, bool, int, list[tuple[object, ...]]]
+"""argv, cwd, environment, standard input, typed, apart, most bytes of output, layers."""
+OLD_ENDS: tuple[object, ...] = (0, [])
+"""How a launch ends of a daemon older than this file, which does not know these."""
 
 libc = ctypes.CDLL(None)
 
@@ -60,7 +62,7 @@ def main(folder: str, door: str = "") -> None:
     """Hold the run of a folder: begin it if nobody ever did, and stay until nothing of it is left."""
     screen = go_to(door) if door else None
     letter = marshal.loads(read_all(0))
-    launch: Launch = letter if len(letter) > 6 else (*letter, 0)  # A daemon older than this file knows no limit.
+    launch: Launch = (*letter, *OLD_ENDS[len(letter) - 6 :])
     if screen is None and os.fork():
         os._exit(0)  # Our parent waits for this process, and init for the one that stays.
     # Before the lock: whoever finds its holder may signal at once.
@@ -112,7 +114,7 @@ def take_lock() -> bool:
 
 def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
     """Start the program, unless the run was stopped meanwhile; the run then counts as started, even if that fails."""
-    argv, cwd, env, stdin, typed, apart, most = launch
+    argv, cwd, env, stdin, typed, apart, most, layers = launch
     env[b"COVEY_RUN"] = os.path.basename(folder).encode(errors="surrogateescape")
     env[b"COVEY_RUN_FOLDER"] = folder.encode(errors="surrogateescape")
     door = open_door(folder, argv, env)
@@ -135,7 +137,9 @@ def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
     if not note_start():
         return None
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    pid, problem = spawn(argv, cwd, env, (source, drawn, errors if apart else drawn), terminal)
+    lay_all = beside("layers").lay_all if layers else None  # type: ignore[attr-defined]
+    before = None if lay_all is None else lambda: lay_all(layers)
+    pid, problem = spawn(argv, cwd, env, (source, drawn, errors if apart else drawn), terminal, before)
     os.close(source)
     if door is not None:
         door.begin()
@@ -153,14 +157,19 @@ def open_door(folder: str, argv: list[bytes], env: dict[bytes, bytes]) -> Door |
     nowhere, credential = b"http://127.0.0.1:0", env.get(b"COVEY_PROOF", b"").decode()
     if env.get(b"COVEY_URL") != nowhere or not credential:
         return None
-    sys.path.append(os.path.dirname(__file__))
-    from door import Door as Opened  # type: ignore[import-not-found]  # beside this file; only an agent's run needs it
-
-    sys.path.pop()
-    door: Door = Opened(folder, credential)
+    door: Door = beside("door").Door(folder, credential)  # type: ignore[attr-defined]
     argv[:] = [word.replace(nowhere + b"/", door.url + b"/") for word in argv]
     env[b"COVEY_URL"] = door.url
     return door
+
+
+def beside(name: str) -> object:
+    """Return a module that lies beside this file, which only some runs need."""
+    sys.path.append(os.path.dirname(__file__))
+    try:
+        return __import__(name)
+    finally:
+        sys.path.pop()
 
 
 def note_start() -> bool:
@@ -198,7 +207,12 @@ def open_typed(text: bytes) -> tuple[int, int]:
 
 
 def spawn(
-    argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], files: tuple[int, ...], terminal: Terminal | None
+    argv: list[bytes],
+    cwd: bytes,
+    env: dict[bytes, bytes],
+    files: tuple[int, ...],
+    terminal: Terminal | None,
+    before: Callable[[], None] | None,
 ) -> tuple[int, bytes]:
     """Start the program, and return its pid and why it could not be executed, if so."""
     heard, told = os.pipe()
@@ -208,7 +222,7 @@ def spawn(
     except OSError as error:
         return 0, f"No process could be started: {error.strerror}.".encode()
     if pid == 0:
-        become(argv, cwd, env, files, wrapper, told, terminal)
+        become(argv, cwd, env, files, wrapper, told, terminal, before)
     os.close(told)
     problem = read_all(heard)
     os.close(heard)
@@ -223,6 +237,7 @@ def become(
     wrapper: int,
     told: int,
     terminal: Terminal | None,
+    before: Callable[[], None] | None,
 ) -> NoReturn:
     """Become the program, in a session of its own, and die with the wrapper."""
     problem = cwd
@@ -239,6 +254,8 @@ def become(
             fcntl.ioctl(terminal.theirs, termios.TIOCSCTTY, 0)
         for target, file in enumerate(files):
             os.dup2(file, target)
+        if before is not None:
+            before()
         os.chdir(cwd)
         problem = argv[0]
         execute(argv, env)
