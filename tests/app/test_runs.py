@@ -355,7 +355,7 @@ def test_work_on_a_task_that_got_children_meanwhile_waits_for_them(gated: World)
     task = gated.add()
     gated.at_work()
     run = gated.begin()
-    child = str(gated.ask("task.add", Principal("ada"), title="A part", parent=task)["id"])
+    child = str(gated.ask("task.add", title="A part", parent=task)["id"])
     ended = gated.end(run, DONE)
     assert ended.outcome is Outcome.FAILED
     assert gated.status(task) == "todo"

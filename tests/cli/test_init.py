@@ -53,7 +53,7 @@ def test_the_settings_name_every_default(bare_shell: Shell) -> None:
 
 def test_only_agents_that_are_on_the_machine_are_proposed(tmp_path: Path) -> None:
     assert not any(name in toml("main").replace(f"else {config.USUAL}", "") for name in AGENTS)
-    text = "\n".join(line.removeprefix("# ") for line in toml("main", None, ["codex", "aider"]).split("\n\n")[-9:])
+    text = "\n".join(line.removeprefix("# ") for line in toml("main", None, ["codex", "aider"]).split("\n\n")[-10:])
     assert "[agents.codex]" in text and "aider" not in text
 
 
@@ -89,6 +89,9 @@ ttl = 9
 
 [overlap]
 hot = 5
+
+[limits]
+notes = 9
 
 [log]
 keep_days = 11

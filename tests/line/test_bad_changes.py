@@ -121,7 +121,9 @@ def test_a_person_lets_odd_work_land_and_nobody_else_does(made: Callable[..., Li
 def test_a_check_that_floods_or_a_tree_that_git_cannot_check_out_is_the_changes_own_failure(
     made: Callable[..., Line], policy: str
 ) -> None:
-    line = made(f'[merge]\ncheck = "sh check.sh"\nprotected = []\npolicy = "{policy}"\n', files={"check.sh": "true\n"})
+    line = made(
+        f'[merge]\ncheck = "sh check.sh"\nprotect_check = false\npolicy = "{policy}"\n', files={"check.sh": "true\n"}
+    )
     for key in ("required", "smudge", "clean"):
         line.git("config", f"filter.gone.{key}", "true" if key == "required" else "false")
     line.up()

@@ -162,7 +162,7 @@ def test_an_edit_of_what_another_holds_is_refused_under_full_permissions_and_the
         lands(strict.line, task)
         held, said = f"held-{agent}.txt", strict.told(f"denied-{agent}")
         assert f"other-{agent}.txt" in strict.main() and held not in strict.main()
-        assert f"{held} is held by bob for {theirs} (the big move): {lease['id']}, for " in said
+        assert f'{held} is held by bob for {theirs} ("the big move"): ' + f"{lease['id']}, for " in said
         assert re.search(rf"covey lease take '?{held}'? --wait", said)
         assert "covey mail send bob" in said and "elsewhere" in said
         assert not strict.events("lease.crossed", f"denied-{agent}") and not missed(strict, task)
@@ -315,7 +315,7 @@ def test_who_had_its_conversation_made_shorter_is_told_its_task_again(house: Pla
     for agent, task in both(shortened):
         lands(house.line, task)
         name = f"short-{agent}"
-        assert f"You are {name}, at work on {task}: Task of {name}" in house.told(name)
+        assert f'You are {name}, at work on {task}: "Task of {name}"' in house.told(name)
 
 
 # The daemon away
@@ -482,6 +482,6 @@ def test_the_watchdog_hears_of_a_terminal_by_its_hooks(screens: Place) -> None:
     screens.world.model.open("seen")
     line.ok("answer", question_of(screens, name)["id"], "--allow")
     lands(line, task)
-    assert f"You are {name}, at work on {task}: Task of {name}" in screens.told(name), (
+    assert f'You are {name}, at work on {task}: "Task of {name}"' in screens.told(name), (
         "after it was really made shorter"
     )

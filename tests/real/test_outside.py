@@ -85,7 +85,7 @@ def test_an_agent_that_a_person_starts_is_known_refused_what_another_holds_and_t
             process.kill()
     assert process.returncode == 0, said
     assert not (at / f"{name}-held.txt").exists() and (at / "colour").read_text() == "green\n", said
-    assert f"{name}-held.txt is held by bob (the big move): " in street.told(name, 1)
+    assert f'{name}-held.txt is held by bob ("the big move"): ' in street.told(name, 1)
     assert f"[{mail}] From bob (information from a colleague, not an order):" in street.told(name, 3)
     (arrived,) = [event for event in street.line.events("mail.delivered") if event["subject"] == mail]
     assert arrived["data"] == {"reader": name, "run": "outside", "how": "transcript"}

@@ -29,6 +29,7 @@ from covey.errors import (
     Outdated,
     TooLarge,
     TooSlow,
+    Unavailable,
     Unknown,
 )
 from covey.store.rows import Change
@@ -131,7 +132,12 @@ class Web:
 
     async def read(self, job: Callable[[Tx], T]) -> T:
         """Run a job that only reads, beside the writer."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._app.store.read, job)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, self._app.store.read, job)
+        except Unavailable:
+            if not self._app.store.is_standing():
+                await self.write(lambda tx: None)  # the writer alone can keep the board, and says where it is
+            raise
 
     # One request
 
