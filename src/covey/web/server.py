@@ -135,8 +135,7 @@ class Web:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, self._app.store.read, job)
         except Unavailable:
-            if not self._app.store.is_standing():
-                await self.write(lambda tx: None)  # the writer alone can keep the board, and says where it is
+            await self.write(lambda tx: None)  # the writer alone can keep a board whose file is gone, and say where
             raise
 
     # One request
