@@ -137,6 +137,14 @@ def test_a_gate_finds_no_credentials_in_the_settings_of_git_which_works(yard: Ya
     assert outcome.passed is True, outcome.summary
 
 
+def test_links_in_the_folder_of_git_keep_no_gate_from_its_room(yard: Yard, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("hunter2\n")
+    for name, target in (("mine", tmp_path / "mine.txt"), ("nowhere", Path("nowhere/x")), ("store", Path("objects"))):
+        (yard.project.common / name).symlink_to(target)
+    outcome = yard.try_on("git log -1 && ! cat $(git rev-parse --git-common-dir)/mine")
+    assert outcome.passed is True, outcome.summary
+
+
 # Whom it does not reach
 
 

@@ -24,7 +24,16 @@ PROGRAMS = (
     r"|lfs\.(extension|customtransfer)\..*)$"
 )
 """Every key by which a repository's own settings let git run a program, lead to such a key, or send git elsewhere."""
-FILES = ("commondir", ".git", "config.worktree", "info/attributes", "info/grafts", "shallow", "objects/info/alternates")
+FILES = (
+    "commondir",
+    ".git",
+    "config.worktree",
+    "info/attributes",
+    "info/exclude",
+    "info/grafts",
+    "shallow",
+    "objects/info/alternates",
+)
 """Files in the repository's folder by which git reads other settings, commits or objects than are there."""
 
 

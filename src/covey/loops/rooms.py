@@ -162,7 +162,9 @@ def _besides(common: str) -> tuple[str, ...]:
         names = os.listdir(common)
     except OSError:
         return ()
-    return tuple(f"{common}/{each}" for each in names if each not in GIT and not _PASSING.fullmatch(each))
+    found = (f"{common}/{each}" for each in names if each not in GIT and not _PASSING.fullmatch(each))
+    # A link holds nothing itself, and nothing can be laid over one: what it leads to is in the room, or is not.
+    return tuple(place for place in found if not os.path.islink(place))
 
 
 def _borrow(objects: Path, folder: Path) -> None:
