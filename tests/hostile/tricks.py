@@ -146,10 +146,10 @@ mv -fT "$scratch/mark" "{root}/.git/covey-landing" """,
     ),
     Trick("a worktree of main of its own", 'git worktree add -q -f "$COVEY_WORKTREE.main" main'),
     Trick(
-        "entries of worktrees that are pipes, or lead elsewhere",
+        "entries of worktrees that are folders, or lead elsewhere",
         """for name in a b; do mkdir -p "{root}/.git/worktrees/$COVEY_TASK-$name"; done
 cd "{root}/.git/worktrees"
-mkfifo "$COVEY_TASK-a/gitdir"
+mkdir -p "$COVEY_TASK-a/gitdir" "$COVEY_TASK-a/rebase-merge/head-name"
 echo "ref: refs/heads/main" > "$COVEY_TASK-b/HEAD"
 echo ../.. > "$COVEY_TASK-b/commondir"
 echo "{other}/.git" > "$COVEY_TASK-b/gitdir" """,
