@@ -13,6 +13,7 @@ import pytest
 from covey.app import gate_logs
 from tests.git.repositories import commit_files, git_out
 from tests.line.test_gates import Yard
+from tests.serving import wait_until
 
 
 @pytest.fixture
@@ -95,8 +96,7 @@ async def _while_it_runs(yard: Yard, place: Path) -> None:
     assert opened[0].parent.stat().st_mode & 0o777 == 0o777 and temporary.stat().st_mode & 0o77 == 0
     await yard.gates.stop(f"gate-{yard.number}")
     assert (await running).passed is None
-    while temporary.exists():  # it is removed after the gate has answered
-        await asyncio.sleep(0.01)
+    await asyncio.to_thread(wait_until, lambda: not temporary.exists(), "the temporary folder is removed")
 
 
 # What a fresh clone would be without
