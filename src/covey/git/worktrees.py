@@ -271,9 +271,13 @@ class Worktrees:
         if not kept.is_file():
             return
         shutil.copyfile(kept, entry / "index")
-        # Without a look at what is in them: a file that was written anew is another, whatever it says.
-        top = os.path.realpath(os.fsencode(path))
-        for file in self._in(entry, path, "diff-files", "--name-only", "-z", lock=lock).split(b"\0")[:-1]:
+        # Without a look at what is in them: a file that was written anew is another, whatever it says. We look at the
+        # change time too: most builds of git compare whole seconds, and a gate can begin and end in one.
+        top, since = os.path.realpath(os.fsencode(path)), kept.stat().st_mtime_ns
+        named = self._in(entry, path, "ls-files", "-z", lock=lock).split(b"\0")[:-1]
+        touched = {file for file in named if _changed_at(os.path.join(top, file)) >= since}
+        touched |= {*self._in(entry, path, "diff-files", "--name-only", "-z", lock=lock).split(b"\0")[:-1]}
+        for file in touched:
             place = os.path.join(top, file)
             if os.path.realpath(os.path.dirname(place)) == os.path.dirname(place):  # not behind a link to elsewhere
                 trash.remove(Path(os.fsdecode(place)))
@@ -799,6 +803,13 @@ def _moved(source: Path, target: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def _changed_at(path: bytes) -> int:
+    try:
+        return os.lstat(path).st_ctime_ns
+    except OSError:
+        return 0  # what is gone is seen by git
 
 
 def _make_writable(folder: Path) -> None:
