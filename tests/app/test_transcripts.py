@@ -37,6 +37,13 @@ def printed(data: bytes, part: int = 7) -> transcripts.Output:
     return lambda since: (data[since : since + part], since + len(data[since : since + part]))
 
 
+def test_of_an_output_that_somebody_made_endless_the_rest_is_left_out() -> None:
+    size = 64 * 1024**2
+    lines = list(transcripts.whole(lambda since: (b"\0" * 1000 + b"\n", since + size), None))
+    assert len(lines) < 20
+    assert lines[-1] == "! the rest, beyond 256 MiB, is left out"
+
+
 def say(line: str) -> list[Signal]:
     """Read a line as something said."""
     return [Said(line)]

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from covey.core.dispatch import MOST_OUTPUT
 from covey.core.signals import Signal
 from covey.core.texts import redact
 from covey.core.transcripts import Transcript
@@ -155,10 +156,13 @@ def _lines(output: Output, start: int) -> tuple[bytes, int]:
 
 
 def whole(output: Output, reader: Reader | None) -> Iterator[str]:
-    """Yield all lines of the transcript of a run that has ended, redacted; without a reader, what it printed."""
+    """Yield all lines of the transcript of a run that has ended, redacted; without a reader, what it printed.
+
+    A file that is longer than a run may print was made so by somebody: the rest of it is left out, and that is said.
+    """
     transcript, rest, at = Transcript(), b"", 0
     while True:
-        data, at = output(at)
+        data, at = output(at) if at <= MOST_OUTPUT else (b"", at)
         *lines, rest = (rest + data).split(b"\n")
         if len(rest) > LINE:
             rest = b"! a line that was too long"
@@ -169,7 +173,9 @@ def whole(output: Output, reader: Reader | None) -> Iterator[str]:
         if text:
             yield from redact(text).split("\n")
         if not data:
-            return
+            break
+    if at > MOST_OUTPUT:
+        yield f"! the rest, beyond {MOST_OUTPUT // 1024**2} MiB, is left out"
 
 
 def _open_key(lines: list[bytes]) -> list[bytes]:
