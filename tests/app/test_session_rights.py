@@ -211,11 +211,14 @@ def test_a_script_agent_runs_only_what_a_person_stands_behind(town: World) -> No
     robot = town.at_work("robot", "scripted")
     task = town.ask("task.add", ADA, title="Run this", body="say hello")["id"]
     assert town.would_begin(robot) is None
+    (waiting,) = [row for row in town.ask("inbox.list") if row["task"] == task]
+    assert "ada wrote it" in waiting["text"] and f"covey task edit {task} --assignee robot" in waiting["text"]
     honest = town.add("Mine", body="say hello")
     run = town.begin(robot)
     assert run.task == honest
     town.ask("task.edit", id=task, assignee="robot")
     assert is_vouched_for(town.store.read(lambda tx: tx.words_of(task)))
+    assert not [row for row in town.ask("inbox.list") if row["task"] == task]
 
 
 def test_a_task_that_a_session_rewrites_is_vouched_for_by_nobody_until_a_person_gives_it_again() -> None:

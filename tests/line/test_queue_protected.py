@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from covey import config
+from covey.loops.testing import digest
 from tests.line.lines import Line
 from tests.line.queues import Change, fill, merges
 from tests.serving import wait_until
@@ -70,3 +72,10 @@ def test_a_gate_that_wants_the_network_says_so_to_whoever_asks_why(made: Callabl
     (merge,) = merges(line)
     assert "network = true in [merge] of covey.toml" in line.ok("merge", "why", merge["id"])
     assert "network = true in [merge] of covey.toml" in line.ok("task", "show", merge["task"])
+
+
+def test_what_main_passed_in_another_room_is_not_believed() -> None:
+    rooms = ("", "network = true\n", 'env = ["DATA"]\n', 'show = ["/data"]\n', 'isolate = "off"\n')
+    found = {digest(config.parse(f'[merge]\ncheck = "make test"\n{room}')) for room in rooms}
+    assert len(found) == len(rooms)
+    assert digest(config.parse('[merge]\ncheck = "make test"\nslots = 3\n')) in found

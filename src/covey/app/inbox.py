@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from covey.app import proposals
+from covey.app import mail, proposals
 from covey.app.reasons import Sight, last_alert, line_of, look, mending
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.proposals import ProposalRow, ProposedChange
@@ -14,8 +14,8 @@ from covey.app.verbs import Call, verb
 from covey.core import inbox
 from covey.core.inbox import Item, Kind
 from covey.core.merges import State
-from covey.core.rights import OWNER_ONLY
-from covey.core.sessions import OWNER
+from covey.core.rights import OWNER_ONLY, is_vouched_for
+from covey.core.sessions import COVEY, OWNER
 from covey.core.tasks import Status
 from covey.store import rows
 
@@ -60,6 +60,7 @@ def _items(call: Call) -> Iterator[Item]:
     questions = call.tx.open_questions()[:MOST]
     yield from map(inbox.of_question, questions)
     yield from _blocked(call)
+    yield from _unvouched(call)
     sight = look(call)
     yield from _merges(sight)
     yield from _queue(call, sight)
@@ -84,6 +85,28 @@ def _blocked(call: Call) -> Iterator[Item]:
             ids=(task.id,),
             tasks=(task.id,),
             decisions=("reopen", "drop"),
+        )
+
+
+def _unvouched(call: Call) -> Iterator[Item]:
+    """Yield tasks that sessions wrote, where every agent runs a task's text as a script and so passes over them."""
+    workers = call.tx.run_sessions()
+    scripts = [session.name for session in workers if not mail.reads(call, session)]
+    waiting = call.tx.board(status=Status.TODO, session=None, limit=MOST, after=None) if scripts else []
+    for task in waiting if len(scripts) == len(workers) else ():
+        if task.author in (OWNER, COVEY) or is_vouched_for(call.tx.words_of(task.id)):
+            continue
+        yield Item(
+            key=f"task:{task.id}",
+            kind=Kind.BLOCKED,
+            title=task.title,
+            text=f"{task.author} wrote it, so {scripts[0]} does not run its text as a script until you give it to "
+            f"somebody: covey task edit {task.id} --assignee {scripts[0]}",
+            task=task.id,
+            since=task.updated,
+            ids=(task.id,),
+            tasks=(task.id,),
+            decisions=("drop",),
         )
 
 

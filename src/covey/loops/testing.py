@@ -46,7 +46,8 @@ def digest(config: Config) -> str:
     merge = config.merge
     if not merge.check:
         return ""
-    return hashlib.sha256(repr((merge.quick, merge.check, merge.checks)).encode()).hexdigest()[:16]
+    room = (merge.isolate, merge.network, merge.env, merge.show)
+    return hashlib.sha256(repr((merge.quick, merge.check, merge.checks, room)).encode()).hexdigest()[:16]
 
 
 @dataclass
