@@ -342,14 +342,21 @@ class Daemon:
             if not self._store.is_standing() and self._store.lost is None:
                 with contextlib.suppress(CoveyError):
                     await self._web.write(lambda tx: None)
-            if self._store.lost is not None and not told:
-                told = True
-                message = f"{self._store.lost.message} {self._store.lost.hint}"
-                self._web.hub.tell_people("alerts", {"type": "board_lost", "session": None, "message": message})
+            told = told or self._tell_of_loss()
         log.critical("%s is not the one that this daemon holds any more, so it ends", self.project.lock)
         with contextlib.suppress(CoveyError):  # what was acknowledged is kept first, if its file is gone too
             await self._web.write(lambda tx: None)
+        if not told and self._tell_of_loss():
+            await asyncio.sleep(COUNTS_EVERY)  # for whoever looks to be told before the connection ends
         self._stop.set()
+
+    def _tell_of_loss(self) -> bool:
+        """Tell whoever looks at the page that the board's file is gone, if it is."""
+        lost = self._store.lost
+        if lost is not None:
+            message = f"{lost.message} {lost.hint}"
+            self._web.hub.tell_people("alerts", {"type": "board_lost", "session": None, "message": message})
+        return lost is not None
 
     async def _keep_token(self) -> None:
         """Put the owner's token back when something changed it: every command and every hook goes by that file."""

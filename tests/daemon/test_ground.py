@@ -97,6 +97,7 @@ def test_a_board_whose_file_is_taken_away_is_kept_also_if_nobody_asks(daemon: Da
     try:
         follower.request("GET", "/api/events", headers={"Authorization": f"Bearer {daemon.token}"})
         told = follower.getresponse()
+        assert told.readline(), "it follows"
         _remove_all(daemon.project)
         wait_until(lambda: daemon.project.rescued() is not None, "the copy of the board")
         assert any(b"board_lost" in line for line in iter(told.readline, b"")), "who looks at the page is told"

@@ -261,7 +261,7 @@ def test_a_log_that_was_set_back_is_not_exported_over_its_own_future(
         (project.state / name).unlink(missing_ok=True)
     with pytest.raises(Refused, match="is not of this log: it has"):
         ask(project, "export")
-    tell(project, *a_rich_story(6, 80))
+    tell(project, *a_rich_story(6, 160))
     with pytest.raises(Refused, match="is a fork of this log at event") as refused:
         ask(project, "export")
     assert git(project.root, "rev-parse", made["ref"]).strip() == made["commit"]

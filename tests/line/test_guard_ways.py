@@ -186,7 +186,7 @@ def test_no_way_leads_round_the_guard(made: Callable[..., Line], name: str) -> N
     assert all(line.git("rev-parse", f"{value}:held") == before for value in line.main_values())
     if not way.late:
         refusal = told(line, "held")
-        assert "is held by bob (I am rewriting it)" in refusal
+        assert 'is held by bob ("I am rewriting it")' in refusal
         assert "covey lease take held/" in refusal and "covey mail send bob" in refusal
         assert line.events("lease.crossed") == []
     else:
@@ -238,7 +238,7 @@ echo $? >"{line.outside}/done"
     wait_until(lambda: alive(daemon) is (how == "stands still"), "the daemon away")
     line.mark("go").touch()
     wait_until(line.mark("done").exists, "a commit without the daemon")
-    assert "is held by bob (I am rewriting it)" in "\n".join(line.marks("said"))
+    assert 'is held by bob ("I am rewriting it")' in "\n".join(line.marks("said"))
     assert line.marks("done") == ["0"]
     if how == "stands still":
         kill([daemon], signal.SIGCONT)

@@ -352,7 +352,7 @@ def test_one_quarrel_over_many_files_is_one_alert(make: Callable[..., Watched]) 
     world.do(lambda call: life.heat(call, [], life.judged(call, found), {}))
     assert len(world.hot()) == 12
     (alert,) = world.alerts()
-    assert alert.startswith(r"p/00\u000a.py, ") and "p/09" in alert and "p/10" not in alert
+    assert alert.startswith(r'"p/00\u000a.py", ') and "p/09" in alert and "p/10" not in alert
     assert "and 2 more are hot: 36 collisions within 2 h" in alert
 
 
