@@ -33,7 +33,7 @@ FILES = {
 PATIENCE = 240.0
 SCRIPT = "author"
 SAVE = "git add -A && git commit -q -m 'As the script says'"
-BRING = "$(covey task show $COVEY_TASK | sed -n 's/^ *1\\. \\(git merge [0-9a-f]*\\) .*/\\1/p' | tail -1)"
+BRING = "$(covey task show $COVEY_TASK | sed -n 's/^[ >]*1\\. \\(git merge [0-9a-f]*\\) .*/\\1/p' | tail -1)"
 """Merge the commit that the story names."""
 FIRST = {
     "Say left": "echo left > shared.txt",
