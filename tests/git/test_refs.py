@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,6 +125,28 @@ def test_dropping_an_empty_branch_that_became_a_name_of_main_leaves_main_and_its
     assert worktrees.drop_empty_branch(BRANCH, "main"), "the control: the branch itself is dropped"
     assert (main_of(project), (project.common / "logs/refs/heads/main").read_bytes()) == (main, log)
     assert not os.path.lexists(project.common / NAME)
+
+
+def test_a_branch_that_two_put_back_at_once_is_at_its_own_commit(
+    worktrees: Worktrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = worktrees.project
+    worktrees.prepare("ada", BRANCH, main_of(project))
+    commit = git_out(commit_files(worktrees.path("ada"), {"work.txt": "work\n"}, "Work"), "rev-parse", "HEAD")
+    symbolic("refs/heads/main")(project)
+    another = threading.Thread(target=refs.untwist, args=(project, NAME))
+    ask = refs.try_git
+
+    def ask_after_another(*words: str, **options: Any) -> Any:
+        if words[0] == "rev-parse" and another.ident is None:
+            another.start()
+            another.join(0.5)  # It would be done by now, but for the lock.
+        return ask(*words, **options)
+
+    monkeypatch.setattr(refs, "try_git", ask_after_another)
+    refs.untwist(project, NAME)
+    another.join()
+    assert refs.value(project, NAME) == commit
 
 
 def test_a_plain_branch_is_left_as_it_is(worktrees: Worktrees) -> None:

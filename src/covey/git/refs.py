@@ -13,6 +13,7 @@ import contextlib
 import os
 import re
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -40,6 +41,7 @@ READ = 512
 LOG_READ = 64 * 1024
 """Bytes from the end of a reflog that are read."""
 
+_UNTWISTING = threading.Lock()
 _ALONE = COVEY | settings(
     {"core.filesRefLockTimeout": "5000", "core.packedRefsTimeout": "10000", "core.fsync": "reference"}
 )
@@ -181,7 +183,13 @@ def untwist(project: Project, name: str, last: str | None = None) -> Twisted | N
     """Remove a ref that is no plain one, never what it leads to, and give it back the value that it had before.
 
     That is `last` if the caller knows it, else what its reflog says; a value that git does not know is none.
+    One thread at a time: what another has just put back must not be taken for where the twisted ref led.
     """
+    with _UNTWISTING:
+        return _untwist(project, name, last)
+
+
+def _untwist(project: Project, name: str, last: str | None) -> Twisted | None:
     led_away = clear_way(project, name)
     what = twist(project, name) or led_away
     if not what:
