@@ -30,6 +30,7 @@ from covey.git.project import find
 from covey.store.lock import WriterLock
 from tests.cli.shell import Shell
 from tests.proving import credential, is_question, proved
+from tests.serving import wait_until
 
 SCRIPT = [
     ["task", "add", "First", "--assignee", "ada", "--body", "ünïcödé", "--scope", "src/**"],
@@ -363,10 +364,16 @@ def test_a_daemon_says_that_a_command_writes_if_only_a_command_does(
 
 
 def test_init_makes_no_token_that_a_running_daemon_does_not_know(served: Shell) -> None:
-    (served.state / "owner.token").unlink()
-    assert "token of this project is missing" in served.fails(5, "task", "list")
-    assert "token of this project is missing" in served.fails(5, "up")
-    assert "covey down, then covey init" in served.fails(5, "init")
+    pid, token = served.json("up")["pid"], served.state / "owner.token"
+    os.kill(pid, signal.SIGSTOP)  # or it puts the token back
+    try:
+        token.unlink()
+        assert "token of this project is missing" in served.fails(5, "task", "list")
+        assert "token of this project is missing" in served.fails(5, "up")
+        assert "covey down, then covey init" in served.fails(5, "init")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(token.exists, "the token that the daemon knows")
     served.ok("down")
     served.ok("init")
     served.ok("up")

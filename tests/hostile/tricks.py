@@ -24,6 +24,8 @@ redden() {{ echo broken > "values/$COVEY_TASK"; save Red; }}
 craft() {{ {shlex.quote(sys.executable)} -I {shlex.quote(str(CRAFT))} "$branch" "$1"; }}
 nest() {{ {NEST}; }}
 replace() {{ cd / && mv "$COVEY_WORKTREE" "$COVEY_WORKTREE.gone" && ln -s "$1" "$COVEY_WORKTREE"; }}
+at_home() {{ [ "$(pwd -P)" != "{{root}}" ] && [ "$(common)" != "{{other}}/.git" ]; }}
+common() {{ git rev-parse --path-format=absolute --git-common-dir; }}
 scratch=$(mktemp -d); trap 'rm -rf "$scratch"' EXIT
 """
 """What the scripts below are written in."""
@@ -193,11 +195,15 @@ def draw(chance: random.Random) -> tuple[Trick, ...]:
 
 
 def body(tricks: tuple[Trick, ...], places: dict[str, str]) -> str:
-    """Return the script of a hostile task; a trick that fails does not keep the next from being tried."""
-    parts = [PRELUDE]
-    for trick in tricks:
-        script = trick.script
-        for name, value in places.items():
-            script = script.replace("{" + name + "}", value)
-        parts.append(f'# {trick.name}\n(\ncd "$COVEY_WORKTREE"\n{script}\n) </dev/null')
-    return "\n".join((*parts, "exit 0")) + "\n"
+    """Return the script of a hostile task; a trick that fails does not keep the next from being tried.
+
+    One that made its worktree a way into the user's things plays no further trick there: what an agent itself does to
+    them with its own hands is not what is tried here.
+    """
+    parts = [
+        f'# {each.name}\n(\ncd "$COVEY_WORKTREE" && at_home || exit 0\n{each.script}\n) </dev/null' for each in tricks
+    ]
+    script = "\n".join((PRELUDE, *parts, "exit 0")) + "\n"
+    for name, value in places.items():
+        script = script.replace("{" + name + "}", value)
+    return script
