@@ -26,7 +26,10 @@ from covey.git.rescue_git import private_git
 from covey.git.run import complaint, settings, try_git
 from covey.values import dataclass
 
-_FILES = r"^(core\.(excludesfile|attributesfile|autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode|checkstat|trustctime)|extensions\.objectformat|filter\..*)$"  # noqa: E501
+_FILES = (
+    r"^(core\.(excludesfile|attributesfile|autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode"
+    r"|checkstat|trustctime)|extensions\.objectformat|filter\..*)$"
+)
 """Settings that say how files on disk become what git keeps."""
 NO_SUBMODULES = "--ignore-submodules=dirty"
 """In a repository within the checkout git would run another git, by the settings of that one."""

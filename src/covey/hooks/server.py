@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -359,7 +360,7 @@ class Hooks:
             return [each for each in call.tx.open_questions() if each.asks.startswith(HELD)]
 
         for question in await self.desk.read(held):
-            await self.desk.write(lambda call, question=question: _let_go(call, question.id))  # type: ignore[misc]
+            await self.desk.write(partial(_let_go, question_id=question.id))
 
     async def _permission(self, asker: Asker, hook: Hook) -> Reply:
         """Ask a person, and keep the agent waiting until there is an answer, or the person comes to its terminal."""

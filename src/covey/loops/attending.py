@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 
 from covey.agents.agent import Agent, Sight, Terminal, terminal_of
 from covey.app import costs, journals, questions
@@ -258,7 +259,7 @@ class Attendant:
                 continue
             if questions.is_from_shell(question):
                 if await self.say(run, agent, LATE.format(answer=answer_of(*questions.quoted(question)))):
-                    await self.desk.write(lambda call, question=question: questions.told(call, question))  # type: ignore[misc]
+                    await self.desk.write(partial(questions.told, question=question))
             elif asks is not None and (typed := agent.answer(asks, reply)) is not None:
                 await self._type_answer(run, watched, question, typed)
 

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -232,7 +233,7 @@ class Gates:
         """End every gate that a daemon before us left alone, and remove what was only needed while it ran."""
         folder, running = self.desk.project.state / "runs", {test.run for test in self._tests.values()}
         left = [entry for entry in folder.glob("gate-*") if entry.name not in running] if folder.is_dir() else []
-        await asyncio.gather(*(self.desk.near(lambda run=run: self._forget(run)) for run in left))  # type: ignore[misc]
+        await asyncio.gather(*(self.desk.near(partial(self._forget, run)) for run in left))
         await self.desk.beside(self._remove_left)
 
     async def put_away(self, keep: int = 0) -> None:
@@ -241,7 +242,7 @@ class Gates:
         for each in await self.desk.beside(self.desk.worktrees.list):
             number = each.name.removeprefix(WORKTREE) if each.name.startswith(WORKTREE) else ""
             if number.isdigit() and int(number) > keep and int(number) not in used:
-                await self.desk.beside(lambda name=each.name: self._put_away(name))  # type: ignore[misc]
+                await self.desk.beside(partial(self._put_away, each.name))
 
     def _put_away(self, name: str) -> None:
         try:
@@ -418,7 +419,7 @@ class Gates:
                 return await self.desk.near(lambda: self.desk.runner.look(test.run)), True
             paused = (await self.desk.read(lambda call: call.tx.fleet())).paused
             if paused is not seen.held:
-                await self.desk.near(lambda paused=paused: self.desk.runner.hold(test.run, on=paused))  # type: ignore[misc]
+                await self.desk.near(partial(self.desk.runner.hold, test.run, on=paused))
             if ended is None or ended.is_set():
                 await asyncio.sleep(min(LOOK_EVERY + (test.seconds - begun) / 50, LOOK_LATE))
                 continue

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from msgspec import to_builtins
@@ -238,7 +239,7 @@ class Live:
             folder, base = self.desk.worktrees.path(run.session), run.base
             size, later = self._measured[run.id].size, 0.0
             try:
-                size = await self.desk.aside(lambda folder=folder, base=base: size_of(self.desk.project, folder, base))  # type: ignore[misc]
+                size = await self.desk.aside(partial(size_of, self.desk.project, folder, base))
             except (CoveyError, OSError) as error:
                 log.info("the changes of %s could not be counted: %s", run.session, error)
                 later = MEASURE_AGAIN_S  # the others wait for this look

@@ -7,6 +7,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
@@ -368,7 +369,7 @@ class MainLine:
         self._untidy = False
         for branch, tip in (await self.desk.read(ended)).items():
             try:
-                await self.desk.beside(lambda branch=branch, tip=tip: self.desk.worktrees.drop_branch(branch, tip))  # type: ignore[misc]
+                await self.desk.beside(partial(self.desk.worktrees.drop_branch, branch, tip))
             except CoveyError:
                 self._untidy = True
 

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from covey.app import fleet as verbs
@@ -107,7 +108,7 @@ class Tidier:
             log.info("%s has had its time", rescued.name)
             if rescued.aside is not None:
                 aside = Path(rescued.aside)
-                await self.desk.beside(lambda aside=aside: self.desk.worktrees.drop_aside(aside))  # type: ignore[misc]
+                await self.desk.beside(partial(self.desk.worktrees.drop_aside, aside))
 
     async def _expire_runs(self) -> None:
         """Let go of what runs and gates printed that ended long ago; the log keeps what came of them."""
@@ -128,7 +129,7 @@ class Tidier:
             return [name for (name,) in call.tx.db.rows(f"{sql} AND {closed}", (old,)) if name not in alive]
 
         for name in await self.desk.read(strays):
-            await self.desk.write(lambda call, name=name: verbs.disband(call, name))  # type: ignore[misc]
+            await self.desk.write(partial(verbs.disband, name=name))
 
 
 @contextlib.contextmanager
