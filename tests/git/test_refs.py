@@ -16,6 +16,7 @@ from covey.errors import Refused
 from covey.git import exports, landing, put_back, refs, upstream
 from covey.git.project import Project, find
 from covey.git.refs import Order
+from covey.git.run import try_git
 from covey.git.worktrees import Worktrees, default_folder
 from tests.git.repositories import commit_files, git_out, make_repository
 
@@ -135,13 +136,12 @@ def test_a_branch_that_two_put_back_at_once_is_at_its_own_commit(
     commit = git_out(commit_files(worktrees.path("ada"), {"work.txt": "work\n"}, "Work"), "rev-parse", "HEAD")
     symbolic("refs/heads/main")(project)
     another = threading.Thread(target=refs.untwist, args=(project, NAME))
-    ask = refs.try_git
 
     def ask_after_another(*words: str, **options: Any) -> Any:
         if words[0] == "rev-parse" and another.ident is None:
             another.start()
             another.join(0.5)  # It would be done by now, but for the lock.
-        return ask(*words, **options)
+        return try_git(*words, **options)
 
     monkeypatch.setattr(refs, "try_git", ask_after_another)
     refs.untwist(project, NAME)
