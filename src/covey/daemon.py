@@ -117,6 +117,13 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def on_tick(self, counter: int) -> bool:
+        try:
+            return await super().on_tick(counter)
+        except (ValueError, OverflowError, OSError):  # the clock says a time that cannot be written as a date
+            self.server_state.default_headers = self.config.encoded_headers
+            return self.should_exit
+
 
 class Daemon:
     """One project's daemon, from its lock to its last answer."""
@@ -235,6 +242,8 @@ class Daemon:
             asyncio.create_task(server.serve(sockets=[sock]))
             for server, sock in zip(self._servers, self._sockets, strict=True)
         ]
+        for task in serving:
+            task.add_done_callback(lambda _: self._stop.set())  # without one of them this daemon is of no use
         loops = [
             asyncio.create_task(loop)
             for loop in (
@@ -257,7 +266,9 @@ class Daemon:
         self._hooks.close()
         for server in self._servers:
             server.should_exit = True
-        await asyncio.gather(*serving)
+        for ended in await asyncio.gather(*serving, return_exceptions=True):
+            if ended is not None:
+                log.error("a server of this daemon failed", exc_info=ended)
         for task in loops:
             task.cancel()
         await asyncio.gather(*loops, return_exceptions=True)

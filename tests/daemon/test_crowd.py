@@ -149,6 +149,7 @@ def test_a_daemon_starts_serves_and_ends_whatever_the_clock_on_the_wall_says(
     done = covey(project.root, "log", "verify")
     assert done.returncode == 0, done.stdout
     assert '"trace"' not in (project.state / "daemon.log").read_text()
+    assert "stopped" in covey(project.root, "log", "-n", "1").stdout, "it ended in order"
 
 
 def test_a_daemon_that_does_not_hear_is_ended_without_a_word_of_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
