@@ -197,7 +197,9 @@ def _play(scene: Scene, seed: int, rounds: int) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     for number in range(1, rounds + 1):
-        scene.play({name: draw(chance) for name in BAD}, number)
+        bad = {name: draw(chance) for name in BAD}
+        print(f"round {number}: { ({name: [each.name for each in tricks] for name, tricks in bad.items()}) }")
+        scene.play(bad, number)
     assert scene.line.json("log", "verify")["sound"]
 
 

@@ -24,8 +24,8 @@ redden() {{ echo broken > "values/$COVEY_TASK"; save Red; }}
 craft() {{ {shlex.quote(sys.executable)} -I {shlex.quote(str(CRAFT))} "$branch" "$1"; }}
 nest() {{ {NEST}; }}
 replace() {{ cd / && mv "$COVEY_WORKTREE" "$COVEY_WORKTREE.gone" && ln -s "$1" "$COVEY_WORKTREE"; }}
-at_home() {{ [ "$(pwd -P)" != "{{root}}" ] && [ "$(common)" != "{{other}}/.git" ]; }}
-common() {{ git rev-parse --path-format=absolute --git-common-dir; }}
+common() {{ git rev-parse --path-format=absolute --git-common-dir 2>&-; }}
+at_home() {{ case "$(pwd -P) $(common)" in "$COVEY_WORKTREE "|"$COVEY_WORKTREE {{root}}/.git") ;; *) false ;; esac; }}
 scratch=$(mktemp -d); trap 'rm -rf "$scratch"' EXIT
 """
 """What the scripts below are written in."""
@@ -197,8 +197,8 @@ def draw(chance: random.Random) -> tuple[Trick, ...]:
 def body(tricks: tuple[Trick, ...], places: dict[str, str]) -> str:
     """Return the script of a hostile task; a trick that fails does not keep the next from being tried.
 
-    One that made its worktree a way into the user's things plays no further trick there: what an agent itself does to
-    them with its own hands is not what is tried here.
+    One whose worktree leads elsewhere by now plays no further trick there: what it does to others' things with its own
+    hands, or its own git by settings of its own, is not what is tried here.
     """
     parts = [
         f'# {each.name}\n(\ncd "$COVEY_WORKTREE" && at_home || exit 0\n{each.script}\n) </dev/null' for each in tricks

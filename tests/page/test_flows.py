@@ -333,7 +333,9 @@ def test_the_fleet_is_paused_and_goes_on(
 def test_a_page_that_loses_its_daemon_says_so_and_catches_up(
     played: Stage, visit: Visit, complaints: Complaints, look: Look, request: pytest.FixtureRequest
 ) -> None:
-    complaints.forgive(r"ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE")
+    complaints.forgive(
+        r"ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED|CONNECTION_RESET|EMPTY_RESPONSE|SOCKET_NOT_CONNECTED)"
+    )
     page = visit("/#/board", **look)
     page.evaluate("() => (window.sameOne = true)")
     os.kill(json.loads((played.line.state / "daemon.json").read_text())["pid"], signal.SIGKILL)

@@ -571,9 +571,10 @@ def test_a_held_run_stands_still_with_all_that_it_started_and_goes_on(place: Pla
     place.says("run-1", "5\n")
     place.runner.hold("run-1", on=True)
     place.runner.hold("run-1", on=True)
+    # Who waits for the disk stands still once it has been served.
+    wait_until(lambda: {state(pid) for pid in place.processes("run-1")} <= {"T", "Z"}, "that all stand still")
     seen = place.runner.look("run-1")
     assert seen.alive and seen.held
-    assert {state(pid) for pid in place.processes("run-1")} <= {"T", "Z"}
     assert place.another().look("run-1") == seen
     place.runner.hold("run-1", on=False)
     place.runner.hold("run-1", on=False)

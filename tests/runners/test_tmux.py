@@ -450,6 +450,7 @@ def test_a_connection_that_was_killed_is_made_again(desk: Desk) -> None:
     desk.shows("run-1", "here")
     (connection,) = [pid for pid in children(os.getpid()) if "tmux" in command(pid)]
     os.kill(connection, signal.SIGKILL)
+    wait_until(lambda: not alive(connection), "its end")  # or it may answer once more
     desk.shows("run-1", "here")
     assert connection not in children(os.getpid())
 
