@@ -43,15 +43,16 @@ def allowed(
         }
     else:
         shall_go_on = run.ending is None and ending is None
+        is_taken_away = not seen.known and run.base is not None
         rules = {
-            Step.START: not seen.known and shall_go_on and not still,
-            Step.REST: not seen.known and shall_go_on and still,
+            Step.START: not seen.known and shall_go_on and not still and not is_taken_away,
+            Step.REST: not seen.known and shall_go_on and still and not is_taken_away,
             Step.READ: seen.alive and shall_go_on and still is seen.held,
             Step.HOLD: seen.alive and shall_go_on and still and not seen.held,
             Step.GO_ON: seen.alive and shall_go_on and seen.held and not still,
-            Step.END: (seen.alive or not seen.known) and run.ending is None and ending is not None,
+            Step.END: (seen.alive or not (seen.known or is_taken_away)) and run.ending is None and ending is not None,
             Step.STOP: seen.alive and run.ending is not None,
-            Step.JUDGE: not seen.alive and (seen.known or run.ending is not None),
+            Step.JUDGE: not seen.alive and (seen.known or run.ending is not None or is_taken_away),
         }
     return [step for step, holds_true in rules.items() if holds_true]
 
@@ -60,7 +61,7 @@ def allowed(
 @pytest.mark.parametrize("paused", [False, True])
 def test_for_every_state_there_is_one_step_and_the_state_allows_it(goal: Goal, paused: bool) -> None:
     session = Session(name="ada", kind=Kind.RUN, goal=goal)
-    with_run = itertools.product((RUN, replace(RUN, ending="stopped")), SEEN)
+    with_run = itertools.product((RUN, replace(RUN, ending="stopped"), replace(RUN, base="c0ffee")), SEEN)
     for (run, seen), holds, ending in itertools.product([(None, None), *with_run], (False, True), (None, WHY)):
         step = next_step(session, run, seen, paused=paused, holds=holds, ending=ending)
         assert [step] == allowed(session, run, seen, paused=paused, holds=holds, ending=ending)

@@ -149,6 +149,18 @@ def test_a_branch_that_two_put_back_at_once_is_at_its_own_commit(
     assert refs.value(project, NAME) == commit
 
 
+def test_a_ref_for_which_another_has_just_made_room_is_moved(
+    worktrees: Worktrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = worktrees.project
+    main = main_of(project)
+    git_out(project.common, "update-ref", "refs/covey/tasks", main)
+    make_room = refs.make_room
+    monkeypatch.setattr(refs, "make_room", lambda *words: (make_room(*words), [])[1])
+    assert refs.change(project, Order("refs/covey/tasks/T-1", main)).returncode == 0
+    assert refs.value(project, "refs/covey/tasks/T-1") == main
+
+
 def test_a_plain_branch_is_left_as_it_is(worktrees: Worktrees) -> None:
     worktrees.prepare("ann", BRANCH, "main")
     commit_files(worktrees.path("ann"), {"new": "work\n"}, "Work")

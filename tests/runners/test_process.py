@@ -154,6 +154,22 @@ def test_a_stop_ends_a_run_whose_wrapper_hangs(here: Place, monkeypatch: pytest.
     assert here.runner.look("run-1").code is None
 
 
+def test_a_stop_ends_a_run_whose_folder_was_taken_away_and_leaves_what_took_its_place(
+    here: Place, tmp_path: Path
+) -> None:
+    here.start("run-1", shell(FAMILY))
+    pids = [int(word) for word in here.says("run-1", "all").split() if word != "all"]
+    other = tmp_path / "other"
+    other.mkdir()
+    (here.folder / "run-1").rename(here.folder / "run-1.gone")
+    (here.folder / "run-1").symlink_to(other)
+    assert not here.runner.look("run-1").known
+    (here.folder / "run-1").symlink_to(other)
+    here.runner.stop("run-1")
+    assert not any(map(alive, pids))
+    assert here.runner.look("run-1").known and not list(other.iterdir())
+
+
 def test_looking_without_pause_never_disturbs_a_start(here: Place, tmp_path: Path) -> None:
     over = threading.Event()
     runs = [f"run-{n}" for n in range(10)]

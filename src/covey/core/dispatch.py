@@ -40,7 +40,8 @@ def next_step(
     if run is None or seen is None:
         return _without_run(session, still=still, holds=holds)
     if not seen.known:
-        if run.ending is not None:
+        # What ran and cannot be seen any more was taken away; it is never started twice.
+        if run.ending is not None or run.base is not None:
             return Step.JUDGE
         return Step.END if ending is not None else Step.REST if still else Step.START
     if not seen.alive:

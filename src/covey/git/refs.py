@@ -38,6 +38,8 @@ SESSIONS = "@agents.local"
 _OUR_ADDRESSES = (COVEY["GIT_COMMITTER_EMAIL"], f"covey{SESSIONS}")
 READ = 512
 """Bytes of a ref's file that are read: a name and a line end."""
+ROOM_TRIES = 3
+"""Times that room is made for a ref before it is given up: others may be at it just then."""
 LOG_READ = 64 * 1024
 """Bytes from the end of a reflog that are read."""
 
@@ -101,9 +103,14 @@ def change(
         )
 
     done = run()
-    is_blocked = done.returncode != 0 and any(sign in done.stderr for sign in _BLOCKED)
-    made = [each for order in orders for each in make_room(project, order.name)] if is_blocked else []
-    return run() if made else done
+    for _ in range(ROOM_TRIES):
+        if done.returncode == 0 or not any(sign in done.stderr for sign in _BLOCKED):
+            break
+        made = [each for order in orders for each in make_room(project, order.name)]
+        if not made and b".lock'" in done.stderr:
+            break  # whoever holds it has been waited for
+        done = run()  # also if there was nothing in the way by then: another thread may have made room
+    return done
 
 
 def make_room(project: Project, name: str) -> list[Twisted]:

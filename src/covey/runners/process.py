@@ -84,8 +84,6 @@ class ProcessRunner:
     def look(self, run_id: str) -> Observation:
         """Return what can be seen of a run now; one whose wrapper was killed is swept up first."""
         run = self.folder_of(run_id)
-        if os.path.islink(run):  # What it leads to is somebody else's, and nothing shall be written there.
-            os.unlink(run)
         code = _read(f"{run}/rc", 0, 32)
         if code or _exists(f"{run}/lost"):
             return _ended(run, code)
@@ -163,7 +161,8 @@ class ProcessRunner:
     def stop(self, run_id: str) -> None:
         """End a run with all that it started; one that never started never will."""
         run = self.folder_of(run_id)
-        _prevent(run, run_id)
+        if _prevent(run, run_id) and not _sweep(run):  # it may have begun, and its folder was taken away
+            raise _does_not_end(run_id)
         for number in (signal.SIGTERM, signal.SIGKILL):
             with _wrapper_of(run) as wrapper:
                 if wrapper is None:
@@ -171,9 +170,7 @@ class ProcessRunner:
                 _send(wrapper, number)
                 _gone(wrapper, STOP_PATIENCE)
         if self.look(run_id).alive:
-            raise Unavailable(
-                f"Run {run_id} does not end.", hint="Something of it hangs in the system; stop it again later."
-            )
+            raise _does_not_end(run_id)
 
     def hold(self, run_id: str, *, on: bool) -> None:
         """Let a run and all that it started stand still, or go on; already so, or gone, is fine."""
@@ -210,10 +207,14 @@ class ProcessRunner:
         return _holder(self.folder_of(run_id))
 
     def folder_of(self, run_id: str) -> str:
-        """Return the folder of a run, whether it is there or not."""
+        """Return the folder of a run, whether it is there or not; a link in its place leads elsewhere, and goes."""
         if not RUN_ID.fullmatch(run_id):
             raise Invalid(f"{run_id!r} is no id of a run.", hint="Letters, digits, dots, dashes and underscores.")
-        return f"{self._folder}/{run_id}"
+        run = f"{self._folder}/{run_id}"
+        if os.path.islink(run):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(run)
+        return run
 
 
 # Starting
@@ -381,15 +382,23 @@ def _take_turn(file: int) -> None:
 # Ending
 
 
-def _prevent(run: str, run_id: str) -> None:
-    """Make sure that a run which has not begun never does: of this mark and the wrapper's, only one can be made."""
+def _does_not_end(run_id: str) -> Unavailable:
+    return Unavailable(f"Run {run_id} does not end.", hint="Something of it hangs in the system; stop it again later.")
+
+
+def _prevent(run: str, run_id: str) -> bool:
+    """Make sure that a run which has not begun never does: of this mark and the wrapper's, only one can be made.
+
+    Return whether it is this one.
+    """
     if _started(run) is not None:
-        return
+        return False
     try:
         os.makedirs(run, mode=0o700, exist_ok=True)
         os.symlink(STOPPED, f"{run}/started")
+        return True
     except FileExistsError:
-        pass
+        return False
     except OSError as error:
         raise Unavailable(f"Run {run_id} could not be stopped: {error.strerror}.", hint="Look at the disk.") from None
 
