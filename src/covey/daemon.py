@@ -38,8 +38,8 @@ from covey.core.devices import Addresses
 from covey.core.events import Started, Stopped
 from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Invalid, Refused, Unavailable
+from covey.files import write_whole
 from covey.git import project as projects
-from covey.git.entries import write_whole
 from covey.git.project import Project
 from covey.git.worktrees import Worktrees, default_folder
 from covey.hooks.outside import Outside

@@ -181,6 +181,18 @@ for n in $(seq 900); do
 done""",
     ),
     Trick(
+        "files of its run that lead to the user's",
+        """cd "$COVEY_RUN_FOLDER"
+for name in hooks missed journal journal.new prompt.md rc.new lost failure held transcript.gz transcript.gz.new; do
+    ln -sf "{other}/novel.txt" "$name"
+done""",
+    ),
+    Trick(
+        "pipes in the folder of its run",
+        """cd "$COVEY_RUN_FOLDER"
+for name in hooks missed journal prompt.md body errors output rc.new transcript.gz; do rm -f "$name"; mkfifo "$name"; done""",
+    ),
+    Trick(
         "a folder of its run that links to another repository",
         """cd "{state}/runs"
 mine=$(basename "$COVEY_RUN_FOLDER"); mv "$mine" "$mine.gone" && ln -s "{other}" "$mine" """,

@@ -170,6 +170,14 @@ def test_a_stop_ends_a_run_whose_folder_was_taken_away_and_leaves_what_took_its_
     assert here.runner.look("run-1").known and not list(other.iterdir())
 
 
+def test_the_end_of_a_run_is_not_written_through_a_link_of_its_program(here: Place, tmp_path: Path) -> None:
+    theirs = tmp_path / "profile"
+    theirs.write_text("# the user's\n")
+    here.start("run-1", shell(f"ln -s {theirs} {here.folder}/run-1/rc.new; exit 3"))
+    assert here.ended("run-1").code == 3
+    assert theirs.read_text() == "# the user's\n"
+
+
 def test_looking_without_pause_never_disturbs_a_start(here: Place, tmp_path: Path) -> None:
     over = threading.Event()
     runs = [f"run-{n}" for n in range(10)]

@@ -6,6 +6,7 @@ import glob
 import os
 from pathlib import Path
 
+from covey import files
 from covey.values import dataclass
 
 NOTE = "journal"
@@ -33,7 +34,7 @@ class Journal:
     def read(self, since: int) -> tuple[bytes, int]:
         """Return a part of it from a place on, and where the next part begins."""
         try:
-            with open(self.path, "rb") as file:
+            with open(os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
                 file.seek(self.start + since)
                 data = file.read(PART if self.end is None else max(min(PART, self.end - self.start - since), 0))
         except OSError:
@@ -50,12 +51,10 @@ def expect(pattern: str, *, taken_up: bool) -> str:
 def find(folder: Path) -> Journal | None:
     """Return the journal of the run with this folder, None if it has none or has not begun it."""
     try:
-        if not (folder / NOTE).is_file():  # a program can put a pipe there, and to read that is to wait for ever
-            return None
-        places, _, pattern = (folder / NOTE).read_text(encoding="utf-8").partition("\n")
+        places, _, pattern = files.read(folder / NOTE).partition("\n")
         found = sorted(path for path in glob.glob(pattern) if os.path.isfile(path)) if pattern else []
         return Journal(found[-1], *map(int, places.split())) if found else None
-    except (FileNotFoundError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError):
         return None
 
 
@@ -63,7 +62,5 @@ def close(folder: Path) -> None:
     """Note where the part of a run that has ended is over; noted already, it stays so."""
     journal = find(folder)
     if journal is not None and journal.end is None:
-        pattern = (folder / NOTE).read_text(encoding="utf-8").partition("\n")[2]
-        draft = folder / f"{NOTE}.new"
-        draft.write_text(f"{journal.start} {journal.start + journal.size()}\n{pattern}", encoding="utf-8")
-        draft.replace(folder / NOTE)
+        pattern = files.read(folder / NOTE).partition("\n")[2]
+        files.write_whole(folder / NOTE, f"{journal.start} {journal.start + journal.size()}\n{pattern}", 0o600)

@@ -16,7 +16,7 @@ from covey.agents import hooked
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser
 from covey.errors import Invalid, ToolFailed
-from covey.git.entries import write_whole
+from covey.files import write_whole
 from covey.git.run import git, try_git
 
 ABOUT = "Hooks for agents that you start yourself: they hear of leases and mail like those that covey runs."

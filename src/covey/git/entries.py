@@ -7,14 +7,11 @@ what is checked out.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import secrets
-import stat
 from pathlib import Path
 
-from covey import trash
+from covey import files, trash
 from covey.git.locks import clear_left_behind
 
 _COMMIT = re.compile(r"(?!0+\Z)([0-9a-f]{40}|[0-9a-f]{64})\Z")
@@ -141,10 +138,7 @@ def clear_locks(entry: Path) -> None:
 def read_small(path: Path) -> str:
     """Return a small text without the line end; one that is missing, too large, or no file at all is empty."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return ""  # to read a pipe is to wait for whoever made it
-            said = file.read(MAX_LINE_BYTES + 1)
+        said = files.read_bytes(path, MAX_LINE_BYTES + 1)
     except OSError:
         return ""
     if len(said) > MAX_LINE_BYTES or b"\0" in said:  # no path, no name and no commit has one
@@ -153,19 +147,4 @@ def read_small(path: Path) -> str:
 
 
 def _write(path: Path, line: str) -> None:
-    write_whole(path, line + "\n")
-
-
-def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file so that nobody ever sees a part of it."""
-    new = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-        new.chmod(mode)
-        new.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            new.unlink()
-        raise
+    files.write_whole(path, line + "\n")

@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from covey.files import write_whole
 from covey.git import guard_hooks
-from covey.git.entries import write_whole
 from covey.git.project import Project
 from covey.git.run import try_git
 from covey.values import dataclass

@@ -30,7 +30,10 @@ KEPT = "refs/covey/kept/"
 """Where refs go that nobody wants to lose and that were in the way."""
 _FOLDERS = (*OURS, *(f"refs/covey/{name}" for name in ("tasks", "kept", "rescue", "log", "incoming")))
 _LEAVES = tuple(f"refs/covey/{name}" for name in ("landed", "landed-since", "upstream", "fetched"))
-_BLOCKED = (b"cannot create '", b"blocking reference", b".lock': File exists")
+_BLOCKED = re.compile(
+    rb"cannot create '|blocking reference"
+    rb"|\.lock': (File exists|Not a directory|Is a directory|No such file or directory)"
+)
 COVEY = {"GIT_COMMITTER_NAME": "covey", "GIT_COMMITTER_EMAIL": "covey@localhost"}
 """Who moves refs, whatever the user's own name is."""
 SESSIONS = "@agents.local"
@@ -104,10 +107,10 @@ def change(
 
     done = run()
     for _ in range(ROOM_TRIES):
-        if done.returncode == 0 or not any(sign in done.stderr for sign in _BLOCKED):
+        if done.returncode == 0 or not _BLOCKED.search(done.stderr):
             break
         made = [each for order in orders for each in make_room(project, order.name)]
-        if not made and b".lock'" in done.stderr:
+        if not made and b".lock': File exists" in done.stderr:
             break  # whoever holds it has been waited for
         done = run()  # also if there was nothing in the way by then: another thread may have made room
     return done

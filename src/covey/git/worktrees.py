@@ -19,7 +19,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from covey import trash
+from covey import files, trash
 from covey.errors import Invalid, Refused, ToolFailed, Unavailable
 from covey.git import entries, others, refs
 from covey.git.guard import session_env
@@ -721,7 +721,7 @@ class Worktrees:
         said: dict[str, object] = {"id": record.id, "path": os.path.relpath(record.path, self.project.common)}
         if record.made is not None and record.entry_made is not None:
             said |= {"made": asdict(record.made), "entry_made": asdict(record.entry_made)}
-        entries.write_whole(self._record_file(record.name), json.dumps(said) + "\n")
+        files.write_whole(self._record_file(record.name), json.dumps(said) + "\n")
 
     def _all_records(self) -> Sequence[_Record]:
         names = sorted(file.name.removesuffix(".made") for file in self._records.glob("*.made"))

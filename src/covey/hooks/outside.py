@@ -20,7 +20,7 @@ from covey.core.quotes import names, title
 from covey.core.sessions import RESERVED, Kind, Session, State
 from covey.core.tasks import Task
 from covey.errors import Invalid
-from covey.git.entries import write_whole
+from covey.files import write_whole
 from covey.git.run import try_git
 from covey.loops.desk import Desk
 from covey.store import rows

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from covey import files
 from covey.agents import hooked
 from covey.agents.agent import Sight
 from covey.app import limits, questions, writes
@@ -428,8 +429,7 @@ class Hooks:
     def _note_seen(self, run: Run, call: str) -> None:
         """Note that covey was asked before a tool was used, so that what it was not asked about can be told later."""
         try:
-            with (self.desk.project.state / "runs" / run.id / SEEN).open("a", encoding="utf-8") as file:
-                file.write(f"{call}\n")
+            files.append(self.desk.project.state / "runs" / run.id / SEEN, f"{call}\n")
         except OSError as error:
             log.warning("a hook of %s could not be noted: %s", run.id, error)
 

@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass, replace
 from functools import partial
 
+from covey import files
 from covey.agents.agent import Agent, Sight, Terminal, terminal_of
 from covey.app import costs, journals, questions
 from covey.app import runs as life
@@ -138,7 +139,7 @@ class Attendant:
             return
         if prompts:
             prompt = self.desk.project.state / "runs" / run.id / "prompt.md"
-            text = await self.desk.near(lambda: prompt.read_text(encoding="utf-8"))
+            text = await self.desk.near(lambda: files.read(prompt))
             watched.prompted = await self.desk.near(lambda: typist.enter(run, terminal, text.strip()))
             self.mailing.began(run, watched.heard)
         elif watched.heard.is_over or (watched.prompted and not self._keeps_journal(run, watched)):

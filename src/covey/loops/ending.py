@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from covey import trash
+from covey import files, trash
 from covey.agents import streams
 from covey.app import costs, journals
 from covey.app import runs as life
@@ -301,7 +301,7 @@ def missed_hooks(desk: Desk, run: Run, heard: Heard) -> int:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+        return files.read(path).splitlines()
     except OSError:
         return []  # there was no hook, or it was not seen
 

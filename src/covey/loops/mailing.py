@@ -10,6 +10,7 @@ import stat
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
+from covey import files
 from covey.agents import hooked
 from covey.agents.agent import Agent
 from covey.app import delivery, questions
@@ -310,7 +311,7 @@ class Mailing:
 
         def read() -> str:
             try:
-                return path.read_text(encoding="utf-8", errors="replace")
+                return files.read(path)
             except OSError:
                 return ""
 

@@ -19,7 +19,7 @@ from covey.core.permits import Level
 from covey.core.prompts import prompt, resumed
 from covey.core.runs import TMUX, Run
 from covey.errors import Invalid
-from covey.git.entries import write_whole
+from covey.files import write_whole
 from covey.runners.tmux import make_place, place_of
 from covey.runners.tools import CACHE_VARIABLES, TOOL_VARIABLES
 

@@ -293,8 +293,8 @@ def _let_go(run: str) -> Observation:
     if not code:
         if not _sweep(run):
             return Observation(known=True, alive=True, size=_size(run))
-        with contextlib.suppress(OSError):  # A full disk: the next look sweeps again.
-            os.close(os.open(f"{run}/lost", os.O_CREAT | os.O_WRONLY, 0o600))
+        with contextlib.suppress(OSError), _opened(run) as folder:  # A full disk: the next look sweeps again.
+            os.close(os.open("lost", os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600, dir_fd=folder))
     return _ended(run, code)
 
 
@@ -386,6 +386,21 @@ def _does_not_end(run_id: str) -> Unavailable:
     return Unavailable(f"Run {run_id} does not end.", hint="Something of it hangs in the system; stop it again later.")
 
 
+@contextlib.contextmanager
+def _opened(run: str) -> Iterator[int]:
+    """Yield a handle on the folder of a run itself, made if it is missing; never on what a link there leads to."""
+    with contextlib.suppress(FileExistsError):
+        os.makedirs(run, mode=0o700)
+    if os.path.islink(run):
+        os.unlink(run)
+        os.mkdir(run, mode=0o700)
+    folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
 def _prevent(run: str, run_id: str) -> bool:
     """Make sure that a run which has not begun never does: of this mark and the wrapper's, only one can be made.
 
@@ -394,8 +409,8 @@ def _prevent(run: str, run_id: str) -> bool:
     if _started(run) is not None:
         return False
     try:
-        os.makedirs(run, mode=0o700, exist_ok=True)
-        os.symlink(STOPPED, f"{run}/started")
+        with _opened(run) as folder:
+            os.symlink(STOPPED, "started", dir_fd=folder)
         return True
     except FileExistsError:
         return False

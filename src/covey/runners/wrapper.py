@@ -672,7 +672,9 @@ def write_all(file: int, data: bytes) -> None:
 
 def write_whole(name: str, data: bytes) -> None:
     """Make a file of the run that is on the disk whole, or not at all."""
-    file = os.open(f"{name}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with contextlib.suppress(FileNotFoundError):  # the program may have put a link there
+        os.unlink(f"{name}.new")
+    file = os.open(f"{name}.new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         write_all(file, data)
         os.fsync(file)
