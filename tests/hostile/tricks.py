@@ -25,7 +25,8 @@ craft() {{ {shlex.quote(sys.executable)} -I {shlex.quote(str(CRAFT))} "$branch" 
 nest() {{ {NEST}; }}
 replace() {{ cd / && mv "$COVEY_WORKTREE" "$COVEY_WORKTREE.gone" && ln -s "$1" "$COVEY_WORKTREE"; }}
 common() {{ git rev-parse --path-format=absolute --git-common-dir 2>&-; }}
-at_home() {{ case "$(pwd -P) $(common)" in "$COVEY_WORKTREE "|"$COVEY_WORKTREE {{root}}/.git") ;; *) false ;; esac; }}
+at_home() {{ [ ! -L "$COVEY_RUN_FOLDER" ] && leads "$(pwd -P) $(common)"; }}
+leads() {{ case "$1" in "$COVEY_WORKTREE "|"$COVEY_WORKTREE {{root}}/.git") ;; *) false ;; esac; }}
 scratch=$(mktemp -d); trap 'rm -rf "$scratch"' EXIT
 """
 """What the scripts below are written in."""
@@ -190,8 +191,12 @@ done""",
     Trick(
         "pipes in the folder of its run",
         """cd "$COVEY_RUN_FOLDER"
-for name in hooks missed journal prompt.md body errors output rc.new transcript.gz; do rm -f "$name"; mkfifo "$name"; done""",
+for name in hooks missed journal prompt.md body errors output rc.new transcript.gz; do
+    rm -f "$name"; mkfifo "$name"
+done""",
     ),
+    Trick("an end that it writes itself", 'cd "$COVEY_RUN_FOLDER"; echo 0 > rc; touch lost failure; sleep 1; redden'),
+    Trick("a run that never began, it says", 'cd "$COVEY_RUN_FOLDER"; echo 127 > rc; echo "It is full." > failure'),
     Trick(
         "a folder of its run that links to another repository",
         """cd "{state}/runs"

@@ -178,6 +178,18 @@ def test_the_end_of_a_run_is_not_written_through_a_link_of_its_program(here: Pla
     assert theirs.read_text() == "# the user's\n"
 
 
+def test_a_program_that_says_that_it_ended_or_never_began_is_not_believed(here: Place) -> None:
+    here.start(
+        "run-1",
+        shell(f"cd {here.folder}/run-1; echo 127 > rc; echo full > failure; touch lost; echo here; cat", typed=True),
+    )
+    here.says("run-1", "here")
+    assert here.runner.look("run-1").alive
+    here.runner.finish("run-1")
+    ended = here.ended("run-1")
+    assert (ended.code, ended.failure) == (0, None)
+
+
 def test_looking_without_pause_never_disturbs_a_start(here: Place, tmp_path: Path) -> None:
     over = threading.Event()
     runs = [f"run-{n}" for n in range(10)]

@@ -85,7 +85,8 @@ class ProcessRunner:
         """Return what can be seen of a run now; one whose wrapper was killed is swept up first."""
         run = self.folder_of(run_id)
         code = _read(f"{run}/rc", 0, 32)
-        if code or _exists(f"{run}/lost"):
+        says_ended = bool(code) or _exists(f"{run}/lost")
+        if says_ended and str(_holder(run)) != _started(run):  # or the program itself says so, and lives
             return _ended(run, code)
         # In this order: who is past this mark and does not hold the lock has ended. Before it, nothing has begun.
         started = _started(run)
@@ -299,7 +300,8 @@ def _let_go(run: str) -> Observation:
 
 
 def _ended(run: str, code: bytes) -> Observation:
-    failure = _read(f"{run}/failure", 0, 8192).decode(errors="replace") or None
+    # Only a wrapper that saw the end knows that there was no beginning.
+    failure = (_read(f"{run}/failure", 0, 8192).decode(errors="replace") or None) if code else None
     # The exit code and, unless an older wrapper wrote it, the processor time; or whatever else is there by now.
     said = _NOTED.fullmatch(code.strip())
     return Observation(

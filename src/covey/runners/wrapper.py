@@ -149,7 +149,7 @@ def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
         pipe.begin()
     if terminal is not None:
         terminal.begin()
-    return Run(pid, (output, errors), kept, terminal, most, pipe)
+    return Run(pid, (output, errors), kept, terminal, most, pipe, is_started=not problem)
 
 
 def open_door(folder: str, argv: list[bytes], env: dict[bytes, bytes]) -> Door | None:
@@ -294,8 +294,11 @@ class Run:
         terminal: Terminal | None,
         most: int,
         pipe: Pipe | None = None,
+        *,
+        is_started: bool = True,
     ) -> None:
         self.pid = pid
+        self._is_started = is_started
         self.code: int | None = None if pid else NOT_STARTED
         self._outputs = outputs
         self._kept = kept
@@ -331,6 +334,8 @@ class Run:
     def finish(self) -> None:
         """Say how the run ended, after its last output is on the disk."""
         remove("held")
+        if self._is_started:
+            remove("failure")  # which only the program itself can have made
         self._close_input()
         if self._terminal is not None:
             self._terminal.end()
