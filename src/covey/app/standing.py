@@ -166,7 +166,7 @@ def _edit(call: Call, asked: EditTask, params: dict[str, str]) -> str | None:
 def _drop(call: Call, asked: Any, params: dict[str, str]) -> str | None:
     task, session = find(call.tx, params["id"]), call.who.session or ""
     own = rights.is_its_own(task, session) and task.session is None
-    return None if own else f"{task.id} is not a task that {session} added and nobody took."
+    return None if own else f"{session} drops only tasks that it added and that nobody has taken; {task.id} is none."
 
 
 def _lease(call: Call, asked: TakeLease, params: dict[str, str]) -> str | None:

@@ -123,7 +123,7 @@ def beyond_edit(
         mine = own or (is_at_work_on(task, session) and task.status is Status.DOING)
         return None if mine else f"{task.id} is not the task of {session}."
     if not own:
-        return f"{task.id} is not a task that {session} added and nobody else took."
+        return f"{session} changes only tasks that it added and that nobody else has taken; {task.id} is none."
     if wish.get("assignee") not in (None, session):
         return f"It would give {task.id} to {wish['assignee']}."
     if isinstance(priority := wish.get("priority"), int) and priority > max(most_priority, task.priority):
