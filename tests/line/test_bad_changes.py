@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from covey.git.project import find
+from covey.loops import tree
 from tests.git.crafted import BROKEN, FILE, HONEST, ODD, Forge
+from tests.git.repositories import make_repository
 from tests.line.lines import Line
 from tests.line.queues import merges
 from tests.serving import wait_until
@@ -42,6 +45,15 @@ def _states(line: Line, names: Sequence[str]) -> set[str]:
 def _wait_until_through(line: Line) -> None:
     ended = {"landed", "rejected", "review"}
     wait_until(lambda: {merge["state"] for merge in merges(line)} <= ended, "the end of all merges")
+
+
+def test_a_branch_whose_files_git_lacks_cannot_be_checked_out_and_others_can(tmp_path: Path) -> None:
+    forge = Forge(make_repository(tmp_path / "project"))
+    project = find(forge.path)
+    for name in ("a missing file", "a missing folder"):
+        assert not tree.can_be_checked_out(project, BROKEN[name](forge)), name
+    for name, craft in HONEST.items():
+        assert tree.can_be_checked_out(project, craft(forge)), name
 
 
 @pytest.mark.parametrize("policy", ["squash", "merge", "ff"])

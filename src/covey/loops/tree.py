@@ -111,9 +111,10 @@ def give_up(project: Project, task: str, branch: str) -> None:
 
 
 def can_be_checked_out(project: Project, commit: str) -> bool:
-    """Say whether git would write the files of a commit into a checkout at all."""
+    """Say whether git would write the files of a commit into a checkout at all, and has them."""
     with private_git(project, project.common) as git:
-        return git.ask("read-tree", commit).returncode == 0
+        asked = (("read-tree", commit), ("rev-list", "--objects", "--no-walk", "--quiet", commit, "--"))
+        return all(git.ask(*words).returncode == 0 for words in asked)
 
 
 def keep(project: Project, task: str, commit: str) -> None:
