@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from covey.core.merges import Merge, State
 from covey.core.queue.train import Cancel
 from covey.loops import bringing
 from covey.loops.crew import Anew
 from covey.loops.main_line import MainLine
 from covey.loops.queue import Queue
+from covey.store import rows
+from covey.store.tx import Tx
 from tests.git.repositories import commit_files, git_out
 from tests.line.lines import GOOD, SHELL, Line
 from tests.line.queues import Change, fill, is_through, merges
@@ -107,6 +111,37 @@ def test_what_leaves_the_queue_while_main_moves_is_in_the_journal(yard: Yard) ->
     assert (made.before, made.commit, made.merges) == (yard.head, commit, ())
     (told,) = [event for event in yard.store.read(lambda tx: list(tx.all_events())) if event.kind == "alert.raised"]
     assert "git revert" in told.data
+
+
+def test_a_queue_that_is_stopped_while_it_tidies_tidies_at_its_end(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    branches = [f"covey/A-{number}" for number in (1, 2)]
+    for number, branch in enumerate(branches, 1):
+        git_out(yard.root, "branch", branch)
+        landed = Merge(id=f"M-{number}", ordinal=number, task=f"A-{number}", session="s", branch=branch)
+        row = replace(landed, commit=yard.head, state=State.LANDED)
+        yard.store.run([partial(_put, merge=row)])[0].result()
+    line = MainLine(yard.desk)
+
+    async def stopped_at_the_first() -> None:
+        tidying = asyncio.ensure_future(line.tidy())
+        drop = yard.desk.worktrees.drop_branch
+
+        def stop(branch: str, tip: str) -> bool:
+            yard.loop.call_soon_threadsafe(tidying.cancel)
+            return drop(branch, tip)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(yard.desk.worktrees, "drop_branch", stop)
+            with pytest.raises(asyncio.CancelledError):
+                await tidying
+
+    yard.loop.run_until_complete(stopped_at_the_first())
+    yard.loop.run_until_complete(line.tidy())
+    assert git_out(yard.root, "branch", "--list", "covey/*") == ""
+
+
+def _put(tx: Tx, merge: Merge) -> None:
+    tx.insert(rows.MERGES, merge)
 
 
 def _differing(yard: Yard, check: str, theirs: dict[str, str]) -> str:

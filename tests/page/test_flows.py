@@ -7,10 +7,11 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.page.browser import DESK, PHONE, Complaints, Site, wait_for_page
 from tests.page.conftest import Visit
@@ -163,6 +164,27 @@ def test_tasks_are_added_edited_ordered_and_taken_back_with_the_keyboard_alone(p
     wait_until(lambda: played.line.task(pens["id"])["status"] == "dropped", "a dropped task")
     desk.keyboard.press("z")
     wait_until(lambda: played.line.task(pens["id"])["status"] == "todo", "the task again")
+
+
+def _keep(waiting: list[Route], route: Route) -> None:
+    waiting.append(route)
+
+
+def test_what_is_saved_before_the_whole_task_has_come_is_saved(played: Stage, desk: Page) -> None:
+    task = played.add("Sell chalk", status="backlog", role="gifts", body="White and red.")
+    desk.goto("/#/board")
+    waiting: list[Route] = []
+    desk.route(f"**/api/board/{task}", partial(_keep, waiting), times=1)
+    desk.locator(f'.card[data-id="{task}"]').focus()
+    desk.keyboard.press("e")
+    dialog = desk.get_by_role("dialog")
+    dialog.get_by_label("Title").fill("Sell crayons")
+    desk.keyboard.press("Control+Enter")
+    expect(dialog).to_have_count(0)
+    waiting[0].continue_()
+    expect(desk.locator(f'.card[data-id="{task}"]')).to_contain_text("Sell crayons")
+    now = played.line.task(task)
+    assert (now["title"], now["body"]) == ("Sell crayons", "White and red.")
 
 
 def test_many_tasks_are_changed_at_once_and_taken_back_at_once(played: Stage, desk: Page) -> None:

@@ -141,6 +141,12 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+def is_at_rest(pid: int) -> bool:
+    """Say whether a process stands still: stopped, dead, or waiting for its new child, which stands before its exec."""
+    letter = state(pid)
+    return letter in "TZ" or (letter == "D" and any(state(child) == "T" for child in children(pid)))
+
+
 def children(pid: int) -> list[int]:
     """Return the children of a process, dead ones too."""
     found = []

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from covey.core.launches import Activity, Launch, Observation
 from covey.errors import CoveyError, Invalid, Refused, TooLarge
-from tests.runners.places import RUNNERS, Place, alive, children, program, python, read_on, shell, state
+from tests.runners.places import RUNNERS, Place, alive, children, is_at_rest, program, python, read_on, shell, state
 from tests.serving import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -571,8 +571,8 @@ def test_a_held_run_stands_still_with_all_that_it_started_and_goes_on(place: Pla
     place.says("run-1", "5\n")
     place.runner.hold("run-1", on=True)
     place.runner.hold("run-1", on=True)
-    # Who waits for the disk stands still once it has been served.
-    wait_until(lambda: {state(pid) for pid in place.processes("run-1")} <= {"T", "Z"}, "that all stand still")
+    # Who waits for the disk stands still once it has been served; who has just made a child, with that child.
+    wait_until(lambda: all(is_at_rest(pid) for pid in place.processes("run-1")), "that all stand still")
     seen = place.runner.look("run-1")
     assert seen.alive and seen.held
     assert place.another().look("run-1") == seen
@@ -580,6 +580,27 @@ def test_a_held_run_stands_still_with_all_that_it_started_and_goes_on(place: Pla
     place.runner.hold("run-1", on=False)
     assert not place.runner.look("run-1").held
     wait_until(lambda: place.runner.look("run-1").size > seen.size + 100, "more")
+
+
+def test_a_program_that_waits_for_its_new_child_is_held_with_it(place: Place, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    script = f"""
+import os
+print("here", flush=True)
+# The child waits for the other end of the pipe before it becomes another program, and its parent for the child.
+waits = (os.POSIX_SPAWN_OPEN, 0, {str(tmp_path / "pipe")!r}, os.O_RDONLY, 0)
+os.waitpid(os.posix_spawn("/bin/true", ["true"], dict(os.environ), file_actions=[waits]), 0)
+print("done", flush=True)
+"""
+    place.start("run-1", python(script))
+    place.says("run-1", "here\n")
+    wait_until(lambda: "D" in {state(pid) for pid in place.processes("run-1")}, "that it waits for its child")
+    place.runner.hold("run-1", on=True)
+    assert {state(pid) for pid in place.processes("run-1")} == {"D", "T"}
+    assert all(is_at_rest(pid) for pid in place.processes("run-1"))
+    place.runner.hold("run-1", on=False)
+    (tmp_path / "pipe").write_bytes(b"")
+    place.says("run-1", "done\n")
 
 
 def test_a_held_run_can_be_stopped_kindly(place: Place) -> None:

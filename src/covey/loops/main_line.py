@@ -366,12 +366,13 @@ class MainLine:
             landed = {branch: merge for branch, merge in found.items() if merge and merge.state is State.LANDED}
             return {branch: tips[branch] for branch, merge in landed.items() if merge.commit == tips[branch]}
 
-        self._untidy = False
+        left = []
         for branch, tip in (await self.desk.read(ended)).items():
             try:
                 await self.desk.beside(partial(self.desk.worktrees.drop_branch, branch, tip))
             except CoveyError:
-                self._untidy = True
+                left.append(branch)
+        self._untidy = bool(left)  # last: who is stopped on the way has not tidied
 
     async def rest(self) -> None:
         """Wait for the end of a move that is under way."""

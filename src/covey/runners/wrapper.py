@@ -566,11 +566,18 @@ def stand_still() -> None:
         for pid in new:
             tell(pid, signal.SIGSTOP, family)
         told |= new
-        if not new and all(state_and_parent(pid)[0] in "TtZX" for pid in family):
+        if not new and are_at_rest(family):
             break
         time.sleep(0.002)
     if not write_if_possible("held", b""):
         go_on()  # Nobody could know that it stands still.
+
+
+def are_at_rest(family: dict[int, int]) -> bool:
+    """Say whether all of a family stand still, also one that waits for its new child, which stands before its exec."""
+    states = {pid: state_and_parent(pid)[0] for pid in family}
+    stopped = {family[pid] for pid, state in states.items() if state in "Tt"}
+    return all(state in "TtZX" or (state == "D" and pid in stopped) for pid, state in states.items())
 
 
 def go_on() -> None:

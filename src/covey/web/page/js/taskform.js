@@ -85,13 +85,23 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
   // What the board knows is there at once; what only the whole task says comes a moment later.
   const [before, setBefore] = useState(() => (id === null ? EMPTY : state.tasks.has(id) ? { ...EMPTY, ...splitNeeds(state.tasks.get(id)), partial: true } : null));
   const [texts, setTexts] = useState(() => (id === null ? Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toText(name, value)])) : {}));
-  const [busy, setBusy] = useState(false);
+  const [busy, setBusy] = useState(false); // from the moment when somebody said "save"
   useEffect(() => {
     if (id !== null) attempt(() => get(`/api/board/${id}`)).then((task) => (task ? setBefore(splitNeeds(task)) : onClose()));
   }, [id]);
+  const text = (name) => texts[name] ?? toText(name, before[name]);
+  const send = async () => {
+    const done = id === null ? await add({ ...changesOf(EMPTY, texts), title: text("title").trim() }) : await saveEdit(id, before, changesOf(before, texts));
+    setBusy(false);
+    if (!done) return;
+    onSaved(done);
+    onClose();
+  };
+  useEffect(() => {
+    if (busy && !before.partial) send(); // or once the whole task is there
+  }, [busy, before]);
   if (before === null || busy) return null; // while it is saved, keys belong to the board again; if that fails, it is back
   const waits = ["backlog", "todo", "blocked", "dropped"].includes(before.status);
-  const text = (name) => texts[name] ?? toText(name, before[name]);
   const set = (name) => (event) => {
     const value = event.target.type === "checkbox" ? event.target.checked : event.target.value;
     setTexts((now) => ({ ...now, [name]: value }));
@@ -100,15 +110,9 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
     const dirty = id === null ? Boolean(text("title").trim() || text("body").trim()) : Object.keys(changesOf(before, texts)).length > 0;
     if (!dirty || (await confirm({ title: "Close without saving?", body: "What you wrote would be lost.", action: "Close", danger: true }))) onClose();
   };
-  const save = async (event) => {
+  const save = (event) => {
     event.preventDefault();
-    if (busy || before.partial || !text("title").trim()) return;
-    setBusy(true);
-    const done = id === null ? await add({ ...changesOf(EMPTY, texts), title: text("title").trim() }) : await saveEdit(id, before, changesOf(before, texts));
-    setBusy(false);
-    if (!done) return;
-    onSaved(done);
-    onClose();
+    if (text("title").trim()) setBusy(true);
   };
   const press = (event) => (event.ctrlKey || event.metaKey) && event.key === "Enter" && save(event);
   const field = (name, label, more = {}, hint = "") => html`<label class=${`field ${more.wide ? "wide" : ""}`}><span>${label}${hint && html` <small class="faint">${hint}</small>`}</span>
@@ -136,7 +140,7 @@ export function TaskForm({ id = null, values = {}, onClose, onSaved = () => {} }
         <label class="form-check"><input type="checkbox" checked=${Boolean(texts.overlap ?? before.overlap)} onChange=${set("overlap")} /> May write the same files as others at work</label>
       </div>
       <${Names} id="sessions" /><${Names} id="role" />
-      <footer class="dialog-foot"><${Button} onClick=${leave}>Cancel<//><button class="button primary" type="submit" disabled=${Boolean(before.partial)}>${id === null ? "Add task" : "Save"}<kbd>Ctrl+Enter</kbd></button></footer>
+      <footer class="dialog-foot"><${Button} onClick=${leave}>Cancel<//><button class="button primary" type="submit">${id === null ? "Add task" : "Save"}<kbd>Ctrl+Enter</kbd></button></footer>
     </form>
   <//>`;
 }
