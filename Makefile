@@ -1,6 +1,6 @@
 # Every target makes or refreshes .venv first (scripts/setup), which costs nothing when it is current.
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test check soak bench lint format docs screenshots clean
+.PHONY: help setup install programs demo test check soak bench lint format docs screenshots clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -17,6 +17,9 @@ help: ## Say what can be made
 
 setup: ## Make .venv (every other target does it too)
 	@bash scripts/setup
+
+install: setup ## Put one file, covey, into the folder of your own programs (or BIN=FOLDER), and nothing else
+	@$(PYTHON) scripts/install.py "$(BIN)"
 
 programs:
 	@bash scripts/setup --tests

@@ -44,6 +44,7 @@ from covey.git.project import Project
 from covey.git.worktrees import Worktrees, default_folder
 from covey.hooks.outside import Outside
 from covey.hooks.server import Hooks
+from covey.installation import step_back
 from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
 from covey.loops.janitor import LOOK_EVERY, Janitor
@@ -635,6 +636,7 @@ def main(argv: list[str] | None = None) -> int:
     CROWD.most = _raise_open_files() // UNKNOWN_SHARE
     try:
         project = projects.find(words.folder.resolve()).must_be_begun()
+        step_back(project.root)
         _keep_log(project, foreground=words.foreground)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(project, words.port, _bind_of(words), words.name, hold=words.hold))

@@ -27,6 +27,7 @@ from covey.errors import CoveyError, Invalid, Refused, Unavailable
 from covey.git.fitness import unfit
 from covey.git.project import Project
 from covey.git.run import try_git
+from covey.installation import step_back
 from covey.loops.outfit import agent_env
 
 LOOK_EVERY = 0.15
@@ -120,6 +121,7 @@ def _check(project: Project, settings: Config, asked: str | None) -> None:
     name = asked or settings.default_agent()
     agent = registry.find(name, settings.declared())
     where = str(project.root)
+    step_back(project.root)  # the agent is looked for where the daemon will look for it
     own = settings.agents.get(name) or AgentSettings()
     if own.command:
         check(name, own.command)

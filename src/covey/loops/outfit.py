@@ -20,6 +20,7 @@ from covey.core.prompts import prompt, resumed
 from covey.core.runs import TMUX, Run
 from covey.errors import Invalid
 from covey.files import write_whole
+from covey.installation import put_launcher
 from covey.runners.tmux import make_place, place_of
 from covey.runners.tools import CACHE_VARIABLES, TOOL_VARIABLES
 
@@ -40,6 +41,8 @@ SEEN, MISSED = "hooks", "missed"
 """The files of a run with the tools of which covey was asked before their use, and with what reached nobody."""
 RELAY = Path(__file__).parents[1] / "hooks" / "relay.py"
 """A program of its own, which imports nothing of ours: agents start it at every step."""
+LAUNCHER = "bin"
+"""The folder that is first on the PATH of a run: the covey that is called there is the one that runs it."""
 NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Python trusts bytecode whose source has the same size and second: in a worktree that changes many times a second, a
 test would run what is no longer there."""
@@ -55,14 +58,8 @@ def agent_env(extra: Iterable[str]) -> dict[str, str]:
     env = {name: value for name, value in os.environ.items() if name in named or name.startswith(starts)}
     env.setdefault("LANG", "C.UTF-8")
     env |= NO_BYTECODE
-    env["PATH"] = with_covey(env.get("PATH", os.defpath))
+    env.setdefault("PATH", os.defpath)
     return env
-
-
-def with_covey(path: str) -> str:
-    """Return a PATH on which `covey` is found, after everything else."""
-    own = str(Path(sys.executable).parent)
-    return path if own in path.split(os.pathsep) else f"{path}{os.pathsep}{own}"
 
 
 def gate_env(extra: Iterable[str] = (), *, network: bool = False) -> dict[str, str]:
@@ -137,9 +134,12 @@ def _environment(
 ) -> dict[str, str]:
     """Return the environment of a program: what it may have of ours, whose git it uses, and how it reaches covey."""
     run = work.run
+    env = agent_env((*agent.traits.env, *settings.env))
+    launcher = put_launcher(folder.parents[1] / LAUNCHER)
     return {
-        **agent_env((*agent.traits.env, *settings.env)),
+        **env,
         **git,
+        "PATH": f"{launcher.parent}{os.pathsep}{env['PATH']}",
         "COVEY_URL": url,
         "COVEY_TOKEN": work.token,
         "COVEY_SESSION": run.session,
