@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from covey.agents import registry
 from covey.agents.agent import Agent, Assignment
 from covey.core import signals
+from covey.core.heard import Heard
 from covey.core.permits import Level
 from covey.core.signals import Asks, Result, Signal, Works
 from tests.agents.works import PATIENCE, Place
@@ -172,3 +174,67 @@ def test_it_asks_hears_the_answer_and_commits(case: Case, place: Place) -> None:
     assert place.git("log", "-1", "--format=%s, by %cn") == "Paint it sea green, by ada"
     assert place.git("show", "HEAD:colour.txt") == "sea green"
     assert place.git("status", "--porcelain") == ""
+
+
+def _claude(number: int, result: str) -> list[object]:
+    used = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": "make"}}
+    came = {"type": "tool_result", "tool_use_id": f"t{number}", "content": result, "is_error": False}
+    return [
+        {"type": "assistant", "message": {"content": [used]}},
+        {"type": "user", "message": {"role": "user", "content": [came]}},
+    ]
+
+
+def _codex(number: int, result: str) -> list[object]:
+    item = {"id": f"item_{number}", "type": "command_execution", "command": "/bin/bash -lc make"}
+    done = {**item, "aggregated_output": result, "exit_code": 0, "status": "completed"}
+    return [{"type": "item.started", "item": item}, {"type": "item.completed", "item": done}]
+
+
+def _gemini(number: int, result: str) -> list[object]:
+    used = {"type": "tool_use", "tool_name": "run_shell_command", "tool_id": f"t{number}"}
+    came = {"type": "tool_result", "tool_id": f"t{number}", "status": "success", "output": result}
+    return [{**used, "parameters": {"command": "make"}}, came]
+
+
+def _opencode(number: int, result: str) -> list[object]:
+    state = {"status": "completed", "input": {"command": "make"}, "output": result, "metadata": {"exit": 0}}
+    return [{"type": "tool_use", "part": {"tool": "bash", "callID": f"t{number}", "state": state}}]
+
+
+def _declared(number: int, result: str) -> list[object]:
+    calls = {"covey": "calls", "id": f"t{number}", "tool": "shell", "about": "make"}
+    return [calls, {"covey": "called", "id": f"t{number}", "result": result}]
+
+
+def _codex_journal(number: int, result: str) -> list[object]:
+    used = {"type": "function_call", "call_id": f"t{number}", "name": "exec_command", "arguments": '{"cmd": "make"}'}
+    head = f"Chunk ID: {number}b13\nWall time: 0.{number} seconds\nProcess exited with code 0\nOutput:\n"
+    came = {"type": "function_call_output", "call_id": f"t{number}", "output": head + result}
+    return [{"type": "response_item", "payload": used}, {"type": "response_item", "payload": came}]
+
+
+@pytest.mark.parametrize(
+    ("name", "in_terminal", "told"),
+    [
+        ("claude", False, _claude),
+        ("claude", True, _claude),
+        ("codex", False, _codex),
+        ("codex", True, _codex_journal),
+        ("gemini", False, _gemini),
+        ("opencode", False, _opencode),
+        ("sh", False, _declared),
+    ],
+)
+def test_a_call_is_the_same_again_only_if_the_same_came_of_it(
+    name: str, in_terminal: bool, told: Callable[[int, str], list[object]]
+) -> None:
+    agent = AGENTS[name]
+    read = agent.terminal.read if in_terminal and agent.terminal is not None else agent.read
+    for results, repeats in ((("a", "a", "a"), 3), (("a", "b", "c"), 1), (("a", "b", "b"), 2)):
+        heard = Heard()
+        for number, result in enumerate(results):
+            for line in told(number, result):
+                for signal in read(json.dumps(line)):
+                    heard.take(signal, 1.0)
+        assert heard.repeats == repeats

@@ -42,6 +42,7 @@ any_signal: st.SearchStrategy[Signal] = st.sampled_from(
         Calls("2", "shell", "make"),
         Calls("3", "read", "README"),
         Called("1"),
+        Called("1", result="built"),
         Called("2", failed=True),
         Conversation("talk"),
         Spent("call", Usage(1, 2), "sonnet", 0.5),
@@ -141,9 +142,30 @@ def test_a_call_is_under_way_until_it_has_ended() -> None:
 def test_the_same_call_in_a_row_is_counted_and_another_begins_anew() -> None:
     same = [signal for number in range(4) for signal in (Calls(str(number), "shell", "make"), Called(str(number)))]
     assert heard(*same).repeats == 4
-    assert heard(*same, Said("Hm"), Waits(), Calls("9", "shell", "make")).repeats == 5
+    assert heard(*same, Said("Hm"), Waits(), Calls("9", "shell", "make"), Called("9")).repeats == 5
     other = heard(*same, Calls("9", "shell", "make test"))
-    assert (other.repeats, other.last_call) == (1, ("shell", "make test"))
+    assert (other.repeats, other.last_call) == (0, ("shell", "make test"))
+    assert heard(*same, Calls("9", "shell", "ls"), Called("9"), *same).repeats == 4
+
+
+def polls(*results: str | None) -> list[Signal]:
+    """Return the same call as often as there are results."""
+    told = enumerate(results)
+    return [each for n, result in told for each in (Calls(str(n), "shell", "gh run"), Called(str(n), False, result))]
+
+
+def test_the_same_call_with_another_result_is_no_repetition() -> None:
+    assert heard(*polls("waiting", "1 of 3", "2 of 3", "done")).repeats == 1
+    assert heard(*polls("waiting", "1 of 3", "1 of 3", "1 of 3")).repeats == 3
+    failed = heard(*polls("x"), Calls("9", "shell", "gh run"), Called("9", True, "x"))
+    assert failed.repeats == 1, "it failed, and did not before"
+    assert heard(*polls(None, None, None)).repeats == 3, "of which nobody says what came of it"
+
+
+@given(st.lists(st.sampled_from(["a", "b", None]), min_size=1, max_size=12))
+def test_a_row_of_calls_is_as_long_as_the_row_of_its_last_result(results: list[str | None]) -> None:
+    row = next((n for n, each in enumerate(reversed(results)) if each != results[-1]), len(results))
+    assert heard(*polls(*results)).repeats == row
 
 
 def test_who_was_put_off_goes_on_with_the_next_word() -> None:
@@ -187,7 +209,7 @@ def test_whatever_comes_in_any_order_makes_sense_together(told: list[Signal]) ->
     assert not (found.result is not None and found.failed is not None)
     assert found.failed is not None or (found.trouble is None and found.until is None)
     assert not set(found.asks) & found.answered
-    assert found.repeats >= (found.last_call is not None)
+    assert (found.repeats > 0) is (found.last_result is not None)
     ends = (signals.Result, signals.Failed)
     if told and isinstance(told[-1], ends):
         assert found.is_over and not found.calls and not found.asks and found.waits is None and found.limited is None

@@ -255,3 +255,9 @@ def test_a_verdict_without_clues_says_its_rule() -> None:
     assert Verdict(state=State.WORKING, rule="it works", clues=(clue,)).evidence == "it spoke (2 s ago)"
     assert Verdict(state=State.WORKING, rule="it works", clues=(clue, clue)).grounds == "it spoke; it spoke"
     assert Verdict(state=State.WORKING, rule="it works").grounds == "it works"
+
+
+def test_only_who_heard_that_it_repeats_itself_is_said_to_have_been_told() -> None:
+    signs = replace(QUIET, said=NOW, repeats=10, nudged=5)
+    assert judge(signs, PATIENCE).rule == "it does the same again and again"
+    assert judge(replace(signs, told=True), PATIENCE).rule.endswith(", and was told so")

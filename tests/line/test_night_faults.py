@@ -232,7 +232,7 @@ def test_who_repeats_a_call_is_told_and_may_go_on(made: Callable[..., Line]) -> 
     task = started(line, "call shell make\n" * 4 + f"listen\ncall shell make test\n{DONE}")
     assert line.wait_for(task, "done")["tries"] == []
     said = line.ok("session", "logs", "ada")
-    assert "heard: covey notices that you have done the same thing 4 times in a row" in said
+    assert "heard: covey notices that you have done the same thing 4 times in a row. Step back" in said
     assert (outcomes(line), told(line)) == (["handed-in"], [])
 
 

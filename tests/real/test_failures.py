@@ -12,7 +12,7 @@ import pytest
 
 from tests.line.lines import Line, alive, kill
 from tests.model.environment import CODEX_MODEL, World
-from tests.model.script import ALWAYS, Cut, Fail, Hang, Script, Shell, Step, Usage, Write
+from tests.model.script import ALWAYS, Cut, Fail, Hang, Script, Shell, Step, Tool, Usage, Write
 from tests.real.projects import (
     add,
     alerts,
@@ -382,6 +382,23 @@ def test_an_agent_that_repeats_itself_is_told_so_and_then_ended(real: Real, worl
     assert told(world, "covey notices that you have done the same thing") > 0
     assert was(line, "stalled", "times in a row the same: shell git status")
     assert alerts(line) == ["stalled", "task_blocked"]
+
+
+def test_agents_that_get_on_are_left_alone_though_they_do_alike_again_and_again(real: Real, world: World) -> None:
+    line = real(f"{WATCH}repeats = 2\n", "[board]\ntries = 1\n", sessions='permissions = "full"\n')
+    patch = "*** Begin Patch\n*** Update File: one.txt\n@@\n-{0}\n+{1}\n*** End Patch\n"
+    edits = [Step(do=(Tool("apply_patch", patch.format(n, n + 1)),), delay=0.4) for n in range(10)]
+    patching = [Step(do=(Write("one.txt", "0\n"),)), *edits, commits("One"), Step(text="Done.")]
+    polling = [*[Step(do=(Shell("date +%N"),), delay=0.4)] * 10, at_once("two.txt"), Step(text="Done.")]
+    one = add(line, "One", world.model.add("one", patching), assignee="cody")
+    two = add(line, "Two", world.model.add("two", polling), assignee="ada")
+    begin(line, "cody", "codex")
+    begin(line, "ada", "claude")
+    assert lands(line, one)["tries"] == lands(line, two)["tries"] == []
+    assert outcomes(line) == ["handed-in"] * 2
+    assert line.git("show", "main:one.txt") == "10"
+    assert told(world, "covey notices") == 0
+    assert alerts(line) == []
 
 
 def test_nothing_is_left_of_what_an_agent_started_beside_itself(real: Real, world: World) -> None:

@@ -76,7 +76,7 @@ def message(told: Mapping[str, Any]) -> list[Signal]:
 def results(told: Mapping[str, Any]) -> list[Signal]:
     """Return which uses of tools have ended by a message to the model."""
     return [
-        Called(text(block, "tool_use_id"), failed=block.get("is_error") is True)
+        Called(text(block, "tool_use_id"), block.get("is_error") is True, streams.mark(block.get("content")))
         for block in blocks(told)
         if block.get("type") == "tool_result" and text(block, "tool_use_id")
     ]

@@ -158,8 +158,20 @@ def _completed(item: Mapping[str, Any]) -> list[Signal]:
             return [*streams.said(streams.text(item, "message"))]
         case "command_execution" | "file_change" | "mcp_tool_call" | "web_search":
             failed = item.get("status") not in ("completed", None) or item.get("exit_code") not in (0, None)
-            return [Called(streams.text(item, "id"), failed), Waits()]
+            return [Called(streams.text(item, "id"), failed, _result(item)), Waits()]
     return []
+
+
+def _result(item: Mapping[str, Any]) -> str | None:
+    """Return what came of a tool; of an edit only the paths are named, and one that went in changed them."""
+    match item.get("type"):
+        case "command_execution":
+            return streams.mark([item.get("exit_code"), item.get("aggregated_output")])
+        case "file_change" if item.get("status") == "completed":
+            return streams.text(item, "id")
+        case "mcp_tool_call":
+            return streams.mark([item.get("result"), item.get("error")])
+    return None
 
 
 def _complained(message: str) -> list[Signal]:

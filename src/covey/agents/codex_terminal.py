@@ -45,6 +45,8 @@ _FOOT = re.compile(r"\benter (?:to )?(?:confirm|continue|submit|select)\b|\besc 
 _WORKING = re.compile(r"[•◦] .*\besc to interrupt\)")
 _AGAIN = re.compile(r"[•◦] (Reconnecting\.\.\. \d+/\d+)")
 _OPTION = re.compile(r"› \d+\. ")
+_TIMES = re.compile(r"^(?:Chunk ID|Wall time): .*\n", re.MULTILINE)
+"""What is never twice the same in the head of a command's output."""
 
 
 @dataclass(frozen=True)
@@ -188,5 +190,13 @@ def _item(item: Mapping[str, Any]) -> list[Signal]:
             tool = "edit" if text(item, "name") == "apply_patch" else text(item, "name") or "tool"
             return [Calls(name, tool, streams.about(text(item, "input")))]
         case "function_call_output" | "custom_tool_call_output":
-            return [Called(name), Waits()]
+            return [Called(name, result=streams.mark(_plain(item.get("output")))), Waits()]
     return []
+
+
+def _plain(output: object) -> object:
+    """Return what a tool printed without what is different each time."""
+    if not isinstance(output, str):
+        return output
+    head, output_mark, printed = output.partition("Output:\n")
+    return f"{_TIMES.sub('', head)}{output_mark}{printed}"

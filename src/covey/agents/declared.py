@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from covey.agents import streams
 from covey.agents.agent import Assignment, Terminal, Traits
 from covey.core import texts
 from covey.core.launches import Launch
@@ -156,7 +157,7 @@ def _signal(line: str) -> Signal | None:
         case "calls" if tool:
             return Calls(name, tool, about)
         case "called":
-            return Called(name)
+            return Called(name, result=streams.mark(told["result"]) if "result" in told else None)
         case "spent" if call := _word(told, "call"):
             counts = (int(_number(told, key) or 0) for key in ("input", "output", "cache_read", "cache_write"))
             return Spent(call, Usage(*counts), _word(told, "model") or None, _number(told, "cost"))

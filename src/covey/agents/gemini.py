@@ -117,7 +117,8 @@ class Gemini:
             case "tool_use":
                 return [_calls(event)]
             case "tool_result":
-                return [Called(streams.text(event, "tool_id"), event.get("status") != "success"), Waits()]
+                result = streams.mark([event.get("output"), event.get("error")])
+                return [Called(streams.text(event, "tool_id"), event.get("status") != "success", result), Waits()]
             case "error":
                 return [*streams.said(streams.text(event, "message"))]
             case "result":

@@ -174,8 +174,9 @@ def _called(part: Mapping[str, Any]) -> list[Signal]:
     kind = _TOOLS.get(tool, tool)
     code = streams.inner(state, "metadata").get("exit")
     failed = state.get("status") != "completed" or code not in (0, None)
+    result = streams.mark([state.get("output"), state.get("error")])
     # Two edits of one file are not the same call, so what is written counts.
-    return [Calls(call, kind, streams.about(given if kind == "edit" else named)), Called(call, failed), Waits()]
+    return [Calls(call, kind, streams.about(given if kind == "edit" else named)), Called(call, failed, result), Waits()]
 
 
 def _spent(part: Mapping[str, Any]) -> Spent:

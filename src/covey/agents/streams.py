@@ -101,6 +101,12 @@ def about(value: object) -> str:
     return f"{clean[:SHOWN]}… ({len(clean)} characters, {mark})"
 
 
+def mark(value: object) -> str:
+    """Return a short mark of what came of something: the same only for the same."""
+    whole = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:12]
+
+
 def edit(old: str, new: str) -> str:
     """Return what an edit takes out and puts in, as lines with - and + before them, without what stays the same."""
     out, into = old.splitlines(), new.splitlines()

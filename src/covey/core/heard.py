@@ -53,7 +53,9 @@ class Heard:
     called: float | None = None
     """When it last began to use a tool."""
     repeats: int = 0
-    """How often it has used the same tool for the same in a row."""
+    """How often in a row it has used the same tool for the same, and the same came of it."""
+    last_result: tuple[bool, str | None] | None = None
+    """Whether its last use of a tool failed, and what came of it; None while that goes on."""
     limited: Limited | None = None
     """It was put off, and has not gone on since."""
     put_off: float | None = None
@@ -113,8 +115,8 @@ class Heard:
                     self.close(key)
             case Calls():
                 self._call(signal, at)
-            case signals.Called(name):
-                self.calls.pop(name, None)
+            case signals.Called():
+                self._called(signal)
             case Limited():
                 self.limited, self.limits = signal, self.limits + 1
                 self.put_off = at if self.put_off is None else self.put_off
@@ -158,8 +160,16 @@ class Heard:
         self.used.add(call.id)
         self.calls[call.id] = Call(call.tool, call.about, at)
         now = (call.tool, call.about)
-        self.repeats = self.repeats + 1 if now == self.last_call else 1
+        if now != self.last_call:
+            self.repeats, self.last_result = 0, None
         self.last_call, self.called = now, at
+
+    def _called(self, called: signals.Called) -> None:
+        call, result = self.calls.pop(called.id, None), (called.failed, called.result)
+        if call is None or (call.tool, call.about) != self.last_call:
+            return  # another has begun meanwhile
+        self.repeats = self.repeats + 1 if result == self.last_result else 1
+        self.last_result = result
 
     def _goes_on(self) -> None:
         self.waits, self.limited, self.put_off, self.compacts = None, None, None, None

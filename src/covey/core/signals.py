@@ -139,6 +139,8 @@ class Called:
 
     id: str
     failed: bool = False
+    result: str | None = field(default=None, compare=False)
+    """A mark of what came of it, the same only if that was the same; None if the agent does not say."""
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,8 @@ class Signs:
     """When its silence was last explained: by what ran for it, or by a request under way."""
     nudged: int = 0
     """At how many repetitions it was nudged last."""
+    told: bool = False
+    """It has heard that: some do not listen while they work."""
     squeezed: bool = False
     """It was told to make its conversation shorter, and that is not over."""
 
@@ -183,7 +185,7 @@ def _repeats(signs: Signs, patience: Patience) -> Verdict | None:
         return None
     clue = _clue(signs, "stream", f"{signs.repeats} times in a row the same: {signs.repeated[:200]}", signs.said)
     if signs.nudged > 0 and signs.repeats >= signs.nudged + patience.repeats:
-        rule = "it does the same again and again, and was told so"
+        rule = f"it does the same again and again{', and was told so' if signs.told else ''}"
         return Verdict(state=State.STALLED, rule=rule, clues=(clue,), action=Action.END, alert=True)
     if signs.nudged >= patience.repeats:
         return None

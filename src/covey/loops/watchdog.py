@@ -35,7 +35,7 @@ ARRIVES = 60.0
 LEFT = 3.0
 """Seconds that a person has to come to a terminal, and after which one who left it does not come back."""
 NUDGE = (
-    "covey notices that you have done the same thing {times} times in a row, with the same result."
+    "covey notices that you have done the same thing {times} times in a row{result}."
     " Step back: say what you expected, look at what really happened, and try another way."
     ' If you cannot go on without a person, run: covey ask "your question"'
 )
@@ -77,6 +77,8 @@ class Watchdog:
         asked = await self.desk.read(lambda call: questions.open_of(call, run.id))
         if watched.heard.compacted > watched.compacted:
             watched.compacted, watched.squeezed = watched.heard.compacted, False
+        if watched.heard.repeats < watched.nudged:
+            watched.nudged, watched.told = 0, False  # it went on to something else
         signs = self._signs(watched, agent, seen, asked)
         theirs = watch.in_hands(signs, session.attached or "a person") if run.person else None
         verdict = watched.verdict = theirs or watch.judge(signs, patience_of(config))
@@ -137,6 +139,7 @@ class Watchdog:
             kept=watched.kept,
             excused=watched.excused,
             nudged=watched.nudged,
+            told=watched.told,
             squeezed=watched.squeezed,
         )
 
@@ -159,9 +162,11 @@ class Watchdog:
         await self.desk.write(write)
 
     async def _nudge(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
-        watched.nudged = watched.heard.repeats
-        if agent is not None:
-            await self.say(run, agent, NUDGE.format(times=watched.heard.repeats))
+        heard = watched.heard
+        watched.nudged = heard.repeats
+        known = heard.last_result is not None and heard.last_result[1] is not None
+        text = NUDGE.format(times=heard.repeats, result=", with the same result" if known else "")
+        watched.told = agent is not None and await self.say(run, agent, text)
         log.info("%s: %s", run.session, verdict.evidence)
 
     async def _compact(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:

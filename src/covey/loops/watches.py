@@ -40,6 +40,8 @@ class Watched:
     excused: float | None = None
     """When something of it that ran, or a request, last explained its silence."""
     nudged: int = 0
+    told: bool = False
+    """It has heard that it repeats itself."""
     squeezed: bool = False
     compacted: int = 0
     finished: bool = False
