@@ -11,7 +11,7 @@ from dataclasses import field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from covey.core import globs
+from covey.core import globs, pushes
 from covey.core.checks import PathCheck
 from covey.core.force import Force
 from covey.core.permits import Level
@@ -54,7 +54,10 @@ class Board:
 
 @dataclass(frozen=True)
 class Sessions:
-    """The sessions that covey runs: agent, how many, how long, where; seconds until a dead one loses its claim."""
+    """The sessions that covey runs: agent, how many, how long, where; seconds until a dead one loses its claim.
+
+    `push` names what a session may push without asking: by remote, patterns of its branches and other refs.
+    """
 
     agent: str = ""
     runner: str = PROCESS
@@ -68,6 +71,7 @@ class Sessions:
     allow: tuple[str, ...] = ()
     stagger: float = -1.0
     free_memory: float = 512.0
+    push: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def terminal_size(self) -> tuple[int, int]:
@@ -340,7 +344,8 @@ def parse(text: str) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{FILE} is not valid TOML: {error}.") from error
     config: Config = _read(Config, values, (), text)
-    for check in (_check_numbers, _check_words, _check_money, _check_merge, _check_resources, _check_agents):
+    checks = (_check_numbers, _check_words, _check_money, _check_merge, _check_pushes, _check_resources, _check_agents)
+    for check in checks:
         check(config, text)
     return config
 
@@ -429,6 +434,19 @@ def _check_globs(patterns: tuple[str, ...], place: str) -> None:
     for pattern in patterns:
         try:
             globs.compile(pattern)
+        except Invalid as error:
+            raise Invalid(f"{place}: {error.message}", hint=error.hint) from None
+
+
+def _check_pushes(config: Config, text: str) -> None:
+    for remote, patterns in config.sessions.push.items():
+        place = _place(text, ("sessions", "push"), remote)
+        if not remote or any(letter.isspace() for letter in remote):
+            raise Invalid(
+                f"{place}: {remote!r} is no remote.", hint='[sessions.push] origin = ["feature/*"], for example.'
+            )
+        try:
+            pushes.check(patterns)
         except Invalid as error:
             raise Invalid(f"{place}: {error.message}", hint=error.hint) from None
 

@@ -79,6 +79,8 @@ class Traits:
     """It says what it cost in dollars."""
     hooks: bool = False
     """It asks covey at each step of its work, if it is told where."""
+    asks: bool = False
+    """It asks for permission, and waits for it, before it runs a command that its level does not allow."""
     script: bool = False
     """What it is given is a script that it runs: words for somebody to read mean nothing to it."""
     env: tuple[str, ...] = ()

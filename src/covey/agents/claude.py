@@ -48,6 +48,7 @@ TRAITS = Traits(
     resumes=True,
     priced=True,
     hooks=True,
+    asks=True,
     env=VARIABLES,
     gap=0.3,
     memory=220 * 1024 * 1024,

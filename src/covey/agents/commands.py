@@ -8,6 +8,7 @@ from collections.abc import Iterable
 READING = ("ls", "cat", "head", "tail", "wc", "grep", "rg", "pwd", "cd", "echo", "diff", "which", "true", "stat")
 """What only reads, and stands in a pipe or before `&&` in what agents write all day."""
 OURS = ("git", "covey")
+UNASKED = "Push without --no-verify: covey is asked by that hook."
 _CHAINED = re.compile(r"&&|\|\||[;|\n]")
 
 

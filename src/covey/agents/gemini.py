@@ -21,7 +21,7 @@ from typing import Any
 
 from covey.agents import providers, streams
 from covey.agents.agent import Assignment, Terminal, Traits
-from covey.agents.commands import allowed
+from covey.agents.commands import UNASKED, allowed
 from covey.agents.troubles import of_status, trouble
 from covey.core.launches import Launch
 from covey.core.permits import SHELL, Level
@@ -67,6 +67,10 @@ _OUTSIDE = (
 It is looked for in JSON. Arrows are none, nor is what stands in the message of a commit. A group that is repeated would
 not be taken: the program fears that it takes for ever.
 """
+
+
+_UNASKED = r"git\b[^;|&]*(?:\bpush\b[^;|&]*--no-veri|core\.hooks[pP]ath|\bsend-pack\b)"
+"""A push that passes by the hook in which covey is asked."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,13 @@ argsPattern = '{_OUTSIDE}'
 decision = "deny"
 priority = 950
 denyMessage = "Write inside the worktree only."
+
+[[rule]]
+toolName = "run_shell_command"
+argsPattern = '{_UNASKED}'
+decision = "deny"
+priority = 960
+denyMessage = "{UNASKED}"
 """
 
 

@@ -66,6 +66,8 @@ _NOWHERE = (
     (">/dev/null 2>&1", "> /dev/null 2>&1", ">/dev/null 2>/dev/null"),
 )
 """Ends of commands that write to nowhere, first with one redirection and then with two."""
+_UNASKED = ("git*push*--no-veri*", "git*core.hooksPath*", "git*core.hookspath*", "git*send-pack*")
+"""Pushes that pass by the hook in which covey is asked."""
 _QUOTES = ("'", '"')
 _GOES_ON = ("tool-calls", "unknown")
 """Why a step ends after which another follows."""
@@ -142,6 +144,7 @@ def _permissions(work: Assignment) -> dict[str, Any]:
     begins = allowed(work.commands)
     bash |= {pattern: "allow" for begin in begins for pattern in (begin, f"{begin} *")}
     bash |= _redirections(begins)
+    bash |= dict.fromkeys(_UNASKED, "deny")
     return {"edit": "allow", "bash": bash, "webfetch": "allow", **closed}
 
 

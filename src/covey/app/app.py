@@ -37,6 +37,7 @@ from covey.app import (
     steering,
     strips,
     trail,
+    ways_out,
     whence,
 )
 from covey.app.clock import Clock
@@ -81,6 +82,7 @@ __all__ = [
     "steering",
     "strips",
     "trail",
+    "ways_out",
     "whence",
 ]
 

@@ -18,7 +18,7 @@ from covey.app.shapes.questions import (
     QuestionRow,
 )
 from covey.app.verbs import Call, missing, verb
-from covey.core import permits, questions
+from covey.core import permits, pushes, questions
 from covey.core.permits import Permit
 from covey.core.prompts import answer_of
 from covey.core.questions import Decision, Question, State
@@ -67,7 +67,8 @@ def ask(call: Call, session: str, asks: Asks, *, task: str | None, run: str | No
     question = questions.first(f"question-{seq}", seq, event, call.tx.now)
     call.tx.insert(rows.QUESTIONS, question)
     call.tx.append(session, question.id, event, question)
-    permit = _covering(call, asks.wants, asks.tool, asks.about)  # the whole of it: what was cut off counts too
+    # The whole of it: what was cut off counts too.
+    permit = covering(call, asks.tool, asks.about) if asks.wants is Wants.PERMISSION else None
     if permit is not None:
         return _let_through(call, question, permit)
     alert(call, "needs_you", told_to_person(question), session, task)
@@ -196,12 +197,14 @@ def told_to_person(question: Question) -> str:
 
 def _what(question: Question) -> str:
     if question.wants is Wants.PERMISSION and question.about:
-        return f"{'run' if question.tool == permits.SHELL else 'use ' + question.tool + ':'} {question.about[:1000]}"
+        deed = {permits.SHELL: "run", permits.PUSH: "push to"}.get(question.tool, f"use {question.tool}:")
+        return f"{deed} {question.about[:1000]}"
     return question.text[:1000]
 
 
-def _covering(call: Call, wants: Wants, tool: str, about: str) -> Permit | None:
-    if wants is not Wants.PERMISSION or not tool:
+def covering(call: Call, tool: str, about: str) -> Permit | None:
+    """Return the permit that allows something, None if there is none."""
+    if not tool:
         return None
     found: Iterator[Permit] = (
         permit for permit in granted(call) if permits.covers(permit.tool, permit.about, tool, about)
@@ -311,7 +314,9 @@ def _narrowed(question: Question, about: str | None) -> str:
     if not permits.covers(question.tool, wanted, question.tool, question.about):
         raise Invalid(
             f"{wanted[:80]!r} would not allow what {question.id} asks for.",
-            hint="It is the whole command or its first words; one that chains commands is allowed only as a whole.",
+            hint="It names the remote and patterns of its refs: origin feature/*"
+            if question.tool == permits.PUSH
+            else "It is the whole command or its first words; one that chains commands is allowed only as a whole.",
         )
     return wanted
 
@@ -341,7 +346,19 @@ def grant(call: Call, asked: GrantPermit) -> PermitRow:
         raise Invalid("No permit is for every command.", hint='covey permit grant "npm test"')
     if about != asked.about.strip():
         raise Invalid("A permit cannot have a secret in it.")
+    if asked.tool == permits.PUSH:
+        _check_push(about)
     return PermitRow.of(_grant(call, asked.tool, about, call.actor(None)))
+
+
+def _check_push(about: str) -> None:
+    """Refuse a permit to push anywhere, or with patterns that make no sense."""
+    words = about.split()
+    if len(words) < 2:
+        raise Invalid(
+            "A permit to push names a remote and what of it.", hint='covey permit grant --tool push "origin feature/*"'
+        )
+    pushes.check(word.removeprefix(pushes.DELETED) for word in words[1:])
 
 
 @verb("permit.revoke", "POST /api/permits/{id}/revoke", Nothing, PermitRow, may=OWNER_ONLY)

@@ -63,6 +63,7 @@ ADDRESSES = {
     "proposal.list": "GET /api/proposals",
     "proposal.show": "GET /api/proposals/{id}",
     "proposal.withdraw": "POST /api/proposals/{id}/withdraw",
+    "push.ask": "POST /api/pushes",
     "question.answer": "POST /api/questions/{id}/answer",
     "question.ask": "POST /api/questions",
     "question.list": "GET /api/questions",

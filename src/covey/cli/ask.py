@@ -42,7 +42,7 @@ def ask(args: Namespace, client: Client) -> int:
     """Ask, wait, and print the answer; without one, say what to do."""
     text = text_of(" ".join(args.text), None, "The question")
     asked = client.ask("question.ask", fields={"text": text} | body_of(args, "choices", "session"))
-    answer = _until_decided(client, asked, args.wait)
+    answer = until_decided(client, asked, args.wait)
     if answer.value["state"] == "open":
         if args.json:
             as_json(answer)
@@ -60,7 +60,7 @@ def ask(args: Namespace, client: Client) -> int:
     return 0
 
 
-def _until_decided(client: Client, answer: Answer, patience: float) -> Answer:
+def until_decided(client: Client, answer: Answer, patience: float) -> Answer:
     """Look again and again, ever less often, until somebody has decided or the time is over."""
     deadline, pause = time.monotonic() + patience, SOON
     while answer.value["state"] == "open" and (left := deadline - time.monotonic()) > 0:

@@ -1,4 +1,7 @@
-"""covey guard: says in the daemon's place whether a session may commit; for hooks of git alone, and listed nowhere."""
+"""covey guard: says whether a session may commit, in the daemon's place, or push; for hooks of git alone.
+
+It is listed nowhere.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,14 @@ from covey.app.clock import SystemClock
 from covey.app.runs import branch_of
 from covey.app.verbs import Call
 from covey.app.writes import Advice
-from covey.errors import Invalid, Unavailable
+from covey.cli.ask import WAIT, until_decided
+from covey.cli.client import Client
+from covey.core import pushes
+from covey.core.pushes import Push
+from covey.core.questions import NOBODY, Decision, Permission, Permitted
+from covey.errors import CoveyError, Invalid, Unavailable
 from covey.git import project as projects
-from covey.git import written
+from covey.git import pushes_seen, written
 from covey.git.guard_hooks import REFUSED
 from covey.git.project import Project
 from covey.store.sqlite import Job, Outcome, snapshot
@@ -26,6 +34,8 @@ from covey.store.transaction import read_head
 from covey.store.tx import Tx
 
 T = TypeVar("T")
+NAMED = 500
+"""Characters of refs that are named."""
 
 
 class Beside:
@@ -50,7 +60,9 @@ class Beside:
 
 
 def run(argv: list[str]) -> int:
-    """Say what there is to say of what standard input tells, and return whether it may be committed."""
+    """Say what there is to say of what standard input tells, and return whether it may be committed or pushed."""
+    if argv[:1] == ["push"] and len(argv) == 3:
+        return _push(*argv[1:])
     if argv:
         raise Invalid("covey guard takes nothing but its input.", hint="git asks it; there is no need to.")
     body = sys.stdin.buffer.read()
@@ -60,6 +72,52 @@ def run(argv: list[str]) -> int:
     if said:
         print(f"covey: {said}", file=sys.stderr)
     return REFUSED if advice.deny else 0
+
+
+def _push(remote: str, url: str) -> int:
+    """Say whether a session may push what git tells, once a person has decided if need be."""
+    project = projects.find(Path.cwd())
+    push = pushes_seen.about_to(project, remote, url, sys.stdin.read())
+    if pushes.is_allowed(config.load(project.root).sessions.push, push):
+        return 0
+    try:
+        said = _asked(push)
+    except CoveyError as error:
+        said = Permitted(Permission.DENY, f"nobody can be asked now: {error.message}")
+    if said.permission is Permission.ALLOW:
+        return 0
+    print(f"covey: {_refusal(push, said)}", file=sys.stderr)
+    return REFUSED
+
+
+def _asked(push: Push) -> Permitted:
+    if not os.environ.get("COVEY_TOKEN"):
+        raise Unavailable("this session's COVEY_TOKEN is missing")
+    client = Client()
+    said = client.ask("push.ask", fields={"remote": push.remote, "refs": list(push.refs)}).value
+    answer = Permitted(Permission(said["answer"]), said["why"], said["question"])
+    if answer.permission is not Permission.ASK or answer.question is None:
+        return answer
+    print(f"covey: a person is asked ({answer.question}), and git waits for the answer.", file=sys.stderr, flush=True)
+    question = until_decided(client, client.ask("question.show", {"id": answer.question}), WAIT).value
+    if question["state"] == "open":
+        return answer
+    if question["state"] == "withdrawn":
+        return Permitted(Permission.DENY, f"{question['id']} was withdrawn.")
+    client.ask("question.take", {"id": answer.question}, {})
+    allowed = question["decision"] in (Decision.ALLOW, Decision.ALWAYS)
+    why = question["answer"] or ("" if question["state"] == "answered" else NOBODY)
+    return Permitted(Permission.ALLOW if allowed else Permission.DENY, why)
+
+
+def _refusal(push: Push, said: Permitted) -> str:
+    what = f"nothing was pushed to {push.remote} ({' '.join(push.refs)[:NAMED]})"
+    if said.permission is Permission.ASK:
+        return (
+            f"{what}: a person is asked, and has not answered yet ({said.question}). Go on with your work: commit on"
+            " your own branch, and covey lands it. Once it is allowed, the same push goes through."
+        )
+    return f"{what}: {said.why or 'the answer is no.'} Commit on your own branch, and covey lands it."
 
 
 def _advice(project: Project, token: str, body: bytes) -> Advice:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import field, replace
 
-from covey.core import signals
+from covey.core import signals, ways_out
+from covey.core.permits import SHELL
 from covey.core.signals import Asks, Calls, Limited, Signal, Trouble
 from covey.core.spending import Bill
 from covey.values import dataclass
@@ -64,6 +65,8 @@ class Heard:
     """How often it was put off in all."""
     used: set[str] = field(default_factory=set)
     """The names of all its uses of tools."""
+    sent: list[str] = field(default_factory=list)
+    """Commands that led out of the machine, as far as their words tell, and did not fail."""
     compacts: float | None = None
     compacted: int = 0
     context: float | None = None
@@ -166,6 +169,8 @@ class Heard:
 
     def _called(self, called: signals.Called) -> None:
         call, result = self.calls.pop(called.id, None), (called.failed, called.result)
+        if call is not None and call.tool == SHELL and not called.failed and ways_out.found(call.about):
+            self.sent.append(call.about)
         if call is None or (call.tool, call.about) != self.last_call:
             return  # another has begun meanwhile
         self.repeats = self.repeats + 1 if result == self.last_result else 1

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
-from covey.core.permits import SHELL
+from covey.core.permits import PUSH, SHELL
 from covey.core.questions import Decision, Question
 from covey.core.sessions import Goal, Session, State
 from covey.core.sessions import Kind as SessionKind
@@ -93,7 +93,7 @@ def of_question(question: Question) -> Item:
 def _wish(question: Question) -> str:
     if not question.tool:
         return "asks for a permission"
-    return "wants to run" if question.tool == SHELL else f"wants to use {question.tool}"
+    return {SHELL: "wants to run", PUSH: "wants to push to"}.get(question.tool, f"wants to use {question.tool}")
 
 
 def _decisions(question: Question) -> tuple[Decision, ...]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
+from covey.core import pushes
 from covey.values import dataclass
 
 SHELL = "shell"
 """The tool that runs commands, whatever an agent calls it."""
+PUSH = "push"
+"""What a session's git asks for before it pushes: a remote and refs."""
 _CHAINED = re.compile(r"[;&|`$()<>\n\\]")
 """What makes more than one command of a line, or another command than it seems."""
 
@@ -56,15 +59,18 @@ Event = Granted | Revoked
 def covers(tool: str, about: str, asked_tool: str, asked: str) -> bool:
     """Say whether a permit for `about` covers what is asked for: exactly it, or a command that begins with its words.
 
-    A command that chains others is covered only word for word, so that nothing rides along.
+    A command that chains others is covered only word for word, so that nothing rides along. What may be pushed is a
+    remote with patterns of its refs.
     """
     if tool != asked_tool:
         return False
     allowed, wanted = about.strip(), asked.strip()
     if not allowed:
-        return tool != SHELL  # a whole tool, but never the whole shell
+        return tool not in (SHELL, PUSH)  # a whole tool, but never every command, nor every push
     if wanted == allowed:
         return True
+    if tool == PUSH:
+        return pushes.covers(allowed, wanted)
     if tool != SHELL or _CHAINED.search(wanted) or _CHAINED.search(allowed):
         return False
     return wanted.split()[: len(allowed.split())] == allowed.split()

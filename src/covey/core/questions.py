@@ -50,6 +50,24 @@ class Reply:
         return self.decision in (Decision.ALLOW, Decision.ALWAYS)
 
 
+class Permission(StrEnum):
+    """Whether something may be done now."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    ASK = "ask"
+    """A person is asked."""
+
+
+@dataclass(frozen=True)
+class Permitted:
+    """Whether something may be done now, why, and the question that waits for a person if there is one."""
+
+    permission: Permission
+    why: str
+    question: str | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """One question of one run."""
@@ -145,6 +163,23 @@ def reply_of(question: Question) -> Reply | None:
     if question.state is State.ANSWERED and question.decision is not None:
         return Reply(question.decision, question.answer or "")
     return None
+
+
+def standing(question: Question, run: str | None) -> Permitted | None:
+    """Return what an earlier question for the same thing and the same task says of it now, None if it says nothing.
+
+    What was allowed stays allowed for the task; what was denied stays denied for the run that asked.
+    """
+    if question.state is State.OPEN:
+        return Permitted(Permission.ASK, f"A person is asked: {question.id}.", question.id)
+    reply = reply_of(question)
+    if reply is None:
+        return None
+    if reply.allows:
+        return Permitted(Permission.ALLOW, f"{question.id} was allowed by {question.by}.", question.id)
+    if question.run != run:
+        return None
+    return Permitted(Permission.DENY, reply.text.strip() or "The answer is no.", question.id)
 
 
 def first(question_id: str, seq: int, event: Asked, at: float) -> Question:

@@ -6,6 +6,9 @@ the guard refuses the rest where git asks, in `reference-transaction`. The user'
 Before a session commits, covey is asked whether it may write those paths: in `pre-commit` about what is staged, in
 `reference-transaction` about what a branch would land now and did not before, if that git was not asked already.
 
+Before a session pushes, in `pre-push`, covey is asked whether that remote and those refs are allowed. `--no-verify`
+passes by that hook: agents with hooks of their own are held back before, and what came of it is noticed afterwards.
+
 The settings are included only inside this repository: one that a session's tests make elsewhere is as it would be.
 """
 

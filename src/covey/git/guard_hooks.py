@@ -158,6 +158,14 @@ and covey lands it." >&2
   esac
   cd "$here" || exit 1
 fi
+lines=$(cat)
+# From a session nothing goes out that nobody has allowed; one without its token is a session all the same.
+[ -z "$lines" ] || printf '%s\n' "$lines" | @PYTHON@ -I -m covey guard push "$1" "$2" || exit 1
+"""
+_PIPE = """[ -x @HOOK@ ] || exit 0
+[ -z "$lines" ] || lines="$lines
+"
+printf '%s' "$lines" | @HOOK@ "$@"
 """
 _EXEC = """[ -x @HOOK@ ] || exit 0
 exec @HOOK@ "$@"
@@ -181,8 +189,8 @@ def transaction(own: Path, main: str) -> str:
 
 
 def before_push(own: Path, common: Path) -> str:
-    """Return the hook that keeps a session from pushing into its own repository."""
-    return _filled(_PUSH + (_EXEC if may_run(own) else ""), COMMON=os.path.realpath(common), HOOK=str(own))
+    """Return the hook that keeps a session from pushing into its own repository, and asks about every other."""
+    return _filled(_PUSH + (_PIPE if may_run(own) else ""), COMMON=os.path.realpath(common), HOOK=str(own))
 
 
 def stub(own: Path) -> str:

@@ -53,7 +53,7 @@ _ALONE = COVEY | settings(
 _PUT_BACK = "covey: put back"
 _VALUE = re.compile(rb"(?!0+\s)([0-9a-f]{64}|[0-9a-f]{40})\s*\Z")
 _NAMED = re.compile(rb"ref:\s*(\S.*?)\s*\Z", re.DOTALL)
-_ENTRY = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^<]*<([^>]*)> \d+ [+-]\d{4}(?:\t(.*))?")
+_ENTRY = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^<]*<([^>]*)> (\d+) [+-]\d{4}(?:\t(.*))?")
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,8 @@ class Moved:
     new: str
     email: str
     message: str
+    at: int
+    """When, as its committer says, in seconds since 1970."""
 
 
 def change(
@@ -301,7 +303,12 @@ def moves(path: Path) -> list[Moved]:
     except OSError:
         return []
     found = (_ENTRY.fullmatch(line) for line in lines)
-    return [Moved(*(part.decode(errors="replace") for part in each.groups(b""))) for each in found if each]
+    return [_moved(each) for each in found if each]
+
+
+def _moved(entry: re.Match[bytes]) -> Moved:
+    old, new, email, at, message = (part.decode(errors="replace") for part in entry.groups(b""))
+    return Moved(old, new, email, message, int(at))
 
 
 def is_of_a_session(move: Moved) -> bool:

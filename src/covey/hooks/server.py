@@ -17,13 +17,15 @@ import msgspec
 from covey import files
 from covey.agents import hooked
 from covey.agents.agent import Sight
-from covey.app import limits, questions, writes
+from covey.app import limits, questions, ways_out, writes
 from covey.app.runs import branch_of
 from covey.app.verbs import Call, Principal
 from covey.app.writes import Advice
+from covey.core import ways_out as way_rules
 from covey.core.force import Write
 from covey.core.hooks import NOTHING, Hook, Moment, Reply
-from covey.core.questions import Question, State, Withdrawn, reply_of
+from covey.core.permits import SHELL, Level
+from covey.core.questions import Permission, Permitted, Question, State, Withdrawn, reply_of
 from covey.core.runs import Run
 from covey.core.sessions import COVEY
 from covey.core.signals import Asks, Compacts, Signal, Wants, Works
@@ -35,6 +37,7 @@ from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
 from covey.loops.outfit import SEEN
 from covey.loops.places import Places, unsaved, write_of
+from covey.loops.starting import agent_of
 from covey.store.rows import Change
 from covey.values import dataclass
 
@@ -253,6 +256,8 @@ class Hooks:
         """Say whether a tool may write what it is about to write."""
         if asker.run is None:
             await self._show(asker, hook)
+        if hook.command and asker.run is not None:
+            return await self._before_command(asker, asker.run, hook.command)
         if not hook.writes:
             return NOTHING
         now = self.desk.wall()
@@ -269,6 +274,21 @@ class Hooks:
         ]
         advice = await self.desk.read(lambda call: writes.check(call, asker.session, asker.task, about, at="tool"))
         return _as_reply(advice)
+
+    async def _before_command(self, asker: Asker, run: Run, command: str) -> Reply:
+        """Hold back a command that leads out of the machine past all who would ask, until a person allows it."""
+        agent, level = agent_of(self.desk, run.agent), Level(self.desk.app.house.config.sessions.permissions)
+        asks_itself = level is Level.FULL or (agent is not None and agent.traits.asks)
+        found = way_rules.found(command, str(asker.worktree))
+        way = next((each for each in found if each.kind is way_rules.Kind.PUSH or not asks_itself), None)
+        if way is None or await self.desk.read(
+            lambda call: ways_out.is_allowed(call, asker.session, run.task, SHELL, command)
+        ):
+            return NOTHING
+        self._spend(asker)
+        text = f"It wants to run: {command}\nThis leads out of the machine: {way.why}."
+        said = await self.desk.write(lambda call: ways_out.permitted(call, asker.session, run, SHELL, command, text))
+        return NOTHING if said.permission is Permission.ALLOW else Reply(deny=_held_back(way, said))
 
     async def _after(self, asker: Asker, hook: Hook) -> None:
         """Notice what a tool has written: an editing one says so, after a command one has to look."""
@@ -450,6 +470,15 @@ def signals_of(hook: Hook) -> list[Signal]:
             return []
         case _:
             return [Works()]
+
+
+def _held_back(way: way_rules.WayOut, said: Permitted) -> str:
+    """Return why a command that leads out was not run, and what to do."""
+    what = f"This was not run, since {way.command} leads out of the machine ({way.why})."
+    plain = " A plain git push in your worktree is asked about by itself." if way.kind is way_rules.Kind.PUSH else ""
+    if said.permission is Permission.ASK:
+        return f"{what} A person is asked ({said.question}): go on, and try again when it is allowed.{plain}"
+    return f"{what} {said.why}{plain}"
 
 
 def _as_reply(advice: Advice) -> Reply:

@@ -10,21 +10,23 @@ from pathlib import Path
 
 from covey import files, trash
 from covey.agents import streams
-from covey.app import costs, journals
+from covey.app import costs, journals, ways_out
 from covey.app import runs as life
 from covey.app.sessions import alert
 from covey.app.verbs import Call, Lands
 from covey.core import hooks, sessions, tasks
+from covey.core import ways_out as way_rules
 from covey.core.budgets import is_own
 from covey.core.heard import Heard
 from covey.core.judge import Again, Crashed, Evidence, HandIn, PutOff, Verdict, judge
 from covey.core.launches import Observation
 from covey.core.pace import believed
+from covey.core.pushes import Push
 from covey.core.runs import TMUX, Outcome, Run
 from covey.core.signals import Trouble
 from covey.core.tasks import Task
 from covey.errors import CoveyError
-from covey.git import candidates, incoming, written
+from covey.git import candidates, incoming, pushes_seen, written
 from covey.git.rescue import Rescued
 from covey.loops import keeping, tree
 from covey.loops.attending import Attendant
@@ -36,6 +38,7 @@ from covey.loops.starting import Starter, agent_of, newest_main
 from covey.loops.starts import Starts
 from covey.loops.transcripts import keep_transcript, transcript_of
 from covey.loops.watches import Watches
+from covey.loops.ways_out import NOTED, RemoteWatch
 from covey.runners.tmux import place_of
 
 LOST = 5
@@ -67,6 +70,9 @@ class Closer:
     starter: Starter
     attendant: Attendant
 
+    def __post_init__(self) -> None:
+        self.remotes = RemoteWatch(self.desk)
+
     async def close(self, run: Run, seen: Observation) -> None:
         """See what a run came to that is no longer alive."""
         if not seen.known:  # it shall end, and never began
@@ -92,9 +98,23 @@ class Closer:
         if watched.learnt is None:
             watched.learnt = (None, None) if lost else self._learn(run, verdict)
         until, news = watched.learnt
-        await self.desk.write(lambda call: self._write_down(call, run, seen, verdict, rescued, lost, until, news))
+        pushed = await self.desk.beside(lambda: pushes_seen.noted(self.desk.project, run.session, run.begun))
+        sent = [each for each in dict.fromkeys(watched.heard.sent) if self._led_out(run, each, pushed)]
+
+        def write(call: Call) -> None:
+            ways_out.tell_pushed(call, run.session, run.task, pushed, NOTED)
+            ways_out.tell_sent(call, run.session, run.task, sent)
+            self._write_down(call, run, seen, verdict, rescued, lost, until, news)
+
+        await self.desk.write(write)
+        self.remotes.begin(run, run.base, evidence.head, pushed)
         self.watches.forget(run)
         await self.desk.beside(lambda: self._tidy(run))
+
+    def _led_out(self, run: Run, command: str, pushed: list[Push]) -> bool:
+        """Say whether a command led out; a push of which is told otherwise is told once."""
+        ways = way_rules.found(command, str(self.desk.worktrees.path(run.session)))
+        return any(way.kind is way_rules.Kind.SENDS or not pushed for way in ways)
 
     async def give_up(self, run: Run, seen: Observation, why: str) -> None:
         """End a run that cannot be stopped or judged, so that its session goes on: its worktree is kept aside."""

@@ -59,6 +59,11 @@ class Questions(Transaction):
         where = "WHERE task = ? AND state <> 'withdrawn' AND told = 0"
         return self.find(rows.QUESTIONS, f"{where} ORDER BY ordinal", (task,))
 
+    def last_question(self, session: str, task: str | None, tool: str, about: str) -> questions.Question | None:
+        """Return what a session asked last for a task about one thing, None if it never did."""
+        where = "WHERE session = ? AND task IS ? AND tool = ? AND about = ? ORDER BY ordinal DESC LIMIT 1"
+        return next(iter(self.find(rows.QUESTIONS, where, (session, task, tool, about))), None)
+
     def live_permits(self) -> list[permits.Permit]:
         """Return what is allowed, the oldest first."""
         return self.find(rows.PERMITS, "WHERE revoked IS NULL ORDER BY ordinal")

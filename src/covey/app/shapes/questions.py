@@ -6,8 +6,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from covey.app.shapes.forms import Asked, Limit, Name, Title
+from covey.app.shapes.forms import Asked, Limit, Name, Title, form
 from covey.core import permits, questions, signals
+
+ONE_WORD = "must be one word"
+PushedRef = Annotated[str, form(r"[+:]?[^\s\x00-\x20\x7f]+", "must be a ref", min_length=1, max_length=1000)]
 
 
 class ListQuestions(Asked, frozen=True, kw_only=True):
@@ -23,6 +26,17 @@ class AskQuestion(Asked, frozen=True, kw_only=True):
 
     text: Annotated[str, Meta(min_length=1, max_length=4000)]
     choices: Annotated[list[Title], Meta(max_length=20)] = field(default_factory=list)
+    session: Name | None = None
+
+
+class AskPush(Asked, frozen=True, kw_only=True):
+    """What a session's git is about to push: the remote by name or address, and its refs as git's refspecs name them.
+
+    A branch stands by its bare name; `+` before a ref moves it by force, `:` deletes it.
+    """
+
+    remote: Annotated[str, form(r"[^\s\x00-\x1f\x7f]+", ONE_WORD, min_length=1, max_length=4000)]
+    refs: Annotated[list[PushedRef], Meta(min_length=1, max_length=1000)]
     session: Name | None = None
 
 
@@ -72,6 +86,19 @@ class QuestionRow(Struct, frozen=True, kw_only=True):
     def of(question: questions.Question) -> QuestionRow:
         """Return a question as it is answered."""
         return QuestionRow(**{name: getattr(question, name) for name in QuestionRow.__struct_fields__})
+
+
+class PushAnswer(Struct, frozen=True, kw_only=True):
+    """Whether a push may be made: `allow`, `deny`, or `ask` while its question waits for a person; and why."""
+
+    answer: questions.Permission
+    why: str
+    question: str | None = None
+
+    @staticmethod
+    def of(said: questions.Permitted) -> PushAnswer:
+        """Return what was decided of a push as it is answered."""
+        return PushAnswer(answer=said.permission, why=said.why, question=said.question)
 
 
 class PermitRow(Struct, frozen=True, kw_only=True):
