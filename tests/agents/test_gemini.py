@@ -130,9 +130,10 @@ def test_to_edit_it_may_run_git_covey_and_what_is_named_and_a_chain_is_named_by_
     launch = agent.launch(assignment(commands=("make test", "npm run 'a' && npm run b")))
     ((path, text),) = launch.files.items()
     assert path.startswith("/home/ada/runs/R-1/") and launch.argv[launch.argv.index("--policy") + 1] == path
-    allow, deny = tomllib.loads(text)["rule"]
+    allow, deny, unasked = tomllib.loads(text)["rule"]
     assert {"git", "covey", "make test", "npm run 'a'", "npm run b"} <= set(allow["commandPrefix"])
     assert allow["decision"] == "allow" and deny["decision"] == "deny" and deny["priority"] > allow["priority"]
+    assert unasked["decision"] == "deny" and unasked["priority"] > allow["priority"]
 
 
 def test_settings_of_git_are_said_where_they_come_last() -> None:

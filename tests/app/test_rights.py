@@ -111,6 +111,7 @@ ASKED: dict[str, Callable[[Things], dict[str, Any]]] = {
     "merge.queue": lambda it: {"branch": "x", "commit": "c" * 40, "title": "x"},
     "merge.land": lambda it: {"id": it.merge, "commit": "c" * 40},
     "merge.reject": lambda it: {"id": it.merge, "reason": "x"},
+    "push.ask": lambda it: {"remote": "origin", "refs": ["main"]},
     "question.ask": lambda it: {"text": "What?"},
     "question.show": lambda it: {"id": it.question},
     "question.take": lambda it: {"id": it.question},

@@ -149,9 +149,12 @@ def test_a_fetch_brings_the_remote_and_no_tags(tmp_path: Path) -> None:
     assert (tmp_path / "repo" / ".git" / "config").read_bytes() == settings
 
 
-def test_a_push_goes_to_other_repositories_and_not_into_its_own(tmp_path: Path) -> None:
+def test_a_push_goes_where_the_settings_let_it_and_never_into_its_own_repository(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repo")
     other = make_repository(tmp_path / "other.git", bare=True)
+    allowed = [str(other), f"file://{other}", str(tmp_path / "other")]
+    rules = "".join(f'"{place}" = ["x"]\n' for place in allowed)
+    (repository / "covey.toml").write_text(f"[sessions.push]\n{rules}")
     write_hook(repository / ".git" / "hooks" / "pre-push", f"cat >> {tmp_path}/pushed")
     git_out(repository, "remote", "add", "self", str(repository))
     session = Session(repository)
@@ -159,10 +162,13 @@ def test_a_push_goes_to_other_repositories_and_not_into_its_own(tmp_path: Path) 
     for place in (".", str(repository), f"file://{repository}/.git", "../../repo", "self"):
         for ref in ("refs/heads/more", "refs/tags/v1", "refs/heads/covey/T-2"):
             session.may_not("push", place, f"HEAD:{ref}", because="cannot push into its own repository")
-    for place in (str(other), f"file://{other}", str(tmp_path / "other")):
+    session.may_not("push", str(other), "HEAD:refs/heads/y", because="COVEY_TOKEN is missing")
+    assert not (tmp_path / "pushed").exists()
+    for place in allowed:
         done = session.git("push", place, "HEAD:refs/heads/x")
         assert done.returncode == 0, done.stderr
-    assert "refs/heads/x" in (tmp_path / "pushed").read_text()
+    pushed = (tmp_path / "pushed").read_text().splitlines()
+    assert [line.split(" ")[2] for line in pushed] == ["refs/heads/x"]  # the other two found nothing to push
     assert git_out(other, "rev-parse", "x") == session.may("rev-parse", "HEAD")
 
 

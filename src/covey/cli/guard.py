@@ -92,7 +92,7 @@ def _push(remote: str, url: str) -> int:
 
 def _asked(push: Push) -> Permitted:
     if not os.environ.get("COVEY_TOKEN"):
-        raise Unavailable("this session's COVEY_TOKEN is missing")
+        raise Unavailable("this session's COVEY_TOKEN is missing.")
     client = Client()
     said = client.ask("push.ask", fields={"remote": push.remote, "refs": list(push.refs)}).value
     answer = Permitted(Permission(said["answer"]), said["why"], said["question"])
