@@ -231,3 +231,11 @@ def test_a_limit_keeps_the_end_that_was_named_before_it_ended_the_run() -> None:
     assert (named.trouble, named.until) == (Trouble.LIMIT, 9.0)
     other = heard(Limited(Trouble.LIMIT, "five hour limit", until=9.0), Failed("Overloaded", Trouble.OVERLOAD))
     assert other.until is None
+
+
+def test_commands_that_led_out_are_remembered_unless_they_failed() -> None:
+    heard = Heard()
+    for number, (command, failed) in enumerate([("npm publish", False), ("gh pr merge 4", True), ("npm test", False)]):
+        heard.take(Calls(str(number), "shell", command), 1.0)
+        heard.take(Called(str(number), failed), 2.0)
+    assert heard.sent == ["npm publish"]
