@@ -94,6 +94,41 @@ def test_a_dropped_need_blocks_only_its_own_dependants_and_not_theirs(world: Wor
     assert not world.task(later)["ready"]
 
 
+@pytest.mark.parametrize("waited", ["todo", "backlog"])
+@pytest.mark.parametrize("verb", ["task.reopen", "task.edit"])
+def test_what_a_dropped_need_blocked_waits_again_with_it(world: World, waited: str, verb: str) -> None:
+    need = world.add("need")
+    task = world.add("task", needs=[need], status=waited)
+    world.ask("task.drop", id=need, reason="a mistake")
+    assert world.task(task)["status"] == "blocked"
+    changes: dict[str, Any] = {} if verb == "task.reopen" else {"status": "backlog"}
+    world.ask(verb, id=need, **changes)
+    assert (world.task(task)["status"], world.task(task)["reason"]) == (waited, None)
+    world.ask("task.edit", id=need, status="todo")
+    world.finish(need)
+    assert world.task(task)["ready"]
+
+
+def test_what_two_dropped_needs_block_waits_for_both(world: World) -> None:
+    one, two = world.add("one"), world.add("two")
+    task = world.add("task", needs=[one, two])
+    world.ask("task.drop", id=one, reason="first")
+    world.ask("task.drop", id=two, reason="second")
+    world.ask("task.reopen", id=one)
+    assert world.task(task)["reason"] == f"It needs {two}, which was dropped: second"
+    world.ask("task.reopen", id=two)
+    assert world.task(task)["status"] == "todo"
+
+
+def test_what_a_person_blocked_stays_so_when_its_need_is_back(world: World) -> None:
+    need = world.add("need")
+    task = world.add("task", needs=[need])
+    world.ask("task.block", id=task, reason="not now")
+    world.ask("task.drop", id=need, reason="a mistake")
+    world.ask("task.reopen", id=need)
+    assert (world.task(task)["status"], world.task(task)["reason"]) == ("blocked", "not now")
+
+
 def test_where_any_end_will_do_a_dropped_need_lets_the_task_go_on(world: World) -> None:
     need = world.add()
     task = world.add(needs_any=[need])
@@ -235,6 +270,18 @@ def test_a_parent_of_which_every_child_was_dropped_needs_a_person(world: World) 
         world.ask("task.drop", id=child, reason="no")
     shown = world.task(parent)
     assert (shown["status"], shown["reason"]) == ("blocked", "Every child of it was dropped.")
+
+
+def test_a_parent_whose_child_is_back_waits_for_it_again(world: World) -> None:
+    parent = world.add("parent", status="backlog")
+    child = world.add("child", parent=parent)
+    world.ask("task.drop", id=child, reason="a mistake")
+    assert world.task(parent)["status"] == "blocked"
+    world.ask("task.reopen", id=child)
+    assert world.task(parent)["status"] == "backlog"
+    world.ask("task.drop", id=child, reason="again")
+    world.add("another", parent=parent)
+    assert world.task(parent)["status"] == "backlog"
 
 
 def test_a_parent_with_one_child_done_and_the_rest_dropped_is_done(world: World) -> None:

@@ -10,7 +10,7 @@ from covey.app.lines import follow
 from covey.app.tasks import find
 from covey.app.verbs import Call
 from covey.core import merges, tasks
-from covey.core.needs import Need, is_met
+from covey.core.needs import Need, Policy, is_met
 from covey.core.sessions import COVEY, State
 from covey.core.tasks import ENDED, WAITING, Status, Task
 from covey.store import rows
@@ -18,6 +18,7 @@ from covey.store.tx import Tx
 
 MANY = 100
 """Dependants beyond which telling them all is nothing for the event loop."""
+CHILDLESS = "Every child of it was dropped."
 Steps = Iterator[tuple[Task, Task]]
 """Tasks that changed in the wake of another, each as it was and as it is."""
 
@@ -88,15 +89,45 @@ def _tell_dependants(call: Call, before: Task, after: Task) -> Steps:
         if was is not now:
             yield from _count(call, waiting, replace(waiting, unmet=waiting.unmet + (-1 if now else 1)), after.id)
         elif after.status is Status.DROPPED and waiting.status in WAITING:
-            why = f": {after.reason}" if after.reason else "."
-            event = tasks.Blocked(f"It needs {after.id}, which was dropped{why}")
+            event = tasks.Blocked(_without(after), waiting.status)
             yield waiting, _write(call, waiting, waiting, event, COVEY)
+        elif before.status is Status.DROPPED:
+            yield from _bring_back(call, waiting)
+
+
+def _without(need: Task) -> str:
+    return f"It needs {need.id}, which was dropped{f': {need.reason}' if need.reason else '.'}"
 
 
 def count_child(call: Call, parent_id: str, by: int, child: str) -> Steps:
     """Count the open children of a parent."""
     parent = find(call.tx, parent_id)
     yield from _count(call, parent, replace(parent, open_children=parent.open_children + by), child)
+    if by > 0:
+        yield from _bring_back(call, find(call.tx, parent_id))
+
+
+def _bring_back(call: Call, task: Task) -> Steps:
+    """Let a task wait again that was blocked because something was dropped, unless something else of it still is."""
+    told = call.tx.last_event(task.id, "task.blocked") if task.status is Status.BLOCKED else None
+    event = None if told is None else rows.decode_payload(told.kind, told.data)
+    if not isinstance(event, tasks.Blocked) or event.waited is None:
+        return
+    reason = _hopeless(call, task)
+    if reason is None:
+        yield task, _write(call, task, task, tasks.Edited(status=event.waited), COVEY)
+    elif reason != task.reason:
+        yield task, _write(call, task, task, replace(event, reason=reason), COVEY)
+
+
+def _hopeless(call: Call, task: Task) -> str | None:
+    """Return why a task could never begin, or end, None if it could."""
+    needs = [find(call.tx, need.task) for need in task.needs if need.policy is Policy.BLOCK]
+    dropped = next((need for need in needs if need.status is Status.DROPPED), None)
+    if dropped is not None:
+        return _without(dropped)
+    children = call.tx.children(task.id)
+    return CHILDLESS if children and all(child.status is Status.DROPPED for child in children) else None
 
 
 def _count(call: Call, before: Task, after: Task, cause: str) -> Steps:
@@ -117,7 +148,7 @@ def _ending(call: Call, task: Task) -> tasks.Event | None:
     children = call.tx.children(task.id)
     if any(child.status is Status.DONE for child in children):
         return tasks.Done("children")
-    return tasks.Blocked("Every child of it was dropped.") if children else None
+    return tasks.Blocked(CHILDLESS, task.status) if children else None
 
 
 def count_unmet(tx: Tx, needs: Iterable[Need]) -> int:

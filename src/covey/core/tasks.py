@@ -219,6 +219,8 @@ class Blocked:
     """The task needs a person before it can go on."""
 
     reason: str
+    waited: Status | None = None
+    """Where it waited until what it needs, or all that it consists of, was dropped; it goes back there with that."""
 
 
 @dataclass(frozen=True)
