@@ -77,6 +77,9 @@ BODIES = [
     Bad("malformed JSON", 400, "POST", "/api/board", b'{"title": "x"'),
     Bad("no JSON at all", 400, "POST", "/api/board", b"title=x"),
     Bad("two values", 400, "POST", "/api/board", b'{"title": "x"} {"title": "y"}'),
+    Bad("a field twice", 400, "POST", "/api/board", b'{"title": "x", "title": "y"}'),
+    Bad("a field twice, spelt otherwise", 400, "POST", "/api/board", b'{"title": "x", "t\\u0069tle": "y"}'),
+    Bad("a field twice within", 400, "POST", "/api/board/import", b'{"tasks": [{"title": "x", "title": "y"}]}'),
     Bad("a list for an object", 400, "POST", "/api/board", []),
     Bad("null for an object", 400, "POST", "/api/board", b"null"),
     Bad("not UTF-8", 400, "POST", "/api/board", b'{"title": "\xff\xfe"}'),
@@ -379,7 +382,7 @@ RAW: list[tuple[str, int | tuple[int, ...], list[str], bytes]] = [
     ("two lengths", 400, ["Content-Length: 2", "Content-Length: 3"], b"{}"),
     ("a length and chunks", 400, ["Content-Length: 2", "Transfer-Encoding: chunked"], b"{}"),
     ("no length", 400, [], b'{"title": "x"}'),
-    ("no length of a body that is announced", (400, 411), ["Content-Type: application/json"], b'{"title": "x"}'),
+    ("no length of a body that is announced", 400, ["Content-Type: application/json"], b'{"title": "x"}'),
     ("two hosts", 400, ["Host: evil.example", "Content-Length: 14"], b'{"title": "x"}'),
     ("two origins", 400, ["Origin: null", "Origin: http://localhost", "Content-Length: 14"], b'{"title": "x"}'),
     ("two tokens", 400, ["Authorization: Bearer x", "Content-Length: 14"], b'{"title": "x"}'),
@@ -400,6 +403,12 @@ def test_a_request_whose_length_cannot_be_believed_is_refused(
     before = daemon.seq()
     check_problem(talk(daemon, head(daemon, *lines), body), status)
     assert daemon.seq() == before
+
+
+def test_a_request_without_a_body_may_say_what_its_body_would_be(daemon: Daemon) -> None:
+    first = "POST /api/board/T-1/reopen HTTP/1.1"
+    reply = talk(daemon, head(daemon, "Content-Type: application/json", first=first))
+    assert (reply.status, json.loads(reply.body)["id"]) == (200, "T-1")
 
 
 FIRST_LINES = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import field
@@ -255,6 +256,7 @@ class Verb:
 
 
 VERBS: dict[str, Verb] = {}
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -318,15 +320,27 @@ _TYPES = {
 
 def read_body(verb: Verb, body: bytes) -> Asked:
     """Return what a request body asks, or say in one sentence what is wrong with it."""
-    if not body:
-        body = b"{}"
+    asked: Asked = decode(verb.decoder, body or b"{}")
+    return asked
+
+
+def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """Return what JSON says, in which each field stands once, or say in one sentence what is wrong with it."""
     try:
-        asked: Asked = verb.decoder.decode(body)
+        asked = decoder.decode(body)
+        json.loads(body, object_pairs_hook=_each_once)
     except msgspec.ValidationError as error:
         raise Invalid(explain(str(error)), hint=_TAKEN) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Invalid(f"The body is not valid JSON: {error}.", hint="Send one object, in UTF-8.") from None
     return asked
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Invalid(f"{twice[:40]!r} stands twice in the body.", hint="Name each field once.")
 
 
 def read_query(verb: Verb, pairs: list[tuple[str, str]]) -> Asked:

@@ -15,9 +15,9 @@ from covey.app import devices
 from covey.app.app import App
 from covey.app.devices import Entry, JoinDevice
 from covey.app.pulses import of_device
-from covey.app.verbs import Call, Principal, explain
+from covey.app.verbs import Call, Principal, decode
 from covey.core.devices import Device, is_known
-from covey.errors import Invalid, Unavailable, Unknown
+from covey.errors import Unavailable, Unknown
 from covey.store.rows import Change
 from covey.store.tx import Tx
 
@@ -90,7 +90,7 @@ class Devices:
 
         A right one counts also while others try wrong ones: all users of this machine have one address.
         """
-        asked = _read(body)
+        asked = decode(_decoder, body)
         if self._trying[client] >= TRIES and await self._read(lambda tx: devices.by_code(tx, asked.code)) is None:
             raise Unavailable("Too many codes are tried from there.", hint="Try again in a moment.")
         device = None if known is None else known.device
@@ -105,12 +105,3 @@ class Devices:
         finally:
             self._trying[client] -= 1
             self._trying += Counter()  # forgets who tries nothing any more
-
-
-def _read(body: bytes) -> JoinDevice:
-    try:
-        return _decoder.decode(body)
-    except msgspec.ValidationError as error:
-        raise Invalid(explain(str(error))) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Invalid(f"The body is not valid JSON: {error}.") from None

@@ -25,7 +25,6 @@ _PROBLEMS = {
 }
 _PROBLEMS_OF_BODIES = {
     408: "The body was not here in time",
-    411: "The length of the body is missing",
     413: "More than one mebibyte",
     422: "The idempotency key belongs to another request",
     429: "A session has made as much of it as it may, for now",

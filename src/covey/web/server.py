@@ -416,10 +416,6 @@ class _WrongMethod(CoveyError):
     exit_code = 2
 
 
-class _NoLength(Invalid):
-    status = 411
-
-
 def _nothing_at(path: str) -> NotFound:
     return NotFound(f"There is nothing at {path[:200]!r}.", hint="GET /api/openapi.json lists what there is.")
 
@@ -469,8 +465,6 @@ def _query(scope: Scope) -> dict[str, str]:
 async def _body(headers: dict[bytes, bytes], receive: Receive, most: int = BODY) -> bytes:
     size = f"{most // 1024**2} MiB" if most >= 1024**2 else f"{most // 1024} KiB"
     large = TooLarge(f"The body is larger than {size}.", hint="Send less, or in parts.")
-    if b"content-type" in headers and not (b"content-length" in headers or b"transfer-encoding" in headers):
-        raise _NoLength("The length of the body is missing.", hint="Send Content-Length; it is 0 for no body.")
     length = headers.get(b"content-length", b"0")
     if not length.isdigit() or int(length) > most:
         raise large
@@ -523,7 +517,7 @@ async def _send_problem(send: Send, error: CoveyError) -> None:
     extra: list[tuple[bytes, bytes]] = []
     if isinstance(error, Unknown):
         extra.append((b"www-authenticate", b"Bearer"))
-    if isinstance(error, TooLarge | TooSlow | Misdirected | _NoLength):
+    if isinstance(error, TooLarge | TooSlow | Misdirected):
         extra.append((b"connection", b"close"))
     if isinstance(error, _WrongMethod):
         extra.append((b"allow", error.hint.removeprefix("Use ").removesuffix(".").replace(" or ", ", ").encode()))
