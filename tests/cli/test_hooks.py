@@ -79,12 +79,29 @@ def test_only_a_file_that_was_made_for_the_hooks_goes_with_them(shell: Shell) ->
     path = shell.folder / LOCAL
     shell.ok("hooks", "install")
     assert shell.ok("hooks", "install").startswith("Hooks are already in ")
+    exclude = shell.state.parent / "info" / "exclude"
+    assert "covey" in exclude.read_text()
     shell.ok("hooks", "remove")
-    assert not path.exists()
+    assert not path.parent.exists() and "covey" not in exclude.read_text()
+    path.parent.mkdir()
     path.write_text("{}\n")
     shell.ok("hooks", "install")
     shell.ok("hooks", "remove")
     assert path.read_text() == "{}\n"
+
+
+def test_a_folder_with_other_files_of_the_agent_and_a_list_for_another_checkout_stay(shell: Shell) -> None:
+    other = shell.folder.with_name("other")
+    shell.git("worktree", "add", "-q", "--detach", str(other))
+    kept = shell.folder / ".claude" / "CLAUDE.md"
+    kept.parent.mkdir()
+    kept.write_text("Be kind.")
+    shell.ok("hooks", "install")
+    shell.at(other).ok("hooks", "install")
+    shell.ok("hooks", "remove")
+    assert kept.exists() and shell.at(other).git("status", "--short") == ""
+    shell.at(other).ok("hooks", "remove")
+    assert "covey" not in (shell.state.parent / "info" / "exclude").read_text()
 
 
 def test_settings_that_somebody_changed_meanwhile_are_not_written_over(tmp_path: Path) -> None:

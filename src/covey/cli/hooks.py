@@ -23,6 +23,7 @@ ABOUT = "Hooks for agents that you start yourself: they hear of leases and mail 
 AGENTS = ("claude", "codex")
 RELAY = Path(__file__).parents[1] / "hooks" / "relay.py"
 LOCAL = Path(".claude") / "settings.local.json"
+EXCLUDED = f"# covey hooks install\n/{LOCAL.as_posix()}\n"
 TRUST = " Codex asks once whether you trust them (/hooks)."
 TRIES = 20
 """How often settings are read again that somebody else changes at the same time."""
@@ -52,6 +53,8 @@ def remove(args: Namespace, client: Client) -> None:
     """Take our hooks out of an agent's settings, and nothing else."""
     path, state = _path(args, client), _state(args, client)
     changed = _change(path, lambda before: None if before is None else hooked.uninstalled(before, state))
+    if changed and _is_local(args) and not path.exists():
+        _include(client)
     text = f"Removed the hooks from {path}." if changed else f"There are no hooks of covey in {path}."
     _say(args, path, False, text)
 
@@ -132,6 +135,9 @@ def replaced(path: Path, before: bytes | None, settings: Settings | None) -> boo
         return True
     finally:
         new.unlink(missing_ok=True)
+        if settings is None:
+            with contextlib.suppress(OSError):  # most have other files of the agent's in them
+                path.parent.rmdir()
 
 
 @contextlib.contextmanager
@@ -170,7 +176,18 @@ def _exclude(client: Client, path: Path) -> None:
     exclude.parent.mkdir(parents=True, exist_ok=True)
     text = exclude.read_text(encoding="utf-8", errors="surrogateescape") if exclude.exists() else ""
     gap = "" if not text or text.endswith("\n") else "\n"
-    write_whole(exclude, f"{text}{gap}/{LOCAL.as_posix()}\n")
+    write_whole(exclude, f"{text}{gap}{EXCLUDED}")
+
+
+def _include(client: Client) -> None:
+    """Take out of git's list what was written there for the hooks, unless another checkout has them still."""
+    listed = git("worktree", "list", "--porcelain", "-z", at=client.project().common).decode(errors="surrogateescape")
+    checkouts = [line.removeprefix("worktree ") for line in listed.split("\0") if line.startswith("worktree ")]
+    exclude = client.project().common / "info" / "exclude"
+    if exclude.exists() and not any((Path(checkout) / LOCAL).exists() for checkout in checkouts):
+        text = exclude.read_text(encoding="utf-8", errors="surrogateescape")
+        if EXCLUDED in text:
+            write_whole(exclude, text.replace(EXCLUDED, "", 1))
 
 
 PRINTS = "the agent, the file and whether hooks are there"
