@@ -622,3 +622,11 @@ def test_who_repeats_itself_far_too_often_between_two_looks_is_told_first(built:
     house.staff("ada", agent="scripted")
     house.until(house.is_over(1), "the end of the run", seconds=0.3)
     assert (house.outcomes(), house.told(), house.task(task)["tries"]) == (["handed-in"], [], [])
+
+
+def test_a_batch_that_a_person_named_stays_and_that_of_a_lost_run_does_not(built: Callable[..., House]) -> None:
+    house = built()
+    named, lost = (house.add("", batch=name) for name in ("nightly", "batch-0a1b2c"))
+    house.tick(3600.0)
+    house.tick(3600.0)
+    assert (house.task(named)["batch"], house.task(lost)["batch"]) == ("nightly", None)

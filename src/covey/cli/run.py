@@ -23,6 +23,7 @@ from covey.cli.daemon import ensure_up, errand, stop_daemon
 from covey.cli.progress import Story
 from covey.cli.report import Report
 from covey.config import AgentSettings, Config
+from covey.core import batches
 from covey.errors import CoveyError, Invalid, Refused, Unavailable
 from covey.git.fitness import unfit
 from covey.git.project import Project
@@ -60,7 +61,7 @@ def run(args: Namespace, client: Client) -> int:
         raise Refused("The fleet stands still, so nothing would be done.", hint="covey resume lets it go on.")
     room = _room(client, settings, args.sessions or 1)
     begun = time.monotonic()
-    batch = f"batch-{secrets.token_hex(3)}"
+    batch = batches.name_of_run(secrets.token_hex(3))
     own = False
     ids: list[str] = []
     story = Story(quiet=args.json)

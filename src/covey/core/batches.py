@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 from covey.core.tasks import Status, Task
 
+_OF_RUNS = re.compile(r"batch-[0-9a-f]{6}")
 _AT_WORK = (Status.DOING, Status.MERGING)
+
+
+def name_of_run(token: str) -> str:
+    """Return the name of a run's batch, from six hexadecimal digits."""
+    return f"batch-{token}"
+
+
+def is_of_run(name: str) -> bool:
+    """Say whether a batch is a run's, which ends with it; one that a person named stays until a person ends it."""
+    return _OF_RUNS.fullmatch(name) is not None
 
 
 def is_over(tasks: Sequence[Task], elsewhere: Mapping[str, Status], waiting: Collection[str]) -> bool:

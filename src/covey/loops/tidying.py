@@ -13,6 +13,7 @@ from covey.app import fleet as verbs
 from covey.app import questions
 from covey.app import runs as life
 from covey.app.verbs import Call
+from covey.core import batches
 from covey.core.runs import Run
 from covey.core.sessions import Session
 from covey.errors import CoveyError, Refused
@@ -119,14 +120,15 @@ class Tidier:
         await self.desk.beside(lambda: tree.clear(self.desk.project.state / SCRATCH, self.desk.wall() - SCRATCH_FOR))
 
     async def _disband_strays(self) -> None:
-        """Give tasks whose batch has lost all its sessions back to the board."""
+        """Give tasks of a run that has lost all its sessions back to the board."""
 
         def strays(call: Call) -> list[str]:
             old = call.tx.now - STRAYS_EVERY * 2
             sql = "SELECT DISTINCT batch FROM tasks WHERE batch IS NOT NULL AND updated < ?"
             alive = {session.batch for session in call.tx.run_sessions()}
             closed = "status NOT IN ('done', 'dropped')"
-            return [name for (name,) in call.tx.db.rows(f"{sql} AND {closed}", (old,)) if name not in alive]
+            found = [name for (name,) in call.tx.db.rows(f"{sql} AND {closed}", (old,)) if batches.is_of_run(name)]
+            return [name for name in found if name not in alive]
 
         for name in await self.desk.read(strays):
             await self.desk.write(partial(verbs.disband, name=name))
