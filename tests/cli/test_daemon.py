@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -377,6 +378,19 @@ def test_init_makes_no_token_that_a_running_daemon_does_not_know(served: Shell) 
     served.ok("down")
     served.ok("init")
     served.ok("up")
+    assert served.json("task", "list") == []
+
+
+def test_a_daemon_that_stands_still_keeps_nobody_for_long_and_can_be_stopped(served: Shell) -> None:
+    pid = served.json("up")["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        said = served.fails(7, "task", "list")
+        assert f"The daemon is there, as process {pid}, and does not answer: " in said and "covey down and" in said
+        served.ok("down")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
     assert served.json("task", "list") == []
 
 

@@ -125,6 +125,8 @@ class Client:
                 return self._by_http(wire, question)
             except Lost as lost:
                 self._wire = None
+                if lost.hangs:
+                    raise self._hanging(question, lost) from None
                 return self._ask_owner_again(question, sent=lost.sent)
         return self._ask_owner_again(question)
 
@@ -172,6 +174,8 @@ class Client:
                     return self._by_http(wire, question)
                 except Lost as lost:
                     self._wire = None
+                    if lost.hangs:
+                        raise self._hanging(question, lost) from None
                     sent = sent or lost.sent
             if time.monotonic() > deadline:
                 if sent and question.key is not None:
@@ -183,6 +187,15 @@ class Client:
             time.sleep(PAUSE * (0.2 + 1.6 * int.from_bytes(os.urandom(1), "big") / 255))
         self._alone, self.url = alone, None
         return alone.ask(question)
+
+    def _hanging(self, question: Question, lost: Lost) -> Unavailable:
+        """Return what to say of a daemon that is there and does not answer."""
+        if lost.sent and question.key is not None:
+            return _outcome_unknown()
+        return Unavailable(
+            f"The daemon is there, as process {self.said['pid']}, and does not answer: {lost}.",
+            hint="Try again; covey down and covey up start it anew, and agents work on meanwhile.",
+        )
 
     # Ways
 

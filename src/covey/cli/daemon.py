@@ -133,6 +133,7 @@ def stop_daemon(project: Project) -> int | None:
     if pid is not None:
         try:
             os.kill(pid, signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)  # one that stands still would not hear it
         except ProcessLookupError:
             pass  # it has ended by itself
         except PermissionError:
@@ -399,7 +400,7 @@ def _wait_until_free(project: Project, pid: int) -> None:
         if not is_daemon(pid) and (not _is_locked(project) or not _holds(project, pid)):
             return
         time.sleep(0.02)
-    raise Unavailable(f"Process {pid} has not stopped after {PATIENCE:g} s.", hint="Try covey down again.")
+    raise Unavailable(f"Process {pid} has not stopped after {PATIENCE:g} s.", hint=f"kill -9 {pid} loses nothing.")
 
 
 # Beyond loopback

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
+import sys
 
 from covey import PROTOCOL, __version__, proof
 from covey.errors import Invalid, Unavailable
@@ -12,14 +14,31 @@ PATIENCE = 60.0
 """Seconds that an answer may take."""
 PROOF_PATIENCE = 10.0
 """Seconds that a proof may take; it waits for nothing but the daemon's next free moment."""
+NOTICED = 2.0
+"""Seconds after which a person wonders what is going on."""
 
 
 class Lost(Exception):
-    """The connection ended before the answer was here; `sent` says whether the daemon may have got the question."""
+    """There was no answer; `sent`: the daemon may have got the question; `hangs`: it is there, and says nothing."""
 
-    def __init__(self, why: str, *, sent: bool) -> None:
+    def __init__(self, why: str, *, sent: bool, hangs: bool = False) -> None:
         super().__init__(why)
         self.sent = sent
+        self.hangs = hangs
+
+
+class _Patient:
+    """A connection that says so when it is waited for."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self.sendall = link.sendall
+
+    def recv(self, size: int) -> bytes:
+        """Return what comes next, and tell a person that waits longer than a moment."""
+        if sys.stderr.isatty() and not select.select([self._link], [], [], NOTICED)[0]:
+            print("covey: the daemon does not answer yet ...", file=sys.stderr)
+        return self._link.recv(size)
 
 
 class Wire:
@@ -82,7 +101,7 @@ class Wire:
             return self._answer(link)
         except TimeoutError:  # it may have been done: only the same key makes it safe to ask again
             self.close()
-            raise Lost(f"there was no answer within {PATIENCE:g} s", sent=True) from None
+            raise Lost(f"there was no answer within {PATIENCE:g} s", sent=True, hangs=True) from None
         except ValueError:
             self.close()
             raise Lost("what answers there is no covey daemon", sent=False) from None
@@ -104,6 +123,9 @@ class Wire:
             except proof.Unproved as error:
                 self.close()
                 raise Lost(str(error), sent=False) from None
+            except TimeoutError:
+                self.close()
+                raise Lost(f"there was no answer within {PROOF_PATIENCE:g} s", sent=False, hangs=True) from None
             except (OSError, ValueError) as error:
                 self.close()
                 raise Lost(getattr(error, "strerror", None) or str(error), sent=False) from None
@@ -114,7 +136,7 @@ class Wire:
         if not self._key:
             return
         link.settimeout(PROOF_PATIENCE)
-        proof.require(link, self._name, self._key, os.urandom(16).hex(), self._authority)
+        proof.require(_Patient(link), self._name, self._key, os.urandom(16).hex(), self._authority)
         link.settimeout(PATIENCE)
 
     def _answer(self, link: socket.socket) -> tuple[int, dict[str, str], bytes]:
