@@ -46,3 +46,17 @@ def test_what_a_person_took_off_main_does_not_come_back_with_what_waited_for_the
     (note,) = [note["text"] for note in line.task(first)["notes"]]
     assert "no longer on main" in note and f"git merge {off[:12]}" in note
     assert line.task(first)["status"] == "done"
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_what_a_person_takes_off_main_while_nothing_waits_is_told(made: Callable[..., Line], is_up: bool) -> None:
+    line = made(_settings())
+    line.up()
+    (task,) = fill(line, [_good("a")])
+    wait_until(lambda: _states(line) == ["landed"], "the landing")
+    if not is_up:
+        line.ok("down")
+    line.git_at_last("reset", "-q", "--hard", "HEAD~1")
+    line.up()
+    wait_until(lambda: any("no longer holds" in each for each in line.alerts()), "that a person is told")
+    assert "no longer on main" in line.task(task)["notes"][0]["text"]

@@ -23,7 +23,7 @@ from covey.core.landings import Landing
 from covey.core.merges import Merge, State
 from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Refused, Unavailable
-from covey.git import candidates, checkouts, landing, put_back
+from covey.git import candidates, checkouts, landing, put_back, refs
 from covey.git.landing import Landed, Waits
 from covey.git.project import Project
 from covey.git.run import git
@@ -35,6 +35,8 @@ from covey.values import dataclass
 T = TypeVar("T")
 TRY_EVERY = 60.0
 """Seconds after which main tries to follow again although nothing that is in its way seems to have changed."""
+GLANCE_EVERY = 5.0
+"""Seconds between two looks at where main is while nothing is to land."""
 OFF = 50
 """Landings among which is looked for what was taken off main again."""
 NAMED = 10
@@ -88,6 +90,7 @@ class MainLine:
     _told_foreign: float | None = None
     """When it was last told that somebody else had put something down for main."""
     _looked_at: str = ""
+    _glanced: float = -GLANCE_EVERY
     _moving: asyncio.Future[Any] | None = None
     """Main's move that is under way; it goes on to its end whatever becomes of the loop."""
     _untidy: bool = True
@@ -120,6 +123,16 @@ class MainLine:
             await self._see_that_all_is_there(line.main)
             self._looked_at = line.main
         return line
+
+    async def glance(self) -> None:
+        """Look while nothing lands too, now and then, if main is elsewhere: somebody may have moved it back."""
+        name, now = self._config().target, self.desk.awake()
+        if now < self._glanced + GLANCE_EVERY:
+            return
+        self._glanced = now
+        at = await self.desk.beside(lambda: refs.value(self.desk.project, f"refs/heads/{name}"))
+        if at != self._looked_at and (at or name in self.desk.seen):
+            await self.look()
 
     async def _forget(self, name: str, line: Line) -> bool:
         """Forget what waits for main and has not passed, or no longer; say whether all that has passed is on main.

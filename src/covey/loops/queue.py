@@ -169,14 +169,15 @@ class Queue:
         is_changed = is_changed or self.crew.testing.unwritten
         if journey is None or is_other or is_changed or journey.settings != settings_of(self.crew.config):
             if not await beginning.recover(self.crew):
+                await self.crew.line.glance()
                 return False
             journey = self.crew.journey = await beginning.begin(self.crew)
         is_paused, is_frozen, is_open = await self.desk.read(standing_now)
         await acting.stop_unwanted(self.crew)
-        if is_paused:
-            return False
-        if not is_open and self.crew.is_idle():
-            await self._rest()
+        if is_paused or (not is_open and self.crew.is_idle()):
+            await self.crew.line.glance()
+            if not is_paused:
+                await self._rest()
             return False
         await acting.act(self.crew, journey, frozen=is_frozen)
         await self._look(journey, frozen=is_frozen)
