@@ -210,8 +210,8 @@ def rest() -> str:
         "Send `Authorization: Bearer TOKEN` always, `Idempotency-Key` with whatever changes something, and a JSON body "
         "where one is asked for. `GET /api/openapi.json` serves the same as OpenAPI. An error is `{error, hint}` with "
         "its status: 400 what was asked makes no sense, 401 no token or a wrong one, 403 not with this token or from "
-        "there, 404 there is no such thing, 405 wrong method, 408 the body did not arrive, 409 the rules say no, 411 "
-        "the length of the body is missing, 413 more than 1 MiB, 421 a foreign host, 422 the key belongs to another "
+        "there, 404 there is no such thing, 405 wrong method, 408 the body did not arrive, 409 the rules say no, "
+        "413 more than 1 MiB, 421 a foreign host, 422 the key belongs to another "
         "request, 426 another version, 429 a session has made as much of it as it may, 503 it cannot be done at the "
         "moment and nothing was changed."
     )
