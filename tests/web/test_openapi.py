@@ -85,6 +85,7 @@ def walk(folder: Path, examples: int) -> None:
         assert check_database(daemon.project) == daemon.seq()
 
 
+@pytest.mark.timeout(900)  # a long walk, and not a hang, on a busy machine
 def test_schemathesis_finds_nothing_that_the_document_does_not_say(tmp_path: Path) -> None:
     walk(tmp_path, 5)
 
