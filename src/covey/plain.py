@@ -39,10 +39,13 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text without colours and without what would move the cursor of a terminal."""
+    """Return a text, all in one line, without colours and without what would move the cursor of a terminal."""
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
-    return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    if text.isprintable():
+        return text
+    text = re.sub(r"\r?\n|\t", " ", text)
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def first_line(text: str, limit: int = 100) -> str:

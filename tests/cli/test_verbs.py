@@ -14,6 +14,7 @@ from covey.cli.addresses import ADDRESSES, OWNER_ONLY
 from covey.cli.main import every_command
 from covey.core import rights
 from covey.core.events import KINDS
+from covey.plain import plain
 from tests.cli.shell import Shell
 
 
@@ -113,6 +114,9 @@ def test_a_task_is_dropped_without_a_word_too(shell: Shell) -> None:
     assert shell.ok("task", "show", "T-1").endswith("owner dropped T-1\n")
     assert shell.json("task", "show", "T-2")["reason"] == "It needs T-1, which was dropped."
     assert shell.json("task", "next", "--as", "ada")["id"] == "T-3"
+    assert shell.ok("task", "reopen", "T-1") == "Reopened T-1: First\n"
+    assert shell.json("task", "show", "T-2")["status"] == "todo"
+    shell.ok("task", "block", "T-2", "Which way?")
     assert shell.ok("task", "reopen", "T-1").endswith("still blocked; covey task reopen brings each back: T-2\n")
     assert shell.ok("task", "reopen", "T-2") == "Reopened T-2: Second\n"
     shell.ok("log", "verify")
@@ -253,12 +257,26 @@ def test_status_shows_the_project_at_a_glance(shell: Shell) -> None:
     assert shell.verb("status", "status")["counts"]["doing"] == 1
 
 
-def test_status_of_many_tasks_is_cut(shell: Shell) -> None:
-    (shell.folder / "many.jsonl").write_text("".join(json.dumps({"title": f"Task {n}"}) + "\n" for n in range(250)))
+def test_status_of_much_fits_a_screen_and_says_what_needs_a_person(shell: Shell) -> None:
+    (shell.folder / "many.jsonl").write_text("".join(json.dumps({"title": f"Task {n}"}) + "\n" for n in range(300)))
     shell.ok("task", "import", "many.jsonl")
+    for number in range(1, 13):
+        shell.ok("task", "claim", f"T-{number}", "--as", f"worker-{number}")
+        shell.ok("lease", "take", f"src/{number}/**", "--as", f"worker-{number}")
+    shell.ok("task", "block", "T-300", "Which way?")
     said = shell.ok("status")
-    assert "... and 50 more" in said
-    assert said.count("todo") == 201
+    assert len(said.splitlines()) <= 40
+    assert "needs-you: 1 blocked task; covey inbox shows more" in said
+    assert "... and 292 more; covey task list shows them" in said and "more; covey session list shows them" in said
+    assert shell.ok("status", "--all").count("  todo ") == 1 + 287
+
+
+def test_a_misspelt_agent_is_guessed(shared: Shell) -> None:
+    assert "Did you mean claude?" in shared.fails(4, "run", "--agent", "claudee", "One")
+
+
+def test_a_line_break_or_a_tab_is_a_blank_where_all_stands_in_a_line() -> None:
+    assert plain("one\r\ntwo\n\tthree\x07\r") == "one two  three\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}"
 
 
 @pytest.mark.parametrize("shape", ["plain", "json"])

@@ -70,6 +70,12 @@ def test_indented_lines_after_an_item_are_its_body() -> None:
     assert parse("- [ ] A\nnot indented\n")[0].body == ""
 
 
+def test_a_box_without_words_is_no_item_and_takes_nothing_from_its_neighbours() -> None:
+    text = "- [ ] One\n  more of one\n- [ ] \n  about nothing\n  - [ ] Two\n- [x]\n- [ ] Three\n"
+    found = [(item.title, item.body, item.parent, item.line) for item in parse(text)]
+    assert found == [("One", "more of one", None, 1), ("Two", "", None, 5), ("Three", "", None, 7)]
+
+
 def test_windows_line_ends_and_byte_order_marks_are_left_alone() -> None:
     text = "\ufeff- [ ] A\r\n  body\r\n- [ ] B\r\n"
     assert [(item.title, item.body) for item in parse(text)] == [("A", "body"), ("B", "")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from collections.abc import Mapping
@@ -26,10 +27,11 @@ def find(name: str, declared: Mapping[str, tuple[str, ...]]) -> Agent:
         return Declared(name, tuple(declared[name]))
     entry = _entries().get(name)
     if entry is None:
-        raise NotFound(
-            f"There is no agent {name!r}.",
-            hint=f"There are {', '.join(names(declared))}; [agents.{name}] in covey.toml declares one of your own.",
-        )
+        there = names(declared)
+        near = difflib.get_close_matches(name, there, 1, 0.6)
+        meant = f"Did you mean {near[0]}? " if near else ""
+        own = f"[agents.{name}] in covey.toml declares one of your own."
+        raise NotFound(f"There is no agent {name!r}.", hint=f"{meant}There are {', '.join(there)}; {own}")
     return _load(entry)
 
 

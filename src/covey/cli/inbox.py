@@ -51,6 +51,10 @@ PARTS = (
     ("proposal", "What sessions ask you to do for them", "covey proposal show ID, covey proposal accept ID"),
     ("mail", "Mail that wants to be acknowledged", "covey mail read ID, covey mail ack ID"),
 )
+WORDS = {
+    "setting": "wrong setting", "blocked": "blocked task", "approve": "merge to approve", "landing": "merge to land",
+    "queue": "stop of the queue", "session": "session in trouble", "proposal": "proposal", "mail": "urgent message",
+}  # fmt: skip
 WAYS = {"resume": "covey merge resume", "thaw": "covey merge thaw", "resume-fleet": "covey resume"}
 
 
@@ -111,10 +115,15 @@ def _indented(text: str) -> list[str]:
     return [f"    {line}" for line in prose(text.rstrip()).split("\n")]
 
 
-def waiting(count: int) -> str:
-    """Return how many questions wait, in one line."""
-    wait, what = ("waits", "it") if count == 1 else ("wait", "them")
-    return f"{paint('needs-you')}: {one(count, 'question')} {wait} for an answer; covey inbox shows {what}"
+def waiting(questions: int, found: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield how many questions wait, and how much else waits for a person, each in a line."""
+    if questions:
+        wait, what = ("waits", "it") if questions == 1 else ("wait", "them")
+        yield f"{paint('needs-you')}: {one(questions, 'question')} {wait} for an answer; covey inbox shows {what}"
+    counts = {word: sum(row["kind"] == kind for row in found) for kind, word in WORDS.items()}
+    others = [one(count, word) for word, count in counts.items() if count]
+    if others:
+        yield f"{paint('needs-you')}: {', '.join(others)}; covey inbox shows more"
 
 
 COMMAND = Command(

@@ -18,27 +18,31 @@ if TYPE_CHECKING:
     from typing import Any
 
 OPEN = ("doing", "review", "merging", "blocked", "todo", "backlog")
-MOST_TASKS = 200
-MOST = 20
-"""Rows of any other part."""
+FEW = 8
+"""Rows of each part, so that all of it fits a screen."""
+MOST = 1000
 
 
-def _nothing(parser: Parser) -> None:
-    pass
+def _arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "--all", action="store_true", help="all of each part (default: what fits a screen)"
+    )
 
 
 def status(args: Namespace, client: Client) -> None:
-    """Show counts, the tree of open tasks, sessions, leases, mail, merges and fresh commits."""
+    """Show what needs a person, counts, open tasks, sessions, leases, mail, merges and fresh commits."""
     if args.json:
         as_json(client.ask("status"))
         return
+    most = MOST if args.all else FEW
     with client:
         value = client.ask("status").value
-        pages = [client.ask("task.list", fields={"status": name, "limit": MOST_TASKS}) for name in OPEN]
+        pages = [client.ask("task.list", fields={"status": name, "limit": most}) for name in OPEN]
         tasks = [task for page in pages for task in page.value]
         needs = unmet(client, tasks)
         leases = client.ask("lease.list").value
-        merges = client.ask("merge.list", fields={"limit": 1000}).value
+        merges = client.ask("merge.list", fields={"limit": MOST}).value
+        wanted = client.ask("inbox.list").value if not os.environ.get("COVEY_TOKEN") else []
     print(f"{value['project']}  {_daemon(client)}, log at {value['seq']:,}")
     counts = [f"{paint(name)} {count:,}" for name, count in value["counts"].items() if count]
     print(f"  {'  '.join(counts) or 'no tasks yet'}")
@@ -49,17 +53,17 @@ def status(args: Namespace, client: Client) -> None:
     if value["memory"]:
         runs = sum(bool(each["run"]) for each in value["sessions"])
         print(f"  {one(runs, 'run')} in {value['memory'] / 1024**2:,.0f} MiB of memory")
-    if value["questions"]:
-        print(f"  {inbox.waiting(value['questions'])}")
+    for line in inbox.waiting(value["questions"], wanted):
+        print(f"  {line}")
     if value["paused"]:
         print(f"  {paint('paused')}: nothing starts and nothing lands until covey resume")
-    _part("Open tasks", list(tree(tasks, needs)), MOST_TASKS, _total(pages))
-    _part("Sessions", _lines(session.rows(value["sessions"])))
-    _part("Leases", _lines(lease.rows(leases)))
+    _part("Open tasks", list(tree(tasks, needs)), most, "covey task list", _total(pages))
+    _part("Sessions", _lines(session.rows(value["sessions"])), most, "covey session list")
+    _part("Leases", _lines(lease.rows(leases)), most // 2, "covey lease list")
     if value["unread"]:
         print(f"\nMail: {one(value['unread'], 'message')} not read; covey mail inbox lists them")
-    _part("Wants to land", _lines(merge.rows(merges)))
-    _part("Commits of the last hour", list(_commits(client)))
+    _part("Wants to land", _lines(merge.rows(merges)), most, "covey merge list")
+    _part("Commits of the last hour", list(_commits(client)), most // 2, "git log")
 
 
 def _daemon(client: Client) -> str:
@@ -78,7 +82,8 @@ def _lines(text: str) -> list[str]:
     return text.split("\n") if text else []
 
 
-def _part(title: str, lines: list[str], most: int = MOST, total: int | None = None) -> None:
+def _part(title: str, lines: list[str], most: int, way: str, total: int | None = None) -> None:
+    """Print the first lines of a part, and what shows the rest of it."""
     if not lines:
         return
     print(f"\n{title}:")
@@ -86,7 +91,7 @@ def _part(title: str, lines: list[str], most: int = MOST, total: int | None = No
         print(f"  {line}"[: _limit()] if "\x1b" not in line else f"  {line}")
     rest = (len(lines) if total is None else total) - min(len(lines), most)
     if rest > 0:
-        print(f"  ... and {rest:,} more")
+        print(f"  ... and {rest:,} more; {way} shows them")
 
 
 def _limit() -> int | None:
@@ -128,8 +133,8 @@ def _commits(client: Client) -> Iterator[str]:
 
 
 COMMAND = Command(
-    "show the project at a glance: board, sessions, leases, mail, merges, fresh commits",
-    _nothing,
+    "show the project at a glance: what needs you, board, sessions, leases, mail, merges, fresh commits",
+    _arguments,
     status,
-    example="covey status",
+    example="covey status\ncovey status --all",
 )

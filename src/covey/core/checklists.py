@@ -96,12 +96,14 @@ def _drafts(text: str) -> list[_Draft]:
             headings = [*(entry for entry in headings if entry[0] < level), (level, (heading["title"] or "").strip())]
             open_items, body_of = [], None
         elif item is not None:
-            body_of = _draft(item, number, offset, headings)
-            while open_items and drafts[open_items[-1]].indent >= body_of.indent:
+            draft = _draft(item, number, offset, headings)
+            while open_items and drafts[open_items[-1]].indent >= draft.indent:
                 open_items.pop()
-            body_of.parent = open_items[-1] if open_items else None
-            open_items.append(len(drafts))
-            drafts.append(body_of)
+            body_of = draft if draft.title else None  # a box without words is a line that somebody meant to fill
+            if body_of is not None:
+                body_of.parent = open_items[-1] if open_items else None
+                open_items.append(len(drafts))
+                drafts.append(body_of)
         else:
             if line.strip():
                 around = (drafts[i] for i in reversed(open_items) if drafts[i].indent < _column(line))
