@@ -24,9 +24,7 @@ MOST = 1000
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "--all", action="store_true", help="all of each part (default: what fits a screen)"
-    )
+    parser.add_argument("--all", action="store_true", help="all of each part (default: what fits a screen)")
 
 
 def status(args: Namespace, client: Client) -> None:
