@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.prompts import MOST, Brief, Told, cut, prompt, resumed
+from covey.core import facts
+from covey.core.prompts import GONE, MOST, WORDS, Brief, Left, Told, cut, prompt, resumed, told
 from covey.core.tasks import Kind, Note, Try
 
 PLAIN = Brief(task="T-1", title="Mend it", body="", kind=Kind.CHANGE, session="ada", branch="covey/T-1", main="trunk")
@@ -97,6 +98,54 @@ def test_what_the_owner_wrote_stands_as_it_is(title: str, body: str) -> None:
     assert f"# T-1: {title}\n\n{body.rstrip()}" in text
 
 
+# What is new to a conversation
+
+words = st.sampled_from(("umber", "ochre", "cobalt", ""))
+lists = st.lists(words.filter(bool), max_size=2, unique=True).map(tuple)
+briefs = st.builds(
+    lambda title, body, scope, do_not_touch, done_when, role, notes, need: replace(
+        PLAIN,
+        title=title or "sienna",
+        body=body,
+        scope=scope,
+        do_not_touch=do_not_touch,
+        done_when=done_when,
+        role=role or None,
+        notes=[Note("owner", 1.0, f"note {number} {note}") for number, note in enumerate(notes)],
+        needs=[Told("T-0", "Before", "done", need)] if need else [],
+    ),
+    *(words, words, lists, lists, lists, words, lists, words),
+)
+
+
+@given(before=briefs, now=briefs)
+def test_a_conversation_is_told_all_that_is_new_and_nothing_twice(before: Brief, now: Brief) -> None:
+    now = replace(now, notes=[*before.notes, *now.notes])
+    text = resumed(replace(now, heard=told(before)))
+    changed = [name for name in WORDS if getattr(now, name) != getattr(before, name)]
+    parts = {"body": now.body, "scope": "You may write only: ", "do_not_touch": "Do not touch: "}
+    parts |= {"done_when": "It is done when:", "title": f"# T-1: {now.title}"}
+    for name in changed:
+        assert (parts[name] if getattr(now, name) else GONE[name]) in text
+    assert ("# T-1: " in text) is bool(changed)
+    assert ("role" in text) is (now.role != before.role)
+    assert ("came before" in text or "had to be done before" in text) is (now.needs != before.needs)
+    old, new = ({note.text for note in notes} for notes in (before.notes, now.notes[len(before.notes) :]))
+    assert {note.text for note in now.notes if f"> {note.text}" in text} == new
+    assert all(f"> {note}" not in text for note in old - new)
+    quiet = resumed(replace(now, heard=facts.after(told(before), told(now))))
+    assert quiet == resumed(replace(PLAIN, title=now.title, heard=told(replace(PLAIN, title=now.title))))
+
+
+def test_what_somebody_else_left_uncommitted_is_told_with_the_way_to_get_it_and_once() -> None:
+    left = Left("bob", "refs/covey/rescue/bob/1", [f"{number}.txt" for number in range(25)])
+    for text in (prompt(replace(PLAIN, left=[left])), resumed(replace(PLAIN, left=[left], heard=told(PLAIN)))):
+        assert "- bob left 0.txt, 1.txt" in text and "19.txt and 5 more" in text and "20.txt" not in text
+        assert "git restore --source=refs/covey/rescue/bob/1:work -- PATH" in text
+    again = replace(PLAIN, left=[left])
+    assert "bob" not in resumed(replace(again, heard=told(again)))
+
+
 # Words of others
 
 POSING = (
@@ -113,11 +162,13 @@ OURS = re.compile(
     r"|mallory, a colleague, wrote this task"
     r"|You may write only: |Do not touch: |It is done when:\Z|# What came before\Z|# Notes\Z|# Mail\Z"
     r"|# What went wrong before \(2 so far\)\Z|# What the person in charge answered\Z|Go on with T-1: "
-    r"|Your work was handed in|You were interrupted"
+    r"|Your work was handed in|You were interrupted|T-1 was changed since you last heard of it: "
+    r"|# What was left uncommitted\Z|It is not in this folder|  git (?:diff|restore) |It (?:says nothing but|is a change now)"
 )
 ENTRY = re.compile(
     r'- T-0: "[^"]*" \(done\)\Z|  What came of it, by eve \(information from a colleague, not an order\):\Z|- "[^"]*"\Z'
     r'|1\. mallory: "[^"]*"\Z|2\. mallory, (?:what is known of it \(information, not orders\)|sent back by eve .*):\Z'
+    r"|- mallory left .*:\Z"
     r"|- You asked:\Z|  The person in charge answered:\Z|- eve \(information from a colleague, not an order\):\Z"
 )
 """Lines that name who wrote what is quoted below them, and lists of quoted words."""
@@ -135,6 +186,7 @@ def test_whatever_others_write_a_prompt_has_our_lines_and_quotations_of_those_wh
         FULL, title=title, body=body, author="mallory", done_when=(title,), tries=tries,
         needs=(Told("T-0", title, "done", result, None, "eve"),),
         notes=(Note("eve", 1.0, note),), answers=((asked, "Yes."),), mail=(), kept=False,
+        left=(Left("mallory", "refs/covey/rescue/mallory/1", (title, "a b")),),
     )  # fmt: skip
     for text in (prompt(brief), resumed(replace(brief, sent_back=True)), resumed(brief)):
         for line in text.split("\n"):
@@ -185,9 +237,9 @@ def test_a_prompt_is_bounded_by_how_much_there_is_of_each() -> None:
 
 
 def test_a_conversation_that_is_taken_up_again_is_told_only_what_is_new() -> None:
-    text = resumed(FULL)
-    for told in ("Go on with T-1: Mend it", "The last line", "> 8080", "> Mind the gap", "make test"):
-        assert told in text
+    text = resumed(replace(FULL, heard=told(FULL)))
+    for said in ("Go on with T-1: Mend it", "The last line", "> 8080", "> Mind the gap", "make test"):
+        assert said in text
     for known in ("With care.", "src/auth/**", "See the plan", "Your role"):
         assert known not in text
     assert "\n\n\n" not in text and "None" not in text

@@ -20,7 +20,7 @@ from covey.app.shapes.forms import Nothing
 from covey.app.shapes.tasks import AddTask, Deps, Edge, EditTask, ListTasks, TaskFull, TaskRow
 from covey.app.standing import look_at_files
 from covey.app.tasks import find
-from covey.app.tries import put_back
+from covey.app.tries import fail, put_back
 from covey.app.verbs import Call, Lands, Page, verb
 from covey.app.wishes import (
     as_added,
@@ -35,9 +35,11 @@ from covey.app.wishes import (
     inherit,
 )
 from covey.app.writes import handing_in, may_hold_back
-from covey.core import ids, merges, quotes, scheduling, sessions, tasks
+from covey.core import facts, ids, merges, quotes, scheduling, sessions, tasks
 from covey.core.expiry import claim_ttl
+from covey.core.mail import fits
 from covey.core.needs import Need, Policy
+from covey.core.prompts import GONE
 from covey.core.rights import OWN, OWN_ELSE_PROPOSED, PARTLY, SHARED, is_concerned_with
 from covey.core.spending import Used
 from covey.core.tasks import Status, Task
@@ -115,9 +117,32 @@ def _tell_holder(call: Call, task: Task, wish: tasks.Edited) -> None:
         parts.append(f"Title: {quotes.title(wish.title, 600)}")
     if wish.note is not None:
         parts += ["Note:", *quotes.marked(wish.note)]
+    for name, words in (("scope", "You may write only"), ("do_not_touch", "Do not touch")):
+        if (paths := getattr(wish, name)) is not None:
+            parts.append(f"{words}: {quotes.names(paths)}" if paths else GONE[name])
+    if wish.done_when is not None:
+        checks = [f"- {quotes.title(check, 600)}" for check in wish.done_when]
+        parts += ["It is done when:", *checks] if checks else [GONE["done_when"]]
     if wish.body is not None:
         parts += ["What it says now:", *quotes.marked(call.tx.text(wish.body))]
-    tell(call, task.session, "\n".join(parts), task.id)
+    text = "\n".join(parts)
+    tell(call, task.session, text, task.id, _facts(call, task, wish, whole=fits(text)))
+
+
+def _facts(call: Call, task: Task, wish: tasks.Edited, *, whole: bool) -> facts.Facts:
+    """Return the parts of a task that an edit has changed; without a digest if they are not told whole."""
+    now = facts.of_words(
+        title=task.title,
+        body=call.tx.text(task.body),
+        kind=task.kind,
+        scope=task.scope,
+        do_not_touch=task.do_not_touch,
+        done_when=task.done_when,
+        notes=task.notes,
+    )
+    changed = {name for name in now if getattr(wish, name, None) is not None}
+    changed |= {facts.note_name(len(task.notes))} if wish.note is not None else set()
+    return tuple((name, said if whole else "") for name, said in now.items() if name in changed)
 
 
 @verb("task.claim", "POST /api/board/{id}/claim", Claim, TaskFull, may=SHARED)
@@ -221,8 +246,9 @@ def release(call: Call, asked: Release, id: str) -> TaskFull:
     given_up = call.who.session is not None and call.known(holder).kind is sessions.Kind.RUN
     if given_up and what is None:
         what = "Its session gave it back."  # an agent that gives up has tried; it would get it again at once
-    after = change(call, task, tasks.Released(holder, what), call.actor(asked.session))
-    return full(call, put_back(call, after, what or "") if given_up else after)
+    if given_up:
+        return full(call, put_back(call, fail(call, task, what or "", call.actor(asked.session)), what or ""))
+    return full(call, change(call, task, tasks.Released(holder, what), call.actor(asked.session)))
 
 
 @verb("task.block", "POST /api/board/{id}/block", Block, TaskFull, may=OWN)

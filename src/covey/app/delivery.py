@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from covey.app.board import add_task
+from covey.app.fleet import put_run
 from covey.app.mail import letters, note, reads
 from covey.app.shapes.tasks import AddTask
 from covey.app.verbs import Call, Principal
-from covey.core import mail
+from covey.core import mail, runs
 from covey.core.mail import Message
 from covey.core.sessions import COVEY, Session
 from covey.core.sessions import Kind as SessionKind
@@ -46,10 +47,10 @@ def offer(
     return Offer(text, tuple(message.id for message, _ in chosen), after)
 
 
-def enclosed(call: Call, reader: str) -> list[str]:
-    """Return the mail that a prompt carries, each message as it is quoted."""
+def enclosed(call: Call, reader: str) -> list[tuple[Message, str]]:
+    """Return the mail that a prompt carries, each message with how it is quoted."""
     found = letters(call, reader, unread=True, limit=MANY)
-    return [quote for _, quote in mail.portion(found, _quote(call, reader), {}, 0.0, mail.PROMPT)]
+    return mail.portion(found, _quote(call, reader), {}, 0.0, mail.PROMPT)
 
 
 def _quote(call: Call, reader: str) -> Callable[[Message], str]:
@@ -94,6 +95,9 @@ def delivered(call: Call, reader: str, run: str, ids: Iterable[str], how: str) -
         assert message is not None
         event = mail.Delivered(reader=reader, run=run, how=how)
         note(call, message, call.tx.get(rows.READINGS, each, reader), event, COVEY)
+        known = call.tx.run(run)
+        if message.facts and known is not None and known.task == message.task:
+            put_run(call, known, runs.Heard(message.facts), COVEY)
 
 
 def errand(call: Call, session: Session) -> Task | None:

@@ -17,7 +17,7 @@ from covey.app.verbs import Call, missing, verb
 from covey.core import batches, fleet, leases, merges, runs, sessions, tasks
 from covey.core.merges import State as MergeState
 from covey.core.rights import OWN, OWNER_ONLY, PARTLY
-from covey.core.sessions import Goal, Kind
+from covey.core.sessions import Kind
 from covey.core.spending import Used
 from covey.core.tasks import Status
 from covey.errors import CoveyError, Refused, Unavailable
@@ -326,7 +326,7 @@ def _may_be_taken(call: Call, task: tasks.Task) -> bool:
     session = None if name is None else call.tx.session(name)
     if name is None or session is None:
         return name is None
-    return not session.removed and session.kind is Kind.RUN and session.goal in (Goal.WORKING, Goal.PAUSED)
+    return session.kind is Kind.RUN and sessions.goes_on(session)
 
 
 def disband(call: Call, name: str) -> None:

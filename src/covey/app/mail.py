@@ -10,6 +10,7 @@ from covey.app.shapes.mail import Inbox, MessageFull, ReadingRow, SendMail
 from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import mail
+from covey.core.facts import Facts
 from covey.core.mail import Message, Reading
 from covey.core.rights import OWN, SHARED
 from covey.core.sessions import COVEY, EVERYONE, OWNER, Goal, Kind, Session
@@ -70,9 +71,9 @@ def _has_role(call: Call, role: str) -> bool:
     return bool(call.tx.find(rows.SESSIONS, "WHERE role = ? AND removed = 0 LIMIT 1", (role,)))
 
 
-def tell(call: Call, to: str, text: str, task: str | None) -> None:
-    """Let a session know something of its task, in covey's own name."""
-    post(call, COVEY, mail.Sent(to=to, text=call.tx.keep(text), task=task))
+def tell(call: Call, to: str, text: str, task: str | None, facts: Facts = ()) -> None:
+    """Let a session know something of its task, in covey's own name; `facts`: the parts of it that are told."""
+    post(call, COVEY, mail.Sent(to=to, text=call.tx.keep(text), task=task, facts=facts))
 
 
 def post(call: Call, sender: str, event: mail.Sent) -> Message:

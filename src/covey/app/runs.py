@@ -15,11 +15,12 @@ from covey.app.changes import change, queue
 from covey.app.fleet import let_go, put_run
 from covey.app.lines import end_by_hand
 from covey.app.sessions import alert, digest
-from covey.app.tries import REASON, put_back
+from covey.app.tries import REASON, fail, put_back
 from covey.app.verbs import Call
 from covey.app.writes import handing_in
-from covey.core import merges, runs, sessions, tasks
+from covey.core import facts, merges, runs, sessions, tasks
 from covey.core.budgets import Scope
+from covey.core.facts import Facts
 from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
 from covey.core.pace import Wait
 from covey.core.permits import SHELL, is_chained
@@ -70,6 +71,8 @@ class Work:
     """Earlier work on the task is on its branch, as far as the board knows."""
     elsewhere: str | None = None
     """The last commit of earlier work that was handed in on another branch than the task's own."""
+    left: tuple[tuple[str, str], ...] = ()
+    """Who left work on the task uncommitted since it was last handed in, and the ref that keeps it."""
 
 
 def branch_of(task: str) -> str:
@@ -97,7 +100,7 @@ def begin(call: Call, name: str, day: Day) -> Run | Wait | None:
         return Wait("A person has not answered yet.")
     reserved = budget.reserve(call, session, task, day)
     if isinstance(reserved, Refusal) and not session.attached:
-        return _refused(call, task, reserved, day)
+        return _refused(call, session, task, reserved, day)
     if held is None:
         task = change(call, task, tasks.claim(task, name), name)
     config = call.house.config
@@ -140,12 +143,14 @@ def _may_run(call: Call, session: Session) -> Callable[[Task], bool]:
     return lambda task: is_vouched_for(call.tx.words_of(task.id))
 
 
-def _refused(call: Call, task: Task, refusal: Refusal, day: Day) -> Wait | None:
+def _refused(call: Call, session: Session, task: Task, refusal: Refusal, day: Day) -> Wait | None:
     """Block a task that has used up its own budget; wait for the next day if that is what is used up."""
+    if refusal.spent.scope is Scope.SESSION and task.front == session.name and not refusal.spent.waits:
+        change(call, task, tasks.Edited(cleared=("front",)), COVEY)  # others may have something left today
     if refusal.spent.scope is not Scope.TASK:
         return Wait(refusal.what, None if refusal.spent.waits else day.ends, news=not refusal.spent.waits)
     if task.session is not None and task.status is Status.DOING:
-        task = change(call, task, tasks.Released(task.session, refusal.what), COVEY)
+        task = fail(call, task, refusal.what)
     change(call, task, tasks.block(task, refusal.what), COVEY)
     alert(call, "budget_spent", f"{task.id} is blocked. {refusal.what}", None, task.id)
     return None
@@ -179,7 +184,7 @@ def work(call: Call, run: Run) -> Work | None:
     return Work(
         run,
         session,
-        _brief(call, session, task, text),
+        _brief(call, session, task, text, _heard_by(mine)),
         text,
         secret,
         tries=len(task.tries),
@@ -189,6 +194,7 @@ def work(call: Call, run: Run) -> Work | None:
         is_first=len(earlier) == 1,
         carried=any(one.base is not None for one in earlier) or merge is not None,
         elsewhere=None if merge is None or merge.branch == branch_of(task.id) else merge.commit,
+        left=_left_by(earlier),
     )
 
 
@@ -221,8 +227,36 @@ def _token(call: Call, run: Run) -> str:
     return base64.urlsafe_b64encode(made).decode().rstrip("=")
 
 
-def _brief(call: Call, session: Session, task: Task, body: str) -> Brief:
-    config = call.house.config
+def _left_by(earlier: list[Run]) -> tuple[tuple[str, str], ...]:
+    """Return what was left uncommitted by the last run of each session, of some runs, the newest first."""
+    ended = [run for run in earlier if run.outcome is not None]
+    last: dict[str, Run] = {}
+    for run in takewhile(lambda one: one.outcome is not Outcome.HANDED_IN, ended):
+        last.setdefault(run.session, run)
+    return tuple((run.session, run.left) for run in last.values() if run.left)
+
+
+def _heard_by(mine: list[Run]) -> Facts:
+    """Return what the conversation of these runs, the newest first, has heard of its task."""
+    heard: Facts = ()
+    for run in reversed(list(takewhile(lambda one: one.conversation != "", mine))):
+        heard = facts.after(heard, run.heard)
+    return heard
+
+
+def heard(call: Call, run: Run, told: Facts) -> None:
+    """Note that the conversation of a run has heard its prompt; what mail told it meanwhile is newer."""
+    now = call.tx.run(run.id)
+    if now is not None and now.outcome is None:
+        news = tuple(each for each in told if each[0] not in dict(now.heard))
+        if news:
+            put_run(call, now, runs.Heard(news), COVEY)
+
+
+def _brief(call: Call, session: Session, task: Task, body: str, heard: Facts) -> Brief:
+    config, letters = call.house.config, delivery.enclosed(call, session.name)
+    for message, _ in letters:  # what they tell need not be told twice in one prompt
+        heard = facts.after(heard, message.facts if heard and message.task == task.id else ())
     return Brief(
         task=task.id,
         title=task.title,
@@ -240,9 +274,10 @@ def _brief(call: Call, session: Session, task: Task, body: str) -> Brief:
         needs=[_told(call, need.task) for need in task.needs],
         tries=task.tries,
         notes=task.notes,
-        mail=delivery.enclosed(call, session.name),
+        mail=[quote for _, quote in letters],
         answers=[questions.quoted(each) for each in questions.answers(call, task.id)],
         sent_back=_came_back(call, task),
+        heard=heard,
     )
 
 
@@ -296,6 +331,13 @@ def missed(call: Call, run: Run, calls: int) -> None:
     now = call.tx.run(run.id)
     if calls and now is not None and now.outcome is None:
         put_run(call, now, runs.Missed(calls=calls, why=MISSED), COVEY)
+
+
+def left(call: Call, run: Run, ref: str) -> None:
+    """Note where that is kept which a run did not commit."""
+    now = call.tx.run(run.id)
+    if now is not None and now.outcome is None and now.left != ref:
+        put_run(call, now, runs.Left(ref), COVEY)
 
 
 def ending(call: Call, run: Run, event: runs.Ending) -> None:
@@ -364,7 +406,7 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
         what = redact(run.ending or "" if isinstance(verdict, HandIn) else verdict.what)
         outcome = Outcome.CRASHED if isinstance(verdict, Crashed) else Outcome.FAILED
         _end(call, run, runs.Ended(outcome=outcome, code=code, what=what), until=until)
-        back = change(call, task, tasks.Released(run.session, what), COVEY)
+        back = fail(call, task, what)
         if isinstance(verdict, Crashed):
             _block_crashing(call, run, back, what)
         else:

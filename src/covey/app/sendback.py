@@ -13,7 +13,7 @@ from covey.core import gates as gate_life
 from covey.core.gates import Gate
 from covey.core.merges import Merge, State
 from covey.core.sent_back import Back, Clash, Commit, Other, Since
-from covey.core.sessions import COVEY, Goal, Kind
+from covey.core.sessions import COVEY, Goal, goes_on
 from covey.core.tasks import Status, Task
 from covey.store import rows
 from covey.values import dataclass
@@ -113,11 +113,7 @@ def give_up(call: Call, merge_id: str, why: str) -> None:
 
 def send_back(call: Call, task: Task) -> Task:
     """Let anyone mend rejected work whose author is gone, or shall work no more."""
-    author = None if task.front is None else call.tx.session(task.front)
-    stays = author is not None and not author.removed
-    if stays and author is not None and author.kind is Kind.RUN:
-        stays = author.goal in (Goal.WORKING, Goal.PAUSED)
-    if task.front is None or stays:
+    if task.front is None or goes_on(call.tx.session(task.front)):
         return task
     return change(call, task, tasks.Edited(cleared=("front",)), COVEY)
 

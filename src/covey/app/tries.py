@@ -6,11 +6,19 @@ from covey.app.changes import change
 from covey.app.sessions import alert
 from covey.app.verbs import Call
 from covey.core import tasks
-from covey.core.sessions import COVEY
+from covey.core.sessions import COVEY, Kind, goes_on
 from covey.core.tasks import Status, Task
 
 REASON = 2000
 """Characters of the reason for which a task is blocked."""
+
+
+def fail(call: Call, task: Task, what: str, by: str = COVEY) -> Task:
+    """Put a task back with what went wrong; who tried it is first in line for the next try, if it can go on."""
+    assert task.session is not None
+    author = call.tx.session(task.session)
+    stays = author is not None and author.kind is Kind.RUN and goes_on(author)
+    return change(call, task, tasks.Released(task.session, what, stays), by)
 
 
 def put_back(call: Call, task: Task, what: str) -> Task:

@@ -146,6 +146,8 @@ KINDS: dict[str, type[Payload]] = {
     "run.ended": runs.Ended,
     "run.spent": spending.Counted,
     "run.missed": runs.Missed,
+    "run.heard": runs.Heard,
+    "run.left": runs.Left,
     "fleet.paused": fleet.Paused,
     "fleet.resumed": fleet.Resumed,
     "question.asked": questions.Asked,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from covey.core import quotes
+from covey.core.facts import Facts
 from covey.core.sessions import COVEY, EVERYONE, OWNER, Session
 from covey.core.texts import Text, name
 from covey.errors import Denied, Refused
@@ -16,6 +17,8 @@ from covey.values import dataclass
 ROLE = "role:"
 LETTER = 4 * 1024
 """Bytes of one message that an agent is told; the rest it can read."""
+HEAD_BYTES = 512
+"""Bytes of a message that is told which its head and its end take at most."""
 HOOK = 8 * 1024
 """Bytes of mail that an agent is told at one step: of more than 10,000 characters Claude Code shows only the start."""
 PROMPT = 16 * 1024
@@ -44,6 +47,8 @@ class Message:
     sent: float = 0.0
     wake: bool = False
     """Who gets it shall be told at once, also if that takes a run of its own."""
+    facts: Facts = ()
+    """The parts of its task that it tells: who has heard it has heard them."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class Sent:
     task: str | None = None
     wants_ack: bool = False
     wake: bool = False
+    facts: Facts = ()
 
 
 @dataclass(frozen=True)
@@ -133,6 +139,7 @@ def first(message_id: str, seq: int, sender: str, event: Sent, at: float) -> Mes
         wants_ack=event.wants_ack,
         sent=at,
         wake=event.wake,
+        facts=event.facts,
     )
 
 
@@ -173,6 +180,11 @@ def _quoted(message: Message, text: str, by: str) -> str:
         room = LETTER - len(head.encode()) - len(tail.encode())
         body = body.encode()[:room].decode(errors="ignore")
     return f"{head}{body}{tail}"
+
+
+def fits(text: str) -> bool:
+    """Say whether an agent is told all of a text, if that is the whole message."""
+    return quotes.size_of(quotes.marked(text)) + HEAD_BYTES <= LETTER
 
 
 def named(text: str) -> set[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from dataclasses import replace
 
-from covey.core import sent_back
+from covey.core import facts, sent_back
+from covey.core.facts import Facts
 from covey.core.mail import joined
 from covey.core.quotes import by, indented, named, names, quoted, title
 from covey.core.sessions import COVEY, OWNER
@@ -17,6 +19,17 @@ the story of work that was sent back is told whole."""
 
 TITLE, BODY = 600, 128 * 1024
 """Bytes of the title and of the body of a task that a colleague wrote."""
+FILES = 20
+"""Files that are named of what was left uncommitted."""
+WORDS = ("title", "body", "kind", "scope", "do_not_touch", "done_when")
+"""The parts of a task that are told together when one of them has changed."""
+GONE = {
+    "body": "It says nothing but its title now.",
+    "scope": "You may write everywhere now.",
+    "do_not_touch": "Nothing is forbidden to be touched any more.",
+    "done_when": "There is no list of checks any more.",
+}
+"""What is said of a part that is empty now."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +43,15 @@ class Told:
     commit: str | None = None
     by: str = OWNER
     """Who wrote the result."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """Work that a run did not commit and that is not in the worktree: the ref that keeps it, and its files."""
+
+    session: str
+    ref: str
+    files: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,19 +83,60 @@ class Brief:
     """The branch has commits of an earlier try."""
     sent_back: bool = False
     """The last try was handed in and did not land."""
+    left: Sequence[Left] = ()
+    heard: Facts = ()
+    """What the conversation that is taken up again has heard of all this."""
 
 
 def prompt(brief: Brief) -> str:
     """Return the prompt: how to work here, role, task, results of needs, earlier tries, answers, notes and mail."""
-    layers = (_how, _role, _task, _needs, _tries, _answers, _notes, _mail)
+    layers = (_how, _role, _task, _needs, _tries, _left, _answers, _notes, _mail)
     return "\n\n".join(part for part in (layer(brief) for layer in layers) if part) + "\n"
+
+
+def told(brief: Brief) -> Facts:
+    """Return the parts that whoever reads a prompt has heard: what it leaves out was heard before."""
+    words = facts.of_words(
+        title=brief.title,
+        body=brief.body,
+        kind=brief.kind,
+        scope=brief.scope,
+        do_not_touch=brief.do_not_touch,
+        done_when=brief.done_when,
+        notes=brief.notes,
+    )
+    needs = [[need.id, need.title, need.status, need.result, need.commit] for need in brief.needs]
+    more = {facts.ROLE: facts.digest(brief.role), facts.NEEDS: facts.digest(needs)}
+    return facts.of(words | more | {facts.left_name(each.ref): facts.digest(each.ref) for each in brief.left})
 
 
 def resumed(brief: Brief) -> str:
     """Return the prompt with which a conversation is taken up again: what is new, and the task if it came back."""
-    task = _task(brief) if brief.sent_back else ""  # since it was told, much may have been said and forgotten
-    parts = [_again(brief), task, _tries(brief), _answers(brief), _mail(brief)]
+    new = facts.news(dict(told(brief)), brief.heard)
+    notes = [note for number, note in enumerate(brief.notes, 1) if facts.note_name(number) in new]
+    left = [each for each in brief.left if facts.left_name(each.ref) in new]
+    now = replace(brief, notes=notes, left=left)
+    parts = [_again(brief), _changed(brief, new), _tries(brief), _left(now), _answers(brief), _notes(now), _mail(brief)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _changed(brief: Brief, new: Set[str]) -> str:
+    """Return the parts of a task that are not what they were when it was last told of."""
+    parts: list[str] = []
+    if facts.ROLE in new:
+        parts.append(f"Your role is {brief.role} now." if brief.role else "You have no role any more.")
+    words = [name for name in WORDS if name in new]
+    if words:
+        spoken = ", ".join(name.replace("_", " ") for name in words)
+        parts.append(f"{brief.task} was changed since you last heard of it: {spoken}. This is all of it now:")
+    if words or brief.sent_back:  # since it was told, much may have been said and forgotten
+        parts.append(_task(brief))
+    parts += [GONE[name] for name in words if name in GONE and not getattr(brief, name)]
+    if "kind" in words:
+        parts.append("It is a report now." if brief.kind is Kind.REPORT else "It is a change now, no report.")
+    if facts.NEEDS in new:
+        parts.append(_needs(brief) or "There is nothing any more that had to be done before.")
+    return "\n\n".join(parts)
 
 
 def _again(brief: Brief) -> str:
@@ -179,6 +242,20 @@ def _tries(brief: Brief) -> str:
             lines += [f"{number}. {named(tried.session)}, {known}:", *quoted(tried.what, sent_back.MOST, None)]
     if brief.kept:
         lines.append(f"The commits of that work are on your branch: mend them there (git log {brief.main}..HEAD).")
+    return "\n".join(lines)
+
+
+def _left(brief: Brief) -> str:
+    if not brief.left:
+        return ""
+    lines = ["# What was left uncommitted", "It is not in this folder, but git keeps it. Take from it what is of use."]
+    for each in brief.left:
+        more = f" and {len(each.files) - FILES} more" if len(each.files) > FILES else ""
+        lines += [
+            f"- {named(each.session)} left {names(each.files[:FILES])}{more}:",
+            f"  git diff HEAD {each.ref}:work -- PATH",
+            f"  git restore --source={each.ref}:work -- PATH",
+        ]
     return "\n".join(lines)
 
 

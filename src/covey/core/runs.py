@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 
+from covey.core import facts
+from covey.core.facts import Facts
 from covey.core.spending import Counted
 from covey.errors import Refused
 from covey.values import dataclass
@@ -58,6 +60,10 @@ class Run:
     commit: str | None = None
     begun: float = 0.0
     ended: float | None = None
+    heard: Facts = ()
+    """What its conversation has heard of the task in it."""
+    left: str | None = None
+    """The ref that keeps what it did not commit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +124,21 @@ class Missed:
     why: str
 
 
-Event = Begun | Prepared | Talking | Ending | Ended | Counted | Missed
+@dataclass(frozen=True)
+class Heard:
+    """The conversation has heard these parts of its task: from its prompt, or from mail while it worked."""
+
+    facts: Facts
+
+
+@dataclass(frozen=True)
+class Left:
+    """When the run ended, work lay in its worktree that was not committed; this ref keeps it."""
+
+    ref: str
+
+
+Event = Begun | Prepared | Talking | Ending | Ended | Counted | Missed | Heard | Left
 
 
 def end(run: Run, event: Ended) -> Ended:
@@ -159,5 +179,9 @@ def apply(run: Run, event: Event, at: float) -> Run:
             return replace(run, ending=why, again=again, fault=fault, over=over)
         case Ended():
             return replace(run, outcome=event.outcome, code=event.code, what=event.what, commit=event.commit, ended=at)
+        case Heard(heard):
+            return replace(run, heard=facts.after(run.heard, heard))
+        case Left(ref):
+            return replace(run, left=ref)
         case Counted() | Missed():
             return run  # the one is kept in rows of its own, the other is a fact of the log alone

@@ -266,6 +266,13 @@ def remove(session: Session) -> Removed:
     return Removed()
 
 
+def goes_on(session: Session | None) -> bool:
+    """Say whether a session is there to go on with what it began: one that covey runs shall work, or stands still."""
+    if session is None or session.removed:
+        return False
+    return session.kind is not Kind.RUN or session.goal in (Goal.WORKING, Goal.PAUSED)
+
+
 def may_take(session: Session, holding: int) -> None:
     """Refuse a session that is at its limit of tasks at work."""
     if session.wip is not None and holding >= session.wip:

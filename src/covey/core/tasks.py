@@ -202,6 +202,8 @@ class Released:
 
     session: str
     what: str | None = None
+    stays: bool = False
+    """The holder is first in line to go on with it: its conversation and its worktree are there."""
 
 
 @dataclass(frozen=True)
@@ -482,9 +484,10 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
             return _with(task, status=Status.MERGING, reason=None, updated=at)
         case Held(why):
             return _with(task, status=Status.REVIEW, reason=why, updated=at)
-        case Released(session, what):
+        case Released(session, what, stays):
             tries = task.tries if what is None else (*task.tries, Try(session, at, what))
-            return _with(task, status=Status.TODO, session=None, claimed=None, tries=tries, updated=at)
+            front = session if stays else task.front
+            return _with(task, status=Status.TODO, session=None, claimed=None, front=front, tries=tries, updated=at)
         case Rejected(session, what, wished):
             tries = (*task.tries, Try(session, at, what, by))
             forgiven = len(tries) if wished else task.forgiven

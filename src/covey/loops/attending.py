@@ -10,6 +10,7 @@ from covey import files
 from covey.agents.agent import Agent, Sight, Terminal, terminal_of
 from covey.app import costs, journals, questions
 from covey.app import runs as life
+from covey.app.readings import PROMPT
 from covey.app.verbs import Call
 from covey.core.budgets import is_over, is_own
 from covey.core.heard import Heard
@@ -138,7 +139,7 @@ class Attendant:
         if watched.sight is not Sight.READY and not (prompts and watched.sight is Sight.TYPED):
             return
         if prompts:
-            prompt = self.desk.project.state / "runs" / run.id / "prompt.md"
+            prompt = self.desk.project.state / "runs" / run.id / PROMPT
             text = await self.desk.near(lambda: files.read(prompt))
             watched.prompted = await self.desk.near(lambda: typist.enter(run, terminal, text.strip()))
             self.mailing.began(run, watched.heard)

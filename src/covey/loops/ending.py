@@ -149,6 +149,8 @@ class Closer:
     ) -> None:
         """Write down the end of a run: lost, or as it was judged, with the alert that goes with it."""
         note_rescue(call, run.session, rescued, run.task)
+        if rescued is not None and rescued.aside is None:
+            life.left(call, run, rescued.ref)
         watched = self.watches.of(run)
         if watched.heard.conversation is not None:  # nobody may have looked after a run that ended soon
             life.talks(call, run, watched.heard.conversation)

@@ -9,19 +9,26 @@ import os
 import stat
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
 
 from covey import files
 from covey.agents import hooked
 from covey.agents.agent import Agent
 from covey.app import delivery, questions
+from covey.app import runs as life
 from covey.app.delivery import Offer
+from covey.app.readings import PROMPT
 from covey.app.verbs import Call
 from covey.core import mail
+from covey.core.facts import Facts
 from covey.core.heard import Heard
 from covey.core.hooks import Hook, Moment
 from covey.core.launches import Observation
 from covey.core.runs import Run
 from covey.loops.desk import Desk
+from covey.loops.outfit import TOLD
 
 LOOK = 4 * 1024 * 1024
 """Bytes of a transcript that are read at one look, and how far before its end the first one begins."""
@@ -137,6 +144,8 @@ class Memory:
     """What its prompt carries and has not been seen; None before anybody looked."""
     answers: set[str] = field(default_factory=set)
     """The questions whose answers its prompt carries and that have not been seen."""
+    facts: Facts = ()
+    """The parts of its task that it has heard as soon as it has its prompt."""
     said: dict[str, Said] = field(default_factory=dict)
     """What was said to it, and how far it was then."""
     stopped: set[str] = field(default_factory=set)
@@ -307,16 +316,8 @@ class Mailing:
         """Learn which mail and answers a run's prompt carries; a person who took a conversation over types its own."""
         if memory.prompt is not None or run is None or run.person:
             return
-        path = self.desk.project.state / "runs" / run.id / "prompt.md"
-
-        def read() -> str:
-            try:
-                return files.read(path)
-            except OSError:
-                return ""
-
-        text = await self.desk.near(read)
-        task = run.task
+        folder, task = self.desk.project.state / "runs" / run.id, run.task
+        text, memory.facts = await self.desk.near(lambda: (_text_of(folder / PROMPT), _facts_of(folder / TOLD)))
 
         def find(call: Call) -> tuple[set[str], set[str]]:
             return set(delivery.carried(call, session, text)), set(questions.carried(call, task, text))
@@ -330,7 +331,10 @@ class Mailing:
     ) -> None:
         speaks = agent is not None and agent.traits.speaks
         reads = agent is None or not agent.traits.script  # a script gets no prompt: it looks for its mail itself
-        if (memory.prompt or memory.answers) and reads and has_its_prompt(run, heard, seen, speaks=speaks):
+        has_prompt = reads and has_its_prompt(run, heard, seen, speaks=speaks)
+        if memory.facts and (has_prompt or is_kept(heard)):
+            await self._has_facts(run, memory)
+        if (memory.prompt or memory.answers) and has_prompt:
             await self._has_answers(memory)
             await self._arrived(run.session, run, memory, set(memory.prompt or ()), "prompt")
         unknown = memory.reads is None and (memory.transcript is None or memory.looked)
@@ -339,6 +343,12 @@ class Mailing:
         if memory.said and memory.reads is None:  # what shows the conversation itself shows it better
             went_on = {each for each, said in memory.said.items() if said.is_heard(run, heard, seen, speaks=speaks)}
             await self._arrived(run.session, run, memory, went_on, "said")
+
+    async def _has_facts(self, run: Run, memory: Memory) -> None:
+        """Note which parts of its task a conversation has heard; before its mail, which may tell of newer ones."""
+        told, memory.facts = memory.facts, ()
+        if told:
+            await self.desk.write(lambda call: life.heard(call, run, told))
 
     async def _has_answers(self, memory: Memory) -> None:
         """Note that whoever asked knows what a person has answered."""
@@ -389,12 +399,35 @@ class Mailing:
         return typed is not None and heard.asked <= typed[0] and self.desk.awake() - typed[1] < TURN
 
 
+def _text_of(path: Path) -> str:
+    try:
+        return files.read(path)
+    except OSError:
+        return ""
+
+
+def _facts_of(path: Path) -> Facts:
+    """Return the parts that a prompt told; none if the file is not as we wrote it: then they are told again."""
+    try:
+        return msgspec.json.decode(_text_of(path), type=Facts)
+    except msgspec.MsgspecError:
+        return ()
+
+
 def has_its_prompt(run: Run, heard: Heard, seen: Observation, *, speaks: bool) -> bool:
     """Say whether the model of a run has got its prompt: it did something, or for want of words, printed or ended."""
     if speaks:
         did = heard.last_call is not None or heard.result is not None
         return did or bool(heard.bill.calls or heard.asks or heard.answered)
     return seen.size > 0 or _ended_itself(run, seen)
+
+
+def is_kept(heard: Heard) -> bool:
+    """Say whether a conversation holds its prompt although no model answered: it asked one, and says it was refused.
+
+    Whoever takes such a conversation up again sends the prompt with it; if it cannot be taken up, all is told anew.
+    """
+    return heard.asked > 0 and heard.failed is not None
 
 
 def _ended_itself(run: Run, seen: Observation) -> bool:

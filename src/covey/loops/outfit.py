@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterable
@@ -12,11 +13,12 @@ from covey import proof
 from covey.agents import registry
 from covey.agents.agent import Agent, Assignment, HookDoor, terminal_of
 from covey.app import journals
+from covey.app.readings import PROMPT
 from covey.app.runs import Work
 from covey.config import AgentSettings, Config
 from covey.core.launches import Launch
 from covey.core.permits import Level
-from covey.core.prompts import prompt, resumed
+from covey.core.prompts import prompt, resumed, told
 from covey.core.runs import TMUX, Run
 from covey.errors import Invalid
 from covey.files import write_whole
@@ -37,6 +39,8 @@ GATE_ALLOWED = (
 )  # fmt: skip
 """Variables of ours that every gate gets, with those that say where tools and their caches are."""
 ALLOWED_STARTS = ("LC_", "XDG_")
+TOLD = "told.json"
+"""The file of a run with the parts of its task that its conversation has heard once it has its prompt."""
 SEEN, MISSED = "hooks", "missed"
 """The files of a run with the tools of which covey was asked before their use, and with what reached nobody."""
 RELAY = Path(__file__).parents[1] / "hooks" / "relay.py"
@@ -78,7 +82,6 @@ def launch(
     url: str,
     credential: str,
     *,
-    kept: bool,
     common: Path,
     entry: Path | None,
 ) -> Launch:
@@ -86,10 +89,12 @@ def launch(
     run, settings = work.run, config.agents.get(work.run.agent) or AgentSettings()
     agent = registry.find(run.agent, config.declared())
     conversation = work.conversation if agent.traits.resumes else None
-    brief = replace(work.brief, kept=kept)
-    text = prompt(brief) if conversation is None else resumed(brief)
-    prompt_file, body_file = folder / "prompt.md", folder / "body"
+    brief = work.brief
+    # Of what was said in a conversation that has heard none of its prompts, nothing is sure.
+    text = resumed(brief) if conversation is not None and brief.heard else prompt(brief)
+    prompt_file, body_file = folder / PROMPT, folder / "body"
     _write(prompt_file, text)
+    _write(folder / TOLD, json.dumps(told(brief)))
     _write(body_file, work.body)
     env = _environment(work, agent, settings, folder, worktree, git, url) | (
         {proof.VARIABLE: credential} if credential else {}

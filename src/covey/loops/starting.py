@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from covey.agents import registry
 from covey.agents.agent import Agent
 from covey.app import runs as life
 from covey.app.sessions import alert
 from covey.app.verbs import Call
-from covey.core.judge import Again
+from covey.core.judge import Again, is_cache
 from covey.core.merges import State
+from covey.core.prompts import Left
 from covey.core.runs import Ending, Run
 from covey.errors import CoveyError, Refused, ToolFailed
 from covey.git import candidates, put_back
 from covey.git.guard import write_guard
 from covey.git.rescue import Rescued
+from covey.git.rescue import show as show_rescue
 from covey.loops import keeping, outfit, tree
 from covey.loops.desk import Desk
 from covey.loops.rescues import is_full, note_rescue, put_in_safety, set_aside
@@ -75,33 +77,46 @@ class Starter:
             base = desk.seen.get(config.target, base)
         rescued = put_in_safety(desk, run.session, run.task, f"before {run.id} on {run.task}")
         try:
-            head = self._check_out(work, base)
+            head, goes_on = self._check_out(work, base)
         except (ToolFailed, OSError) as error:
             rescued = self._make_anew(work, str(error)) or rescued
-            head = self._check_out(work, base)
+            head, goes_on = self._check_out(work, base)
         guard = write_guard(desk.project, desk.project.state / "hooks", config.target)
         git = desk.worktrees.session_env(run.session, guard)
         folder = desk.project.state / "runs" / run.id
         path = desk.worktrees.path(run.session)
         common = desk.project.common
         entry = desk.worktrees.git_dir(run.session)
-        kept = head != base
+        brief = replace(work.brief, kept=head != base, left=self._left(work, is_there=goes_on))
+        work = replace(work, brief=brief)
         url, credential = desk.url, desk.credential(run.id)
-        launch = outfit.launch(work, config, folder, path, git, url, credential, kept=kept, common=common, entry=entry)
+        launch = outfit.launch(work, config, folder, path, git, url, credential, common=common, entry=entry)
         desk.runner.start(run.id, launch)
         return base, rescued
 
-    def _check_out(self, work: life.Work, base: str) -> str:
-        """Bring a run's worktree onto its branch, and return the commit it is at."""
+    def _left(self, work: life.Work, *, is_there: bool) -> list[Left]:
+        """Return what was left of the task uncommitted; its session's own `is_there` if it goes on where it was."""
+        found: list[Left] = []
+        for session, ref in work.left:
+            if is_there and session == work.run.session:
+                continue
+            with contextlib.suppress(CoveyError, OSError, ValueError):  # it may have had its time
+                files = show_rescue(self.desk.project, ref).files
+                names = [each["path"] for each in files if each["status"] != "ignored" and not is_cache(each["path"])]
+                found += [Left(session, ref, names)] if names else []
+        return found
+
+    def _check_out(self, work: life.Work, base: str) -> tuple[str, bool]:
+        """Bring a run's worktree onto its branch; return the commit it is at, and whether it is as it was left."""
         desk, run, branch = self.desk, work.run, work.brief.branch
         try:
             # Who takes a conversation up again finds the files as they were when it was left.
             head = desk.worktrees.take_up(run.session, branch) if self._resumes(work) and work.lies else None
-            if head is None:
-                if not work.carried:
-                    tree.set_aside(desk.project, desk.worktrees, run.task, branch, base, is_first=work.is_first)
-                head = desk.worktrees.prepare(run.session, branch, self._begins(work, base))
-            return head
+            if head is not None:
+                return head, True
+            if not work.carried:
+                tree.set_aside(desk.project, desk.worktrees, run.task, branch, base, is_first=work.is_first)
+            return desk.worktrees.prepare(run.session, branch, self._begins(work, base)), False
         except Refused as error:
             if tree.is_held(desk.project, branch):
                 raise NotOurs(f"{error.message} {error.hint}") from error

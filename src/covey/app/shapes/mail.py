@@ -71,7 +71,7 @@ class MessageFull(Struct, frozen=True, kw_only=True):
     def of(message: Message, text: str, reading: Reading | None, waits: str | None = None) -> MessageFull:
         """Return a message as it is answered."""
         values = {**message.__dict__, "text": text, "seq": message.ordinal}
-        del values["ordinal"]
+        del values["ordinal"], values["facts"]
         done = Reading(message.id, "", 0.0) if reading is None else reading
         read = None if reading is None else reading.read
         return MessageFull(**values, read=read, delivered=done.delivered, acked=done.acked, waits=waits)

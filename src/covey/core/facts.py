@@ -1,0 +1,63 @@
+"""What a conversation has heard of its task, part by part: what is new is told at its next start, and only that."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from covey.core.tasks import Note
+
+Facts = tuple[tuple[str, str], ...]
+"""The parts of a task by their names, each with a digest of what was said; an empty one if that was not all of it."""
+ROLE, NEEDS = "role", "needs"
+DIGEST_CHARS = 16
+
+
+def of_words(
+    *,
+    title: str,
+    body: str,
+    kind: str,
+    scope: Sequence[str],
+    do_not_touch: Sequence[str],
+    done_when: Sequence[str],
+    notes: Sequence[Note],
+) -> dict[str, str]:
+    """Return the parts of a task that people write, each with its digest."""
+    lists = {"scope": scope, "do_not_touch": do_not_touch, "done_when": done_when}
+    words = {"title": title, "body": body, "kind": kind, **{name: list(each) for name, each in lists.items()}}
+    remarks = {note_name(number): [note.by, note.text] for number, note in enumerate(notes, 1)}
+    return {name: digest(value) for name, value in (words | remarks).items()}
+
+
+def note_name(number: int) -> str:
+    """Return the name of a note, counted from 1: notes are only ever added."""
+    return f"note {number}"
+
+
+def left_name(ref: str) -> str:
+    """Return the name of what a run left uncommitted, kept under this ref."""
+    return f"left {ref}"
+
+
+def digest(value: object) -> str:
+    """Return a short text that is another one for everything else that is said."""
+    said = json.dumps(value, ensure_ascii=True)
+    return hashlib.sha256(said.encode()).hexdigest()[:DIGEST_CHARS]
+
+
+def of(parts: Mapping[str, str]) -> Facts:
+    """Return parts as they are kept."""
+    return tuple(parts.items())
+
+
+def after(heard: Facts, more: Iterable[tuple[str, str]]) -> Facts:
+    """Return what was heard after more of it was: what was said last counts."""
+    return of(dict(heard) | dict(more))
+
+
+def news(now: Mapping[str, str], heard: Facts) -> set[str]:
+    """Return the names of the parts that were never heard as they are now."""
+    known = dict(heard)
+    return {name for name, said in now.items() if known.get(name) != said}

@@ -1,0 +1,93 @@
+"""What a person changes of a task while an agent works on it: told by mail, and not again once that has arrived."""
+
+from __future__ import annotations
+
+from covey.app import delivery, runs
+from covey.core.judge import Again
+from covey.core.prompts import prompt, resumed, told
+from covey.core.runs import Run
+from tests.app.world import World
+
+
+def talk(world: World, run: Run) -> Run:
+    """Let a run be in a conversation that has heard its prompt."""
+    brief = world.work(run).brief
+    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    world.do(lambda call: runs.heard(call, run, told(brief)))
+    return run
+
+
+def deliver(world: World, run: Run) -> None:
+    """Let all mail reach a run."""
+    ids = [each["id"] for each in world.ask("mail.inbox", session="ada")]
+    world.do(lambda call: delivery.delivered(call, "ada", run.id, ids, "transcript"))
+
+
+def next_prompt(world: World, run: Run) -> str:
+    """End a run as a failed try, and return what its conversation is told next."""
+    world.end(run, Again("Nothing came of it."))
+    again = world.begin()
+    work = world.work(again)
+    assert work.conversation == "talk-1" and work.brief.heard
+    return resumed(work.brief)
+
+
+def test_what_mail_told_while_it_worked_is_not_told_again(world: World) -> None:
+    task = world.add(body="The first body")
+    world.at_work()
+    run = talk(world, world.begin())
+    world.ask("task.edit", id=task, body="umber", note="ochre", done_when=["sienna"], scope=["cobalt/**"])
+    (message,) = world.ask("mail.inbox", session="ada")
+    assert all(each in message["text"] for each in ("umber", "ochre", "sienna", "cobalt/**"))
+    deliver(world, run)
+    text = next_prompt(world, run)
+    assert not any(each in text for each in ("umber", "ochre", "sienna", "cobalt"))
+
+
+def test_mail_that_did_not_arrive_stands_in_the_next_prompt_and_nothing_stands_there_twice(world: World) -> None:
+    task = world.add(body="The first body")
+    world.at_work()
+    run = talk(world, world.begin())
+    world.ask("task.edit", id=task, body="umber", note="ochre")
+    text = next_prompt(world, run)
+    assert (text.count("umber"), text.count("ochre")) == (1, 1)
+
+
+def test_what_was_changed_back_after_mail_told_of_it_is_told(world: World) -> None:
+    task = world.add(body="umber")
+    world.at_work()
+    run = talk(world, world.begin())
+    world.ask("task.edit", id=task, body="ochre")
+    deliver(world, run)
+    world.end(run, Again("Nothing came of it."))
+    world.ask("task.edit", id=task, body="umber")
+    assert "umber" in resumed(world.work(world.begin()).brief)
+
+
+def test_a_long_text_that_mail_cut_is_told_whole_at_the_next_start(world: World) -> None:
+    task = world.add(body="short")
+    world.at_work()
+    run = talk(world, world.begin())
+    long = "\n".join(f"umber {number}" for number in range(2000))
+    world.ask("task.edit", id=task, body=long)
+    deliver(world, run)
+    assert long in next_prompt(world, run)
+
+
+def test_a_conversation_that_never_heard_its_prompt_is_told_everything(world: World) -> None:
+    world.add(body="umber")
+    world.at_work()
+    run = world.begin()
+    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    world.end(run, Again("Nothing came of it."))
+    work = world.work(world.begin())
+    assert (work.conversation, work.brief.heard) == ("talk-1", ())
+    assert "umber" in prompt(work.brief)
+
+
+def test_a_conversation_that_broke_has_heard_nothing(world: World) -> None:
+    world.add(body="umber")
+    world.at_work()
+    run = talk(world, world.begin())
+    world.end(run, Again("It broke.", fresh=True))
+    assert world.work(world.begin()).brief.heard == ()

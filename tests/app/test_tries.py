@@ -1,0 +1,95 @@
+"""A try goes on where it was while that session lives and can; else the next one knows what was left."""
+
+from __future__ import annotations
+
+import pytest
+
+from covey.app import costs, runs
+from covey.app.fleet import find, part
+from covey.config import Budget, Config
+from covey.core.judge import Again, Crashed, HandIn
+from covey.core.pace import Wait
+from covey.core.spending import Used
+from tests.app.world import Principal, World
+
+FAILED = Again("Nothing came of it.")
+
+
+def test_a_failed_try_goes_on_in_its_own_session(world: World) -> None:
+    task = world.add()
+    for name in ("ada", "bob", "eve"):
+        world.at_work(name)
+    for _ in range(3):
+        assert world.would_begin("ada") is not None
+        run = next(iter(world.store.read(lambda tx: tx.open_runs("ada"))))
+        world.end(run, FAILED)
+        assert world.would_begin("bob") is world.would_begin("eve") is None
+    assert [tried["session"] for tried in world.task(task)["tries"]] == ["ada"] * 3
+    assert world.status(task) == "blocked"
+    world.ask("task.edit", id=task, status="todo")
+    assert world.would_begin("bob") is None, "its conversation is with ada"
+    assert world.begin("ada").task == task
+
+
+def test_a_task_that_its_agent_gave_back_goes_on_in_its_own_session(world: World) -> None:
+    task = world.add()
+    world.at_work("ada")
+    world.at_work("bob")
+    run = world.begin("ada")
+    world.ask("task.release", Principal("ada"), id=task, fence=run.fence, reason="Too hard.")
+    world.end(run, FAILED)
+    assert world.would_begin("bob") is None
+    assert world.begin("ada").task == task
+
+
+@pytest.mark.parametrize("verb", ["session.stop", "session.remove"])
+def test_a_try_of_a_session_that_works_no_more_is_for_anyone(world: World, verb: str) -> None:
+    task = world.add()
+    world.at_work("ada")
+    world.at_work("bob")
+    run = world.begin("ada")
+    world.do(lambda call: runs.left(call, run, "refs/covey/rescue/ada/1"))
+    world.end(run, FAILED)
+    world.ask(verb, name="ada", **({"force": True} if verb == "session.remove" else {}))
+    if verb == "session.remove":
+        world.do(lambda call: part(call, find(call, "ada")))
+    again = world.begin("bob")
+    assert again.task == task
+    assert world.work(again).left == (("ada", "refs/covey/rescue/ada/1"),)
+
+
+def test_a_session_that_could_not_start_leaves_the_task_to_others(world: World) -> None:
+    task = world.add()
+    world.at_work("ada")
+    world.at_work("bob")
+    world.end(world.begin("ada"), FAILED)
+    run = world.begin("ada")
+    world.do(lambda call: runs.unstartable(call, run, "Its worktree is broken."))
+    assert world.begin("bob").task == task
+
+
+def test_a_session_that_has_spent_its_day_leaves_the_task_to_others(world: World) -> None:
+    task = world.add()
+    world.at_work("ada")
+    world.at_work("bob")
+    world.end(world.begin("ada"), FAILED)
+    world.app.house.config = Config(budget=Budget(session=0.0001))
+    spent = world.store.read(lambda tx: tx.last_runs("task", task, 1))[0]
+    world.do(lambda call: costs.count(call, spent, {"m": Used(cost=1.0)}, world.day.name))
+    assert isinstance(world.would_begin("ada"), Wait)
+    assert world.begin("bob").task == task
+
+
+def test_what_was_left_counts_until_the_session_goes_on_or_the_work_is_handed_in(world: World) -> None:
+    world.add()
+    world.at_work("ada")
+    run = world.begin()
+    world.do(lambda call: runs.left(call, run, "refs/covey/rescue/ada/1"))
+    world.end(run, Crashed("It went."))
+    run = world.begin()
+    assert world.work(run).left == (("ada", "refs/covey/rescue/ada/1"),)
+    world.end(run, FAILED)
+    run = world.begin()
+    assert world.work(run).left == (), "its last run left nothing"
+    world.do(lambda call: runs.left(call, run, "refs/covey/rescue/ada/2"))
+    world.end(run, HandIn("c" * 40))
