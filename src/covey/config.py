@@ -46,10 +46,14 @@ class Project:
 
 @dataclass(frozen=True)
 class Board:
-    """How long an outside session's claim survives its silence, in seconds; after how many tries a task is blocked."""
+    """How long an outside session's claim survives its silence, in seconds; after how many tries a task is blocked.
+
+    `max_in_review`: while so many tasks wait for review, sessions that covey runs begin no new one; 0: they always do.
+    """
 
     claim_ttl: float = 3600.0
     tries: int = 3
+    max_in_review: int = 0
 
 
 @dataclass(frozen=True)
@@ -288,6 +292,7 @@ class Watcher:
 _NUMBERS = (
     ("board", "claim_ttl", 1),
     ("board", "tries", 1),
+    ("board", "max_in_review", 0),
     ("sessions", "count", 1),
     ("sessions", "max", 1),
     ("sessions", "run_minutes", 0.01),

@@ -888,3 +888,24 @@ def test_a_chain_is_brought_back_in_one_go_whatever_its_order(world: World, monk
 def test_a_bulk_change_says_one_thing(world: World, wish: dict[str, Any]) -> None:
     with pytest.raises(Invalid, match="not clear what"):
         world.ask("task.bulk", ids=[world.add()], **wish)
+
+
+def test_a_task_is_added_for_a_session_under_either_name(world: World) -> None:
+    added = world.ask("task.add", title="Update API routes", session="api-refactor", status="todo")
+    assert (added["id"], added["assignee"], added["session"], added["status"]) == ("AR-1", "api-refactor", None, "todo")
+    with pytest.raises(Invalid, match="Session and assignee are one field"):
+        world.ask("task.add", title="No", session="ada", assignee="bob")
+    assert world.ask("task.add", title="Yes", session="ada", assignee="ada")["assignee"] == "ada"
+
+
+def test_the_board_is_found_by_whom_tasks_are_for(world: World) -> None:
+    mine = [world.add(f"Task {number}", assignee="ada") for number in range(5)]
+    world.add("Another", assignee="bob")
+    world.add("Anyone's")
+    world.claim(mine[0], "ada")
+    page = world.answer("task.list", assignee="ada", status="todo", limit=3)
+    assert [task["id"] for task in page.value()] == mine[1:4]
+    assert page.total == 4
+    rest = world.ask("task.list", assignee="ada", status="todo", after=mine[3])
+    assert [task["id"] for task in rest] == mine[4:]
+    assert world.ask("task.list", assignee="nobody") == []

@@ -838,6 +838,8 @@ def test_what_lies_in_a_worktree_belongs_to_a_task_only_if_its_session_ran_on_no
     assert world.work(again).lies
     world.do(lambda call: runs.talks(call, again, "talk-1"))
     world.end(again, Again("no commit"))
+    world.ask("session.stop", name="ada")
+    world.ask("session.start", name="ada")
     other = world.add("Two", priority=9)
     between = world.begin()
     assert (between.task, world.work(between).lies) == (other, False)

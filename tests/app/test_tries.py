@@ -6,10 +6,11 @@ import pytest
 
 from covey.app import costs, runs
 from covey.app.fleet import find, part
-from covey.config import Budget, Config
+from covey.config import Board, Budget, Config, Merge
 from covey.core.judge import Again, Crashed, HandIn
 from covey.core.pace import Wait
 from covey.core.spending import Used
+from covey.errors import Invalid
 from tests.app.world import Principal, World
 
 FAILED = Again("Nothing came of it.")
@@ -93,3 +94,28 @@ def test_what_was_left_counts_until_the_session_goes_on_or_the_work_is_handed_in
     assert world.work(run).left == (), "its last run left nothing"
     world.do(lambda call: runs.left(call, run, "refs/covey/rescue/ada/2"))
     world.end(run, HandIn("c" * 40))
+
+
+def test_while_much_waits_for_review_nothing_new_is_begun_but_what_came_back_goes_on(world: World) -> None:
+    world.app.house.config = Config(merge=Merge(review=True), board=Board(max_in_review=1))
+    first, second = world.add("One"), world.add("Two")
+    world.at_work("ada")
+    world.end(world.begin("ada"), HandIn("c" * 40))
+    assert world.status(first) == "review"
+    waits = world.would_begin("ada")
+    assert isinstance(waits, Wait) and "1 tasks wait for review" in waits.why and waits.news
+    world.ask("merge.reject", id=world.ask("merge.list")[-1]["id"], reason="Not so.")
+    assert world.begin("ada").task == first
+    world.end(world.run(world.store.read(lambda tx: tx.open_runs("ada"))[0].id), HandIn("d" * 40))
+    world.app.house.config = Config(merge=Merge(review=True))
+    assert world.begin("ada").task == second
+
+
+def test_permissions_are_for_a_session_that_covey_runs(world: World) -> None:
+    made = world.ask("session.new", name="ada", agent="scripted", permissions="full")
+    assert made["permissions"] == "full"
+    assert world.ask("session.new", name="bob", agent="scripted")["permissions"] is None
+    with pytest.raises(Invalid, match="for a session that covey runs"):
+        world.ask("session.new", name="eve", permissions="ask")
+    with pytest.raises(Invalid):
+        world.ask("session.new", name="eve", agent="scripted", permissions="all")

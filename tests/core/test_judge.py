@@ -44,7 +44,6 @@ def test_complete_work_is_handed_in(evidence: dict[str, Any], verdict: HandIn) -
         (GOOD | {"failed": "all is spent", "trouble": Trouble.BUDGET}, "The agent gave up: all is spent"),
         (GOOD | {"stopped": "It took too long.", "failed": "429", "trouble": Trouble.LIMIT}, "It took too long."),
         (GOOD | {"stopped": "It took too long.", "code": -15}, "It took too long."),
-        (GOOD | {"code": 3}, "The agent ended with exit code 3."),
         (GOOD | {"dirty": ("a", "b")}, "The run left changes that it did not commit: a, b."),
         (
             GOOD | {"dirty": tuple("abcdef")},
@@ -54,12 +53,25 @@ def test_complete_work_is_handed_in(evidence: dict[str, Any], verdict: HandIn) -
         (GOOD | {"rejected": HEAD}, "The run changed nothing since its work was rejected."),
         (REPORT | {"result": None}, "The run ended without a result."),
         (REPORT | {"result": " \n"}, "The run ended without a result."),
-        (REPORT | {"code": 1}, "The agent ended with exit code 1."),
         (REPORT | {"failed": "no credit"}, "The agent gave up: no credit"),
     ],
 )
 def test_anything_else_is_tried_again_with_what_went_wrong(evidence: dict[str, Any], said: str) -> None:
     assert judge(Evidence(**evidence)) == Again(said)
+
+
+@pytest.mark.parametrize(
+    "evidence", [GOOD, GOOD | {"at_once": True}, REPORT, GOOD | {"at_once": True, "ahead": False, "script": True}]
+)
+def test_a_bad_exit_code_is_a_try_before_which_its_session_waits(evidence: dict[str, Any]) -> None:
+    assert judge(Evidence(**evidence | {"code": 3})) == Again("The agent ended with exit code 3.", gave_up=True)
+
+
+def test_a_program_that_cannot_even_begin_is_started_again_and_that_is_no_try() -> None:
+    nothing = GOOD | {"at_once": True, "ahead": False, "code": 3, "tail": "no network"}
+    ended = Crashed("The agent ended at once, with exit code 3.\nThe end of its output:\nno network")
+    assert judge(Evidence(**nothing)) == ended
+    assert isinstance(judge(Evidence(**nothing | {"dirty": ("a",)})), Again)
 
 
 SPEAKS: dict[str, Any] = GOOD | {"speaks": True, "result": "It works"}
@@ -131,7 +143,8 @@ def test_the_story_names_what_was_rescued_and_the_end_of_the_output() -> None:
     assert verdict == Again(
         "The agent ended with exit code 1.\n"
         "What it had not committed is kept: covey rescue show ada/1.\n"
-        "The end of its output:\nboom"
+        "The end of its output:\nboom",
+        gave_up=True,
     )
 
 

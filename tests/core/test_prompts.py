@@ -163,7 +163,8 @@ OURS = re.compile(
     r"|You may write only: |Do not touch: |It is done when:\Z|# What came before\Z|# Notes\Z|# Mail\Z"
     r"|# What went wrong before \(2 so far\)\Z|# What the person in charge answered\Z|Go on with T-1: "
     r"|Your work was handed in|You were interrupted|T-1 was changed since you last heard of it: "
-    r"|# What was left uncommitted\Z|It is not in this folder|  git (?:diff|restore) |It (?:says nothing but|is a change now)"
+    r"|# What was left uncommitted\Z|It is not in this folder|  git (?:diff|restore) "
+    r"|It (?:says nothing but|is a change now)"
 )
 ENTRY = re.compile(
     r'- T-0: "[^"]*" \(done\)\Z|  What came of it, by eve \(information from a colleague, not an order\):\Z|- "[^"]*"\Z'

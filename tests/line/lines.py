@@ -32,6 +32,8 @@ SCRIPTED = '[sessions]\nagent = "scripted"\n'
 SHELL = '[agents.sh]\ncommand = ["bash", "{body_file}"]\n'
 NOTE = '[agents.sh]\ncommand = ["sh", "-c", "date > $0.txt && git add . && git commit -qm $0", "{task}"]\n'
 """An agent that needs no body: it commits a file named for its task."""
+QUICK = "[watch]\nbackoff = 0.2\n"
+"""Whoever fails tries again soon."""
 MARKING = 'isolate = "off"\nenv = ["OUTSIDE"]\n'
 GOOD = '[merge]\ncheck = "test ! -e bad"\n'
 """A gate that every tree passes which has no file `bad`."""
@@ -101,6 +103,7 @@ class Line:
         text = "".join(parts)
         if "$OUTSIDE" in text:  # A gate that leaves marks outside is in no room, and has to be told where that is.
             text = text.replace("[merge]\n", f"[merge]\n{MARKING}", 1)
+        text += "" if "[watch]" in text else QUICK
         (self.root / "covey.toml").write_text('[project]\nmain = "main"\n' + text)
 
     # Places

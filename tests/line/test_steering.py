@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 
@@ -208,3 +209,23 @@ def test_a_rejected_try_gets_the_output_of_the_gate(made: Callable[..., Line]) -
     line.wait_for(task, "done")
     assert "there is a bad file" in "\n".join(line.marks("prompt-2"))
     assert len(line.task(task)["tries"]) == 1
+
+
+def test_an_agent_that_cannot_begin_during_an_outage_costs_no_try(made: Callable[..., Line]) -> None:
+    works = 'test -e "$0" || { echo no network; exit 7; }; echo a > a.txt; git add a.txt; git commit -qm a'
+    line = made(GOOD, "[watch]\nbackoff = 0.2\nbackoff_most = 0.2\ncrashes = 1000\n")
+    there = json.dumps(str(line.mark("network")))
+    with (line.root / "covey.toml").open("a") as settings:
+        settings.write(f"[agents.mine]\ncommand = ['sh', '-c', '{works}', {there}, '{{prompt_file}}']\n")
+    line.up()
+    with line.client() as client:
+        task = client.post("/api/board", {"title": "One", "session": "ada", "status": "todo"})["id"]
+        assert [each["id"] for each in client.get("/api/board?assignee=ada&status=todo")] == [task]
+    line.start_session("ada", "mine")
+    wait_until(lambda: len(line.events("run.ended")) >= 4, "four runs that ended at once")
+    assert line.task(task)["tries"] == []
+    line.mark("network").touch()
+    done = line.wait_for(task, "done")
+    assert done["tries"] == []
+    assert {event["data"]["outcome"] for event in line.events("run.ended")} == {"crashed", "handed-in"}
+    assert [event["data"]["files"] for event in line.events("run.wrote")] == [["a.txt"]]

@@ -83,10 +83,14 @@ def test_another_session_is_told_what_was_left_uncommitted_and_can_have_it(real:
     line.ok("session", "stop", "ada")
     (ref,) = line.refs("refs/covey/rescue")
     takes = Shell(f"git restore --source={ref}:work -- one.txt")
-    note = world.model.add("two", [Step(do=(takes,)), commits("One"), Step(text="Done.")])
+    asks = Shell("env > /dev/null; touch two.txt")  # which it would have to ask for at the usual level
+    note = world.model.add("two", [Step(do=(takes,)), Step(do=(asks,)), commits("One"), Step(text="Done.")])
     edit(line, task, note=note, status="todo")
-    begin(line, "bob")
+    line.ok("session", "new", "bob", "--agent", "claude", "--permissions", "full")
+    line.ok("session", "start", "bob")
     lands(line, task)
     assert [run["session"] for run in runs(line, task)] == ["ada", "bob"]
     assert in_last(world, "- ada left one.txt:") == 1
     assert line.git("show", "main:one.txt") == "cobalt"
+    wrote = [event["data"]["files"] for event in line.events("run.wrote")]
+    assert wrote == [["one.txt"], ["one.txt", "two.txt"]]

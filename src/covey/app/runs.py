@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import takewhile
 
@@ -98,6 +98,8 @@ def begin(call: Call, name: str, day: Day) -> Run | Wait | None:
         return Wait(f"{name} would run {held.id} as a script, and a session wrote that.")
     if held is not None and not session.attached and questions.awaited(call, held.id):
         return Wait("A person has not answered yet.")
+    if held is None and not task.front and (much := _much_in_review(call)) is not None:
+        return much
     reserved = budget.reserve(call, session, task, day)
     if isinstance(reserved, Refusal) and not session.attached:
         return _refused(call, session, task, reserved, day)
@@ -123,6 +125,15 @@ def begin(call: Call, name: str, day: Day) -> Run | Wait | None:
     call.tx.append(name, run.id, event, run)
     show(call, name, State.STARTING, f"{run.id} on {task.id}")
     return run
+
+
+def _much_in_review(call: Call) -> Wait | None:
+    """Say why nothing new is begun: people have enough to look at; what came back to its author goes on."""
+    most, waiting = call.house.config.board.max_in_review, call.tx.counts().get(Status.REVIEW, 0)
+    if not most or waiting < most:
+        return None
+    why = f"{waiting} tasks wait for review, and [board] max_in_review is {most}."
+    return Wait(why, news=True, about="review")
 
 
 def _next(call: Call, session: Session) -> Task | None:
@@ -307,12 +318,12 @@ def show(call: Call, name: str, state: State, evidence: str, until: float | None
         call.put_session(session, name, event, by=COVEY)
 
 
-def started(call: Call, work: Work, base: str) -> None:
+def started(call: Call, work: Work, base: str, head: str | None = None) -> None:
     """Note that a run's worktree is ready and its program runs."""
     run = work.run
     now = call.tx.run(run.id)
     if now is not None and now.outcome is None and now.base is None:
-        now = put_run(call, now, runs.Prepared(base=base), COVEY)
+        now = put_run(call, now, runs.Prepared(base=base, head=head), COVEY)
     if run.person and work.conversation and now is not None and now.outcome is None:
         talks(call, now, work.conversation)  # what the program writes from now on need not name it again
     hands = f": {work.session.attached} has it in a terminal" if run.person and work.session.attached else ""
@@ -338,6 +349,13 @@ def left(call: Call, run: Run, ref: str) -> None:
     now = call.tx.run(run.id)
     if now is not None and now.outcome is None and now.left != ref:
         put_run(call, now, runs.Left(ref), COVEY)
+
+
+def wrote(call: Call, run: Run, paths: Iterable[str]) -> None:
+    """Note the files that a run changed."""
+    now, event = call.tx.run(run.id), runs.wrote(paths)
+    if now is not None and now.outcome is None and event is not None:
+        put_run(call, now, event, COVEY)
 
 
 def ending(call: Call, run: Run, event: runs.Ending) -> None:

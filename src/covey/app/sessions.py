@@ -42,7 +42,8 @@ def new(call: Call, asked: NewSession) -> SessionFull:
     if asked.agent is not None:
         call.house.refresh()
         check_agent(call, asked.agent)
-    return full(call, register(call, asked.name, role=asked.role, wip=asked.wip, agent=asked.agent))
+    given = {"role": asked.role, "agent": asked.agent, "permissions": asked.permissions}
+    return full(call, register(call, asked.name, wip=asked.wip, **given))
 
 
 def register(
@@ -53,13 +54,14 @@ def register(
     wip: int | None = None,
     agent: str | None = None,
     batch: str | None = None,
+    permissions: str | None = None,
 ) -> sessions.Session:
     """Make a session known; one that has an agent is run by covey."""
     if name in sessions.RESERVED:
         raise Invalid(f"{name} is a name that no session can have.")
     before = call.tx.session(name)
     kind = Kind.OUTSIDE if agent is None else Kind.RUN
-    event = sessions.register(before, kind, role, wip, agent=agent, batch=batch)
+    event = sessions.register(before, kind, role, wip, agent=agent, batch=batch, permissions=permissions)
     call.hear(name)
     return call.put_session(before, name, event)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PATIENCE = 60.0
 """Seconds for which we wait until a session is where it shall be."""
 
+LEVELS = ("ask", "edits", "full")
 ABOUT = "Sessions: named workers. One that claims a task under a new name becomes known by that."
 
 
@@ -31,6 +32,9 @@ def _new_arguments(parser: Parser) -> None:
         "--agent", metavar="AGENT", help="the program that covey runs in it; without one it is yours to run"
     )
     parser.add_argument("--role", metavar="ROLE", help="what it is good at: it gets tasks and mail of this role")
+    parser.add_argument(
+        "--permissions", choices=LEVELS, help="what its agent may do without asking (default: as the settings say)"
+    )
     parser.add_argument("--wip", type=whole_number(1, 1000), metavar="N", help="how many tasks it may hold at once")
 
 
@@ -63,7 +67,7 @@ def _send_arguments(parser: Parser) -> None:
 
 def new(args: Namespace, client: Client) -> None:
     """Make a session known."""
-    answer = client.ask("session.new", fields=body_of(args, "name", "role", "wip", "agent"))
+    answer = client.ask("session.new", fields=body_of(args, "name", "role", "wip", "agent", "permissions"))
     then = (
         f"covey session start {args.name} lets it work"
         if args.agent

@@ -89,6 +89,7 @@ def _move_arguments(parser: Parser) -> None:
 def _list_arguments(parser: Parser) -> None:
     parser.add_argument("--status", choices=STATUSES, help="only tasks in this status")
     parser.add_argument("--session", metavar="NAME", help="only tasks that this session holds or held")
+    parser.add_argument("--assignee", metavar="NAME", help="only tasks that are for this session")
     parser.add_argument("--limit", type=whole_number(1, PAGE), metavar="N", help="how many (default 200)")
     parser.add_argument("--after", metavar="ID", help="only what comes after this task on the board")
     parser.add_argument("--all", action="store_true", help="every page of it")
@@ -165,7 +166,7 @@ def add(args: Namespace, client: Client) -> None:
 
 def list_tasks(args: Namespace, client: Client) -> None:
     """List the board, a page of it or all of it."""
-    query = body_of(args, "status", "session", "limit", "after")
+    query = body_of(args, "status", "session", "assignee", "limit", "after")
     if not args.all:
         answer = client.ask("task.list", fields=query)
         reply(args, answer, "" if args.json else _board(answer.value, client))

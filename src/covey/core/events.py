@@ -148,6 +148,7 @@ KINDS: dict[str, type[Payload]] = {
     "run.missed": runs.Missed,
     "run.heard": runs.Heard,
     "run.left": runs.Left,
+    "run.wrote": runs.Wrote,
     "fleet.paused": fleet.Paused,
     "fleet.resumed": fleet.Resumed,
     "question.asked": questions.Asked,

@@ -7,6 +7,8 @@ from covey.core.signals import Trouble
 from covey.core.tasks import Kind
 from covey.values import dataclass
 
+AT_ONCE = 10.0
+"""Seconds within which a program that ends badly, and has done nothing, could not begin at all."""
 TAIL = 4000
 """Characters of output that a story carries."""
 CACHES = frozenset(
@@ -35,6 +37,10 @@ class Evidence:
     """What it was allowed to spend was a share that covey set aside, and no limit of a person's on runs."""
     speaks: bool = False
     """Its agent always says how it ended."""
+    script: bool = False
+    """What it ran was its task itself."""
+    at_once: bool = False
+    """It ended before it can have done much."""
     result: str | None = None
     ahead: bool = False
     """Its branch has commits that main lacks."""
@@ -69,7 +75,7 @@ class Again:
 
     what: str
     gave_up: bool = False
-    """Its agent said so itself: that may be a fault of the agent, and the next task would meet it too."""
+    """Its agent said so, or its exit code did: that may be its own fault, and the next task would meet it too."""
     fresh: bool = False
     """The conversation cannot be taken up again."""
 
@@ -117,7 +123,8 @@ def judge(evidence: Evidence) -> Verdict:
     wrong = _wrong(evidence)
     if wrong is not None:
         said = evidence.failed is not None and evidence.stopped is None
-        gave_up = said and evidence.speaks and evidence.trouble not in OWN
+        broke = bool(evidence.code) and not evidence.speaks and evidence.failed is None and evidence.stopped is None
+        gave_up = broke or (said and evidence.speaks and evidence.trouble not in OWN)
         return Again(_story(wrong, evidence), gave_up=gave_up, fresh=said and evidence.trouble in BROKEN)
     if evidence.kind is Kind.REPORT:
         return HandIn(None, evidence.result)  # its commits land nowhere, and nobody shall think so
@@ -136,6 +143,10 @@ def _crash(evidence: Evidence) -> str | None:
         return f"The agent was ended by signal {-evidence.code}."
     if evidence.speaks:
         return f"The agent ended without a word of its own, with exit code {evidence.code}."
+    # Of a program that could not even begin, its task is the last to blame.
+    left_nothing = not (evidence.ahead or evidence.dirty or evidence.script)
+    if evidence.code and evidence.at_once and left_nothing:
+        return f"The agent ended at once, with exit code {evidence.code}."
     return None
 
 

@@ -5,6 +5,7 @@ begun > ended        The event that begins it is the intent: it is written befor
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
@@ -49,6 +50,8 @@ class Run:
     """Dollars that it may spend, reserved for it as long as it runs."""
     tokens: int | None = None
     base: str | None = None
+    head: str | None = None
+    """The last commit of earlier work on its branch, when it began."""
     conversation: str | None = None
     ending: str | None = None
     again: bool = False
@@ -83,9 +86,10 @@ class Begun:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """The worktree of a run is ready, on a branch that begins at this commit."""
+    """The worktree of a run is ready, on a branch that begins at this commit; `head`: where the run itself begins."""
 
     base: str
+    head: str | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,24 @@ class Left:
     ref: str
 
 
-Event = Begun | Prepared | Talking | Ending | Ended | Counted | Missed | Heard | Left
+@dataclass(frozen=True, kw_only=True)
+class Wrote:
+    """The files that the run changed, in commits and beside them, and how many `more` there are."""
+
+    files: tuple[str, ...]
+    more: int = 0
+
+
+FILES = 200
+"""Files that the log names of what a run wrote."""
+
+Event = Begun | Prepared | Talking | Ending | Ended | Counted | Missed | Heard | Left | Wrote
+
+
+def wrote(paths: Iterable[str]) -> Wrote | None:
+    """Return what the log says of the files that a run changed, None if it changed none."""
+    files = tuple(sorted(set(paths)))
+    return Wrote(files=files[:FILES], more=max(len(files) - FILES, 0)) if files else None
 
 
 def end(run: Run, event: Ended) -> Ended:
@@ -172,7 +193,7 @@ def apply(run: Run, event: Event, at: float) -> Run:
         case Begun():
             return first(run.id, run.ordinal, event, at)
         case Prepared():
-            return replace(run, base=event.base)
+            return replace(run, base=event.base, head=event.head)
         case Talking(conversation):
             return replace(run, conversation=conversation)
         case Ending(why, again, fault, over):
@@ -183,5 +204,5 @@ def apply(run: Run, event: Event, at: float) -> Run:
             return replace(run, heard=facts.after(run.heard, heard))
         case Left(ref):
             return replace(run, left=ref)
-        case Counted() | Missed():
-            return run  # the one is kept in rows of its own, the other is a fact of the log alone
+        case Counted() | Missed() | Wrote():
+            return run  # the first is kept in rows of its own, the others are facts of the log alone

@@ -73,6 +73,8 @@ class Session:
     wip: int | None = None
     agent: str | None = None
     batch: str | None = None
+    permissions: str | None = None
+    """What its agent may do without asking, if that is not what the settings say for all."""
     goal: Goal = Goal.STOPPED
     attached: str | None = None
     """The person who has taken its conversation over."""
@@ -95,6 +97,7 @@ class Registered:
     agent: str | None = None
     batch: str | None = None
     """The only tasks that it works on are those of this batch, and it goes when they have ended."""
+    permissions: str | None = None
 
 
 @dataclass(frozen=True)
@@ -172,14 +175,17 @@ def register(
     *,
     agent: str | None = None,
     batch: str | None = None,
+    permissions: str | None = None,
 ) -> Registered:
     """Make a session known; a name that is in use stays with its session."""
     if session is not None and not session.removed:
         raise Refused(f"There is a session {session.name} already.", hint="Choose another name.")
     if wip is not None and wip < 1:
         raise Invalid("wip must be at least 1.")
+    if permissions is not None and kind is not Kind.RUN:
+        raise Invalid("Permissions are for a session that covey runs.", hint="Name its agent: --agent AGENT.")
     limit = 1 if kind is Kind.RUN and wip is None else wip
-    return Registered(kind=kind, role=role, wip=limit, agent=agent, batch=batch)
+    return Registered(kind=kind, role=role, wip=limit, agent=agent, batch=batch, permissions=permissions)
 
 
 def start(session: Session) -> Started | None:
@@ -293,6 +299,7 @@ def first(name: str, seq: int, event: Registered, at: float) -> Session:
         wip=event.wip,
         agent=event.agent,
         batch=event.batch,
+        permissions=event.permissions,
         created=at,
         updated=at,
     )

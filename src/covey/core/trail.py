@@ -108,6 +108,11 @@ def _spent(data: dict[str, Any]) -> str:
     return f"{{it}} used {tokens:,} tokens{model} for ${data.get('cost', 0.0):.4f}"
 
 
+def _wrote(data: dict[str, Any]) -> str:
+    more = f" and {data['more']:,} more" if data.get("more") else ""
+    return f"{{it}} wrote {_list(data['files'])}{more}"
+
+
 _TELL: dict[str, Any] = {
     "task.added": lambda data: f"{{who}} added {{it}}: {_safe(data['title'])}",
     "task.edited": _edited,
@@ -136,6 +141,9 @@ _TELL: dict[str, Any] = {
     "run.ended": lambda data: f"{{it}} ended, {_safe(data['outcome'])}{_because(data, 'what')}",
     "run.spent": _spent,
     "run.missed": lambda data: f"{data['calls']} steps of {{it}} went by without covey{_because(data, 'why')}",
+    "run.heard": lambda data: f"{{it}} has heard {_list([name for name, _ in data['facts']])} of its task",
+    "run.left": lambda data: f"what {{it}} did not commit is kept in {_safe(data['ref'])}",
+    "run.wrote": _wrote,
     "question.asked": _asked,
     "question.answered": _answered,
     "question.expired": "nobody answered {it} in time, so it was denied",

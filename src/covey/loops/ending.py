@@ -18,7 +18,7 @@ from covey.core import hooks, sessions, tasks
 from covey.core import ways_out as way_rules
 from covey.core.budgets import is_own
 from covey.core.heard import Heard
-from covey.core.judge import Again, Crashed, Evidence, HandIn, PutOff, Verdict, judge
+from covey.core.judge import AT_ONCE, Again, Crashed, Evidence, HandIn, PutOff, Verdict, judge
 from covey.core.launches import Observation
 from covey.core.pace import believed
 from covey.core.pushes import Push
@@ -151,6 +151,7 @@ class Closer:
         note_rescue(call, run.session, rescued, run.task)
         if rescued is not None and rescued.aside is None:
             life.left(call, run, rescued.ref)
+        life.wrote(call, run, self.watches.of(run).wrote)
         watched = self.watches.of(run)
         if watched.heard.conversation is not None:  # nobody may have looked after a run that ended soon
             life.talks(call, run, watched.heard.conversation)
@@ -176,7 +177,9 @@ class Closer:
         if isinstance(verdict, Again) and verdict.gave_up:
             wait = self.starts.failed(run.session, config)
             self.starter.not_before[run.session] = at + wait
-            often = self.starts.gave_up(run.agent, run.task, verdict.what, at)
+            agent = agent_of(self.desk, run.agent)
+            blames_task = agent is not None and agent.traits.script  # what it ran was the task itself
+            often = not blames_task and self.starts.gave_up(run.agent, run.task, verdict.what, at)
             message = f"{run.agent} gives up one task after another, and is stopped for a while: {verdict.what}"
             news = ("agent_gives_up", message) if often and self.starts.is_news(run.agent, "gives up") else None
             return wall + wait, news
@@ -231,6 +234,7 @@ class Closer:
         # First of all: what cannot be rescued whole is out of use then, and git is not asked about it.
         rescued = put_in_safety(desk, run.session, run.task, f"{run.id} on {run.task} ended")
         found, unreadable = self._found(run, base, rescued)
+        watched.wrote = self._wrote(run, base, found)
         lands = self.written(run.session, found.head) if found.head is not None and found.ahead else None
         stopped = run.ending if run.fault else None
         return (
@@ -243,6 +247,8 @@ class Closer:
                 share=run.money is not None and not is_own(run.money, desk.app.house.config.budget.run),
                 until=heard.until,
                 speaks=speaks,
+                script=agent is not None and agent.traits.script,
+                at_once=watched.at_work < AT_ONCE,
                 result=result,
                 ahead=found.ahead,
                 head=found.head,
@@ -256,6 +262,14 @@ class Closer:
             ),
             rescued,
         )
+
+    def _wrote(self, run: Run, base: str, found: tree.Tree) -> tuple[str, ...]:
+        """Return the files that a run changed, whether it committed them or not."""
+        began, committed = run.head or base, list[str]()
+        if found.head is not None and found.head != began:
+            with contextlib.suppress(CoveyError, OSError):  # git says elsewhere what it cannot read
+                committed = candidates.changed_paths(self.desk.project, began, found.head)
+        return (*committed, *found.dirty)
 
     def _found(self, run: Run, base: str, rescued: Rescued | None) -> tuple[tree.Tree, str | None]:
         """Return what a run left, and why that cannot be told if it cannot; what git cannot read is never built on."""

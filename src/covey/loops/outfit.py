@@ -117,7 +117,7 @@ def launch(
         program=settings.program,
         arguments=settings.arguments,
         model=run.model or settings.model,
-        permissions=Level(config.sessions.permissions),
+        permissions=Level(work.session.permissions or config.sessions.permissions),
         commands=work.commands,
         allowance=run.money,
         hooks=HookDoor(url=url, relay=relay_words()) if agent.traits.hooks else None,

@@ -54,7 +54,7 @@ class Starter:
             found = await self.desk.beside(lambda: keeping.keep(self.desk))
             if found:
                 await self.desk.write(lambda call: keeping.tell(call, found, run, "began"))
-            base, rescued = await self.desk.beside(lambda: self._prepare(work))
+            base, head, rescued = await self.desk.beside(lambda: self._prepare(work))
         except NotOurs as error:  # the fault of this task's branch, so no other task has to wait for it
             refused = Again(str(error))
             await self.desk.write(lambda call: life.judged(call, run, refused, None))
@@ -65,11 +65,11 @@ class Starter:
 
         def write(call: Call) -> None:
             note_rescue(call, run.session, rescued, run.task)
-            life.started(call, work, base)
+            life.started(call, work, base, head)
 
         await self.desk.write(write)
 
-    def _prepare(self, work: life.Work) -> tuple[str, Rescued | None]:
+    def _prepare(self, work: life.Work) -> tuple[str, str, Rescued | None]:
         desk, run = self.desk, work.run
         config = desk.app.house.config
         base = newest_main(desk)
@@ -92,7 +92,7 @@ class Starter:
         url, credential = desk.url, desk.credential(run.id)
         launch = outfit.launch(work, config, folder, path, git, url, credential, common=common, entry=entry)
         desk.runner.start(run.id, launch)
-        return base, rescued
+        return base, head, rescued
 
     def _left(self, work: life.Work, *, is_there: bool) -> list[Left]:
         """Return what was left of the task uncommitted; its session's own `is_there` if it goes on where it was."""

@@ -59,6 +59,8 @@ class Watched:
     """Its hooks reach us: mail is told by them."""
     refused: str | None = None
     """Why the last commit that it tried was refused, None if it was not."""
+    wrote: tuple[str, ...] = ()
+    """The files that it changed, as was seen at its end."""
     missed: int = 0
     """How many uses of tools went by without covey."""
     overheard: list[Signal] = field(default_factory=list)

@@ -80,23 +80,29 @@ class Board(Transaction):
         return self.find(rows.TASKS, "WHERE front = ? ORDER BY ordinal", (session,))
 
     def board(
-        self, *, status: str | None, session: str | None, limit: int, after: tasks.Task | None
+        self,
+        *,
+        status: str | None,
+        session: str | None,
+        assignee: str | None = None,
+        limit: int,
+        after: tasks.Task | None,
     ) -> list[tasks.Task]:
         """Return a page of the board: larger priority first, then by rank, then older."""
+        wanted = _board_filter(status, session, assignee)
         if after is None:
-            return self._on_board(status, session, "", (), limit)
+            return self._on_board(wanted, "", (), limit)
         # Two statements, each of which finds its first row by the index.
         place = (after.priority, after.rank, after.ordinal)
-        found = self._on_board(status, session, "priority = ? AND (rank, ordinal) > (?, ?)", place, limit)
+        found = self._on_board(wanted, "priority = ? AND (rank, ordinal) > (?, ?)", place, limit)
         if len(found) < limit:
-            found += self._on_board(status, session, "priority < ?", place[:1], limit - len(found))
+            found += self._on_board(wanted, "priority < ?", place[:1], limit - len(found))
         return found
 
     def _on_board(
-        self, status: str | None, session: str | None, term: str, more: Sequence[Any], limit: int
+        self, wanted: tuple[list[str], list[str]], term: str, more: Sequence[Any], limit: int
     ) -> list[tasks.Task]:
-        terms, values = _board_filter(status, session)
-        terms += [term] if term else []
+        terms, values = [*wanted[0], *([term] if term else [])], wanted[1]
         where = f"WHERE {' AND '.join(terms)} " if terms else ""
         order = "ORDER BY priority DESC, rank, ordinal LIMIT ?"
         return self.find(rows.TASKS, f"{where}{order}", (*values, *more, limit))
@@ -117,12 +123,12 @@ class Board(Transaction):
                 yield from page
                 offset, size = offset + size, 64
 
-    def board_size(self, *, status: str | None, session: str | None) -> int:
+    def board_size(self, *, status: str | None, session: str | None, assignee: str | None = None) -> int:
         """Return how many tasks a filter of the board lets through."""
-        if session is None:
+        terms, values = _board_filter(status, session, assignee)
+        if session is None and assignee is None:
             counts = self.counts()
             return sum(counts.values()) if status is None else counts.get(status, 0)
-        terms, values = _board_filter(status, session)
         return int(self.db.rows(f"SELECT count(*) FROM tasks WHERE {' AND '.join(terms)}", values)[0][0])
 
     def counts(self) -> dict[str, int]:
@@ -169,13 +175,7 @@ class Board(Transaction):
         return self.find(rows.TASKS, "WHERE batch = ? AND status NOT IN ('done', 'dropped') ORDER BY ordinal", (name,))
 
 
-def _board_filter(status: str | None, session: str | None) -> tuple[list[str], list[Any]]:
-    terms: list[str] = []
-    values: list[Any] = []
-    if status is not None:
-        terms.append("status = ?")
-        values.append(status)
-    if session is not None:
-        terms.append("session = ?")
-        values.append(session)
-    return terms, values
+def _board_filter(status: str | None, session: str | None, assignee: str | None) -> tuple[list[str], list[str]]:
+    columns = {"status": status, "session": session, "assignee": assignee}
+    given = {column: value for column, value in columns.items() if value is not None}
+    return [f"{column} = ?" for column in given], list(given.values())

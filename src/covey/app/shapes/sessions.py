@@ -9,15 +9,20 @@ from msgspec import Meta, Struct
 from covey.app.shapes.forms import Asked, Name
 from covey.app.shapes.log import EventRow
 from covey.core import sessions
+from covey.core.permits import Level
 
 
 class NewSession(Asked, frozen=True, kw_only=True):
-    """A session from outside, which without `wip` holds any number of tasks, or with an `agent` one that covey runs."""
+    """A session from outside, which without `wip` holds any number of tasks, or with an `agent` one that covey runs.
+
+    `permissions`: what that agent may do without asking, instead of what the settings say.
+    """
 
     name: Name
     role: Name | None = None
     wip: Annotated[int, Meta(ge=1, le=1000)] | None = None
     agent: Name | None = None
+    permissions: Level | None = None
 
 
 class RemoveSession(Asked, frozen=True, kw_only=True):
@@ -42,6 +47,7 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     wip: int | None
     agent: str | None
     batch: str | None
+    permissions: str | None
     goal: sessions.Goal
     evidence: str | None
     created: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec.structs import force_setattr
 
 from covey.app.shapes.forms import (
     Asked,
@@ -25,7 +26,10 @@ from covey.core.needs import Policy
 
 
 class AddTask(Asked, frozen=True, kw_only=True):
-    """A new task; ids in `needs_any` are needs that it goes on without when they are dropped."""
+    """A new task; ids in `needs_any` are needs that it goes on without when they are dropped.
+
+    `session` is another word for `assignee`.
+    """
 
     title: Title
     body: Body = ""
@@ -44,6 +48,14 @@ class AddTask(Asked, frozen=True, kw_only=True):
     budget: Money | None = None
     batch: Name | None = None
     note: Line | None = None
+    session: Name | None = None
+
+    def __post_init__(self) -> None:
+        """Let it be for the session that is named either way."""
+        if self.session is not None and self.assignee not in (None, self.session):
+            raise ValueError(f"session and assignee are one field, and {self.session} is not {self.assignee}")
+        if self.session is not None:
+            force_setattr(self, "assignee", self.session)
 
 
 class EditTask(Asked, frozen=True, kw_only=True):
@@ -90,10 +102,11 @@ class BulkTasks(Asked, frozen=True, kw_only=True):
 
 
 class ListTasks(Asked, frozen=True, kw_only=True):
-    """A page of the board."""
+    """A page of the board: `session` holds or held a task, `assignee` is whom it is for."""
 
     status: tasks.Status | None = None
     session: Name | None = None
+    assignee: Name | None = None
     limit: Limit = 200
     after: TaskId | None = None
 
