@@ -51,7 +51,7 @@ def test_a_try_of_a_session_that_works_no_more_is_for_anyone(world: World, verb:
     run = world.begin("ada")
     world.do(lambda call: runs.left(call, run, "refs/covey/rescue/ada/1"))
     world.end(run, FAILED)
-    world.ask(verb, name="ada", **({"force": True} if verb == "session.remove" else {}))
+    world.ask(verb, name="ada")
     if verb == "session.remove":
         world.do(lambda call: part(call, find(call, "ada")))
     again = world.begin("bob")

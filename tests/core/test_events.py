@@ -152,7 +152,7 @@ def _example(name: str) -> object:
     }
     values |= {"decision": "deny", "paths": ["a"], "calls": 1, "collisions": 3, "level": "file"}
     values |= {"against": ["a"], "tests": ["a"], "slots": 1, "test": 1, "passed": True}
-    values |= {"kind": "page", "until": 1.0}
+    values |= {"kind": "page", "until": 1.0, "facts": [["title", "x"]], "files": ["a"]}
     return values.get(name, 0 if name in ("events", "differences") else "x")
 
 

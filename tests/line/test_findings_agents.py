@@ -358,6 +358,8 @@ def test_what_another_task_left_lying_never_comes_onto_the_branch(built: Callabl
     first = house.add(f"{body}echo mine > one.txt; git add -A; git commit -qm One\n{tells('result', text='Done')}")
     house.staff("ada")
     house.until(house.is_over(1), "the first run")
+    house.ask("session.stop", name="ada")
+    house.ask("session.start", name="ada")
     second = house.add(f"echo theirs > two.txt; echo theirs >> README.md\n{talks}{gives_up}", "Two", priority=9)
     house.until(house.is_over(2), "the run on another task", seconds=1.0)
     assert [run["task"] for run in house.runs()] == [first, second]

@@ -71,7 +71,7 @@ def test_what_an_agent_leaves_running_ends_with_it(made: Callable[..., Line]) ->
         ),
         ("write a\n    a\ncommit a\nfail no way\n", "The agent gave up: no way"),
         ("write a\n    a\ncommit a\ncrash SEGV\n", "The agent was ended by signal 11."),
-        ("nonsense\n", "The agent ended at once, with exit code 2."),
+        ("nonsense\n", "The agent ended with exit code 2."),
     ],
 )
 def test_what_is_not_done_is_not_handed_in(made: Callable[..., Line], body: str, story: str) -> None:

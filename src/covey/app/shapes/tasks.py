@@ -48,14 +48,16 @@ class AddTask(Asked, frozen=True, kw_only=True):
     budget: Money | None = None
     batch: Name | None = None
     note: Line | None = None
-    session: Name | None = None
+    for_session: Name | None = field(default=None, name="session")
 
     def __post_init__(self) -> None:
         """Let it be for the session that is named either way."""
-        if self.session is not None and self.assignee not in (None, self.session):
-            raise ValueError(f"session and assignee are one field, and {self.session} is not {self.assignee}")
-        if self.session is not None:
-            force_setattr(self, "assignee", self.session)
+        named = self.for_session
+        if named is not None and self.assignee not in (None, named):
+            raise ValueError(f"session and assignee are one field, and {named} is not {self.assignee}")
+        if named is not None:
+            force_setattr(self, "assignee", named)
+            force_setattr(self, "for_session", None)
 
 
 class EditTask(Asked, frozen=True, kw_only=True):
