@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.line.lines import GOOD, SCRIPTED, Line, alive
+from tests.line.lines import GOOD, SCRIPTED, SHELL, Line, alive
 from tests.serving import wait_until
 
 
@@ -229,3 +229,15 @@ def test_an_agent_that_cannot_begin_during_an_outage_costs_no_try(made: Callable
     assert done["tries"] == []
     assert {event["data"]["outcome"] for event in line.events("run.ended")} == {"crashed", "handed-in"}
     assert [event["data"]["files"] for event in line.events("run.wrote")] == [["a.txt"]]
+
+
+def test_a_script_that_is_blocked_keeps_its_session_from_no_other(made: Callable[..., Line]) -> None:
+    line = made(SHELL, GOOD, "[board]\ntries = 1\n[watch]\nbackoff = 1000\nbackoff_most = 1000\n")
+    line.up()
+    good = "echo a > a.txt; git add a.txt; git commit -qm a"
+    with line.client() as client:
+        bad = [client.post("/api/board", {"title": f"Bad {number}", "body": "exit 3"})["id"] for number in range(2)]
+        last = client.post("/api/board", {"title": "Good", "body": good})["id"]
+    line.start_session("ada", "sh")
+    line.wait_for(last, "done")
+    assert [line.task(task)["status"] for task in bad] == ["blocked", "blocked"]

@@ -162,9 +162,18 @@ class Closer:
             return
         life.judged(call, run, verdict, seen.code, until)
         task = call.tx.task(run.task)
-        told = isinstance(verdict, Crashed) and task is not None and task.status is tasks.Status.BLOCKED
+        blocked = task is not None and task.status is tasks.Status.BLOCKED
+        if blocked and self._blames_task(run):
+            self.starts.forget(run.session)
+            self.starter.not_before.pop(run.session, None)
+        told = isinstance(verdict, Crashed) and blocked
         if news is not None and not told:  # of a task that is blocked a person knows by that
             alert(call, news[0], news[1][: life.EVIDENCE], run.session, run.task)
+
+    def _blames_task(self, run: Run) -> bool:
+        """Say whether what failed was the task itself: its agent runs it as a script, and the next may do well."""
+        agent = agent_of(self.desk, run.agent)
+        return agent is not None and agent.traits.script
 
     def _learn(self, run: Run, verdict: Verdict) -> tuple[float | None, tuple[str, str] | None]:
         """Learn from how a run went; return until when its session waits, and the alert that a person gets."""
@@ -177,9 +186,7 @@ class Closer:
         if isinstance(verdict, Again) and verdict.gave_up:
             wait = self.starts.failed(run.session, config)
             self.starter.not_before[run.session] = at + wait
-            agent = agent_of(self.desk, run.agent)
-            blames_task = agent is not None and agent.traits.script  # what it ran was the task itself
-            often = not blames_task and self.starts.gave_up(run.agent, run.task, verdict.what, at)
+            often = not self._blames_task(run) and self.starts.gave_up(run.agent, run.task, verdict.what, at)
             message = f"{run.agent} gives up one task after another, and is stopped for a while: {verdict.what}"
             news = ("agent_gives_up", message) if often and self.starts.is_news(run.agent, "gives up") else None
             return wall + wait, news

@@ -115,9 +115,13 @@ class Starts:
         tasks.clear()
         return True
 
+    def forget(self, session: str) -> None:
+        """Forget the failures of a session: its next task has nothing to do with them."""
+        self.failures.pop(session, None)
+
     def went_well(self, session: str, agent: str) -> None:
         """Forget the failures of a session, and that a person knows of troubles of its agent."""
-        self.failures.pop(session, None)
+        self.forget(session)
         self.given_up.pop(agent, None)
         self.told = {each for each in self.told if each[0] != agent}
 
