@@ -48,6 +48,7 @@ from covey.installation import step_back
 from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
 from covey.loops.janitor import LOOK_EVERY, Janitor
+from covey.loops.lifetime import Lifetime
 from covey.loops.live import Live
 from covey.loops.queue import Queue
 from covey.loops.radar import Radar
@@ -130,7 +131,14 @@ class Daemon:
     """One project's daemon, from its lock to its last answer."""
 
     def __init__(
-        self, project: Project, port: int | None, bind: Bind | None, name: str | None = None, *, hold: bool = False
+        self,
+        project: Project,
+        port: int | None,
+        bind: Bind | None,
+        name: str | None = None,
+        *,
+        hold: bool = False,
+        while_needed: bool = False,
     ) -> None:
         self.project = project
         for path in (project.state, project.owner_token):
@@ -168,6 +176,7 @@ class Daemon:
         self._web = Web(self._app, token, _doors(self._page, own, bind, name))
         self._servers = [self._server(i) for i in range(len(self._sockets))]
         self._stop = asyncio.Event()
+        self._unneeded = False
         folder = default_folder(project, settings.sessions.worktrees)
         worktrees = Worktrees(project, folder)
         self._desk = Desk(
@@ -183,6 +192,8 @@ class Daemon:
         self._fleet = Fleet(self._desk, hold=hold)
         self._queue = Queue(self._desk)
         self._radar = Radar(self._desk)
+        self._lifetime = Lifetime(self._desk, while_needed=while_needed, page_at=self._web.page_at)
+        self._app.house.stays_for = self._lifetime.reasons
         self._live = Live(self._desk, self._fleet, lambda: self._web.hub.people, self._web.hub.tell_people)
         self._web.hub.greet = self._live.greet
         self._hooks = Hooks(self._desk, self._fleet, Outside(self._desk))
@@ -232,8 +243,10 @@ class Daemon:
     async def run(self) -> None:
         """Serve until told to stop; what was acknowledged is on disk then."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            # Who starts us may ignore the first two itself, and we inherit that; a hang-up only if nohup says so.
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._stop.set)
         self._web.begin(self._store)
         await self._web.write(lambda tx: tx.append(COVEY, "daemon", Started(__version__)))
         await self._hooks.begin()
@@ -252,6 +265,7 @@ class Daemon:
                 self._count(),
                 self._stand(),
                 self._keep_token(),
+                self._go_when_unneeded(),
                 self._fleet.run(),
                 self._queue.run(),
                 self._radar.run(),
@@ -263,7 +277,7 @@ class Daemon:
         self._announce()
         await self._stop.wait()
         log.info("stopping")
-        self._web.end_all()
+        self._web.end_all(await self._goodbye())
         self._hooks.close()
         for server in self._servers:
             server.should_exit = True
@@ -278,6 +292,18 @@ class Daemon:
         await self._queue.stop()
         await self._fleet.stop()
         await self._last_words()
+
+    async def _go_when_unneeded(self) -> None:
+        await self._lifetime.until_unneeded()
+        self._unneeded = True
+        self._stop.set()
+
+    async def _goodbye(self) -> dict[str, object]:
+        """Return what whoever follows is told before the connection ends: that it is on purpose, and who works on."""
+        agents = 0
+        with contextlib.suppress(CoveyError):
+            agents = len(await self._desk.read(lambda call: call.tx.open_runs()))
+        return {"why": "unneeded" if self._unneeded else "stopped", "agents": agents}
 
     async def _last_words(self) -> None:
         def last(tx: Tx) -> None:
@@ -629,6 +655,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--key", type=Path)
     parser.add_argument("--name")
     parser.add_argument("--hold", action="store_true")
+    parser.add_argument("--while-needed", action="store_true")
     parser.add_argument("--foreground", action="store_true")
     parser.add_argument("--json", action="store_true")
     words = parser.parse_args(argv)
@@ -639,7 +666,7 @@ def main(argv: list[str] | None = None) -> int:
         step_back(project.root)
         _keep_log(project, foreground=words.foreground)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(project, words.port, _bind_of(words), words.name, hold=words.hold))
+            runner.run(_serve(project, words, _bind_of(words)))
     except CoveyError as error:
         if words.foreground:
             complain(error, as_json=words.json)
@@ -650,8 +677,8 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-async def _serve(project: Project, port: int | None, bind: Bind | None, name: str | None, *, hold: bool) -> None:
-    daemon = Daemon(project, port, bind, name, hold=hold)
+async def _serve(project: Project, words: argparse.Namespace, bind: Bind | None) -> None:
+    daemon = Daemon(project, words.port, bind, words.name, hold=words.hold, while_needed=words.while_needed)
     try:
         await daemon.run()
     finally:

@@ -30,7 +30,7 @@ def test_a_killed_daemon_is_not_called_up_while_another_command_writes(served: S
     _wait_until_open(asking.pid, str(served.state / "lock"))
     os.close(held)
     said, _ = asking.communicate(timeout=60)
-    assert "no daemon" in said.splitlines()[0]
+    assert "the daemon has died" in said.splitlines()[0]
 
 
 def _wait_until_open(pid: int, path: str) -> None:

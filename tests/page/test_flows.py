@@ -361,13 +361,14 @@ def test_a_page_that_loses_its_daemon_says_so_and_catches_up(
     page = visit("/#/board", **look)
     page.evaluate("() => (window.sameOne = true)")
     os.kill(json.loads((played.line.state / "daemon.json").read_text())["pid"], signal.SIGKILL)
-    expect(page.get_by_text("Connection lost")).to_be_visible()
+    expect(page.get_by_text("covey has ended without a word: its daemon has died")).to_be_visible()
+    expect(page.get_by_text("covey up --service keeps it alive")).to_be_visible()
     title = f"Meanwhile ({unique(request, 'task')})"
     played.line.ok("task", "add", title, "--role", "nobody", "--priority", "950")
     played.line.up()
     task = played.line.board()[title]["id"]
     expect(card(page, "todo", task)).to_be_visible()
-    expect(page.get_by_text("Connection lost")).to_have_count(0)
+    expect(page.get_by_text("covey has ended")).to_have_count(0)
     assert page.evaluate("() => window.sameOne")
 
 

@@ -307,12 +307,12 @@ def is_over(call: Call, name: str) -> bool:
     elsewhere = {found.id: found.status for each in outside if (found := call.tx.task(each)) is not None}
     merging = {task.id for task in open_tasks if task.status is Status.MERGING}
     stands = {merge.task: merge for merge in call.tx.open_merges() if merge.task in merging}
-    waiting = {task for task, merge in stands.items() if _waits_for_person(call, merge)}
+    waiting = {task for task, merge in stands.items() if waits_for_person(call, merge)}
     waiting |= {task.id for task in open_tasks if task.status is Status.TODO and not _may_be_taken(call, task)}
     return batches.is_over(open_tasks, elsewhere, waiting)
 
 
-def _waits_for_person(call: Call, merge: merges.Merge) -> bool:
+def waits_for_person(call: Call, merge: merges.Merge) -> bool:
     """Say whether a merge goes on only when a person has done something."""
     if merge.state is MergeState.QUEUED:
         # What it waited for under a daemon before may be mended by now: only a try can tell.

@@ -32,4 +32,5 @@ def status(call: Call, asked: Nothing) -> ProjectStatus:
         paused=tx.fleet().paused,
         memory=sum(session.memory for session in everyone),
         today=today(call) if call.who.is_owner else nothing_spent(call),
+        stays_for=call.house.stays_for(call) if call.who.is_owner else [],
     )

@@ -95,6 +95,8 @@ class House:
     """Why the settings on disk are not those that hold, and since when."""
     allowances: dict[tuple[str, str], Allowance] = field(default_factory=dict)
     """What each session may still do in this minute, by what it does."""
+    stays_for: Callable[[Call], list[str]] = lambda call: []
+    """Returns for whom the daemon stays; nothing where there is none."""
     broken_gate: bool = False
     """The queue waits for a gate that could not be run; whoever lets sessions work lets it be tried again."""
     gate_limits: tuple[str, ...] = ()

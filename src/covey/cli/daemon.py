@@ -21,13 +21,16 @@ from typing import Any
 from covey import proof
 from covey.cli.client import Client, check_own, is_daemon, own_file
 from covey.cli.command import Command, Parser
+from covey.cli.show import one
 from covey.cli.wire import Lost, Wire
 from covey.errors import CoveyError, Denied, Invalid, Refused, ToolFailed, Unavailable
 from covey.git import project as projects
 from covey.git.project import Project
-from covey.store.lock import WriterLock
+from covey.store.lock import NeedLock, WriterLock
 
 PATIENCE = 60.0
+OTHERS_PATIENCE = 2.0
+"""Seconds after which a daemon that has not gone is taken to be needed by another command."""
 ASK_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -58,7 +61,9 @@ def _said(project: Project) -> dict[str, Any]:
 
 def _up_arguments(parser: Parser) -> None:
     parser.add_argument("--foreground", action="store_true", help="stay, and show the log")
-    parser.add_argument("--service", action="store_true", help="write a systemd unit instead of starting anything")
+    parser.add_argument(
+        "--service", action="store_true", help="keep it alive: let the systemd of the user start it, now and again"
+    )
     parser.add_argument("--port", type=_port, metavar="PORT", help="the port on loopback (kept from then on)")
     parser.add_argument("--bind", type=_address, metavar="HOST:PORT", help="answer beyond loopback too, with TLS")
     parser.add_argument(
@@ -78,11 +83,57 @@ def _down_arguments(parser: Parser) -> None:
     parser.add_argument("--agents", action="store_true", help="stop the agents too; their work is kept")
 
 
-def ensure_up(project: Project, *words: str) -> bool:
-    """Start the daemon unless it runs, and say whether it was started; some words start it in another way."""
-    project.token()  # neither we nor a new daemon could go on without it
-    _, own = _have(project, [*_plain_command(project), *words])
+def ensure_up(project: Project) -> bool:
+    """Have a daemon that stays until `covey down`, and say whether it was started."""
+    with _keeping(project):
+        _, own = _have(project, _plain_command(project))
     return own
+
+
+def ensure_while_needed(project: Project) -> bool:
+    """Have a daemon for whoever holds the lock of those who need one, and say whether it was started.
+
+    It goes by itself once nobody needs it.
+    """
+    project.token()
+    _, own = _have(project, [*_plain_command(project), "--while-needed"])
+    return own
+
+
+def leave(project: Project, client: Client, need: NeedLock) -> list[str]:
+    """Need the daemon no more, and return for whom else it stays; if for nobody, return when it has gone."""
+    pid = running(project)
+    stays_for: list[str] = []
+    if pid is not None:
+        with contextlib.suppress(CoveyError):
+            stays_for = client.ask("status").value["stays_for"]
+    others = not need.try_alone()
+    need.give()
+    if pid is None or stays_for:
+        return stays_for
+    deadline = time.monotonic() + (OTHERS_PATIENCE if others else PATIENCE)
+    while is_daemon(pid) and _announced(project) in (pid, None):
+        if time.monotonic() > deadline:
+            return ["another covey run"]
+        time.sleep(0.02)
+    return []
+
+
+@contextlib.contextmanager
+def _keeping(project: Project) -> Iterator[None]:
+    """Let whatever daemon there is, or will be, stay until `covey down`."""
+    project.token()  # neither we nor a new daemon could go on without it
+    with NeedLock(project.needed):
+        project.kept.touch(mode=0o600)
+        yield
+
+
+def died(client: Client) -> bool:
+    """Say whether the last daemon ended without being told to, by what the log says; none runs now."""
+    first = {"newest": True, "limit": 1}
+    asked = (client.ask("log.list", fields=first | {"kind": f"daemon.{what}"}).value for what in ("started", "stopped"))
+    started, stopped = (found[0]["seq"] if found else 0 for found in asked)
+    return bool(started > stopped and client.url is None)
 
 
 def _have(project: Project, command: list[str]) -> tuple[dict[str, Any], bool]:
@@ -119,18 +170,20 @@ def _runs_errand(project: Project) -> bool:
 def errand(client: Client) -> Iterator[bool]:
     """Have a daemon for as long as a command needs one; one of our own starts no agent, and is gone afterwards."""
     project = projects.find(Path(client.folder)).must_be_begun()
-    own = ensure_up(project, "--hold")
-    try:
-        yield own
-    finally:
-        if own:
-            stop_daemon(project)
+    with NeedLock(project.needed):
+        project.token()
+        said, own = _have(project, [*_plain_command(project), "--hold"])
+        try:
+            yield own
+        finally:
+            if own:
+                stop_daemon(project, only=said["pid"])
 
 
-def stop_daemon(project: Project) -> int | None:
-    """Stop the daemon if it runs, and return which process it was."""
+def stop_daemon(project: Project, *, only: int | None = None) -> int | None:
+    """Stop the daemon if it runs, and return which process it was; with `only`, no other than that one."""
     pid = _holder(project)
-    if pid is not None:
+    if pid is not None and only in (None, pid):
         try:
             os.kill(pid, signal.SIGTERM)
             os.kill(pid, signal.SIGCONT)  # one that stands still would not hear it
@@ -149,20 +202,33 @@ def up(args: argparse.Namespace, client: Client) -> int:
     project = projects.find(Path(client.folder)).must_be_begun()
     if args.service:
         _keep_name(project, args.name)
-        return _service(project, _command(project, args), as_json=args.json)
-    project.token()  # neither we nor a new daemon could go on without it
-    said = _lasting(project)
-    if said is not None and args.foreground:
-        raise Refused(f"The daemon is running already, as process {said['pid']}.", hint="covey down stops it.")
-    if said is not None and (args.bind or args.port or args.name):
-        raise Refused("The daemon is running already.", hint="covey down first, then covey up with these options.")
-    _keep_name(project, args.name)
-    if args.foreground:
-        command = [*_command(project, args), "--foreground", *(["--json"] if args.json else [])]
-        os.execv(command[0], command)
-    said, _ = _have(project, _command(project, args))
+        with _keeping(project):
+            return _service(project, _command(project, args), as_json=args.json)
+    dead = _died_unless_lost(client)
+    with _keeping(project):
+        said = _lasting(project)
+        if said is not None and args.foreground:
+            raise Refused(f"The daemon is running already, as process {said['pid']}.", hint="covey down stops it.")
+        if said is not None and (args.bind or args.port or args.name):
+            raise Refused("The daemon is running already.", hint="covey down first, then covey up with these options.")
+        _keep_name(project, args.name)
+        if args.foreground:
+            command = [*_command(project, args), "--foreground", *(["--json"] if args.json else [])]
+            os.execv(command[0], command)
+        said, own = _have(project, _command(project, args))
+    if dead and own and not args.json:
+        print(obituary(client))
     _say_up(project, said, as_json=args.json)
     return 0
+
+
+def obituary(client: Client) -> str:
+    """Say that the last daemon has died, and how many agents went on without it."""
+    agents = 0
+    with contextlib.suppress(CoveyError):
+        agents = sum(bool(session["run"]) for session in client.ask("session.list").value)
+    went_on = f" {one(agents, 'agent')} went on without it." if agents else ""
+    return f"The daemon had died: it was not told to end.{went_on}"
 
 
 def _say_up(project: Project, said: dict[str, Any], *, as_json: bool) -> None:
@@ -186,18 +252,31 @@ def down(args: argparse.Namespace, client: Client) -> None:
     if args.agents:
         with errand(client):
             ended = _stop_agents(client)
+    dead = _died_unless_lost(client)
+    project.kept.unlink(missing_ok=True)
     pid = stop_daemon(project)
     running: list[str] = []
     with contextlib.suppress(CoveyError):  # it is down, also where the board cannot be read
         running = [session["name"] for session in client.ask("session.list").value if session["run"]]
     if args.json:
-        print(json.dumps({"stopped": pid is not None, "pid": pid, "running": running, "ended": ended}))
+        stopped = {"stopped": pid is not None, "pid": pid, "running": running, "ended": ended}
+        print(json.dumps(stopped | {"died": dead and pid is None}))
         return
     if ended:
         print(f"Stopped {', '.join(ended)}; what they had not committed is kept (covey rescue list).")
-    print("covey is down." if pid else "covey was not up.")
+    died_before = "covey was not up: its daemon had died." if dead else "covey was not up."
+    print("covey is down." if pid else died_before)
     if running:
         print(f"Still at work: {', '.join(running)}. covey up takes them up again; covey down --agents stops them.")
+
+
+def _died_unless_lost(client: Client) -> bool:
+    """Say whether the last daemon has died; nobody knows where the board cannot be read."""
+    try:
+        with client:
+            return died(client)
+    except CoveyError:
+        return False
 
 
 def _stop_agents(client: Client) -> list[str]:
@@ -463,7 +542,7 @@ def _subject_name(host: str) -> str:
 
 
 def _service(project: Project, command: list[str], *, as_json: bool) -> int:
-    """Write a systemd unit of the user, and say how to switch it on."""
+    """Write a systemd unit of the user and switch it on, or say how."""
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     tag = hashlib.sha256(str(project.common).encode()).hexdigest()[:6]
     unit = base / "systemd" / "user" / f"covey-{project.name}-{tag}.service"
@@ -477,17 +556,56 @@ def _service(project: Project, command: list[str], *, as_json: bool) -> int:
         f'Environment="PATH={path}"\n'
         f"ExecStart={quoted} --foreground\n"
         "Restart=on-failure\n"
+        "RestartSec=1\n"
         "KillMode=process\n\n"
         "[Install]\n"
         "WantedBy=default.target\n"
     )
     switch_on = f"systemctl --user daemon-reload && systemctl --user enable --now {unit.name}"
-    print(
-        json.dumps({"unit": str(unit), "enable": switch_on})
-        if as_json
-        else f"Wrote {unit}.\nSwitch it on with:\n  {switch_on}"
-    )
+    why = _enable(project, unit.name)
+    if as_json:
+        print(json.dumps({"unit": str(unit), "enable": switch_on, "enabled": not why, "why": why}))
+        return 0
+    print(f"Wrote {unit}.")
+    if why:
+        print(f"It is not switched on yet: {why}. Type:\n  {switch_on}")
+    else:
+        print("It is switched on: systemd starts the daemon when you log in, and again should it die.")
+        print("loginctl enable-linger lets it run while you are logged out; covey down stops it until then.")
     return 0
+
+
+def _enable(project: Project, unit: str) -> str:
+    """Switch a unit on and let it take over from a daemon that runs; return why that cannot be, empty if it is done."""
+    if shutil.which("systemctl") is None:
+        return "there is no systemctl here"
+    problem = _systemctl("daemon-reload")
+    if problem:
+        return problem
+    stop_daemon(project)  # it holds the lock; agents at work go on
+    problem = _systemctl("enable", "--now", unit)
+    if problem:
+        return problem
+    deadline = time.monotonic() + PATIENCE
+    while answering(project) is None:
+        if time.monotonic() > deadline:
+            return f"systemd has started it, and it does not answer (journalctl --user -u {unit} has what it said)"
+        time.sleep(0.05)
+    return ""
+
+
+def _systemctl(*words: str) -> str:
+    """Ask the systemd of the user, and return what it complained of."""
+    try:
+        done = subprocess.run(
+            ["systemctl", "--user", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            timeout=PATIENCE, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    lines = (done.stderr or done.stdout).strip().splitlines()
+    said = lines[0].rstrip(".") if lines else f"it ended with code {done.returncode}"
+    return "" if done.returncode == 0 else f"systemctl says: {said}"
 
 
 def _escaped(word: str) -> str:
@@ -501,8 +619,9 @@ COMMANDS = {
     "up": Command("start the daemon of this repository in the background, and return when it answers", _up_arguments,
                   up, example="covey up\ncovey up --bind 192.0.2.7:8443\ncovey up --name box.example.ts.net\n"
                               "covey up --json | jq -r .url   the address at which it answers",
-                  prints="{url, token, pid}, and {bind, fingerprint} if it answers beyond loopback"),
+                  prints="{url, token, pid}, and {bind, fingerprint} if it answers beyond loopback; "
+                         "with --service {unit, enable, enabled, why}"),
     "down": Command("stop the daemon of this repository; agents at work go on until it is up again", _down_arguments,
                     down, example="covey down\ncovey down --agents   stops the agents too",
-                    prints="{stopped, pid, running, ended}"),
+                    prints="{stopped, pid, running, ended, died}"),
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import signal
 import time
@@ -19,9 +20,10 @@ from covey.agents.declared import check
 from covey.cli import importing
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, whole_number
-from covey.cli.daemon import ensure_up, errand, stop_daemon
+from covey.cli.daemon import died, ensure_up, ensure_while_needed, errand, leave, obituary
 from covey.cli.progress import Story
 from covey.cli.report import Report
+from covey.cli.show import one
 from covey.config import AgentSettings, Config
 from covey.core import batches
 from covey.errors import CoveyError, Invalid, Refused, Unavailable
@@ -30,6 +32,7 @@ from covey.git.project import Project
 from covey.git.run import try_git
 from covey.installation import step_back
 from covey.loops.outfit import agent_env
+from covey.store.lock import NeedLock
 
 LOOK_EVERY = 0.15
 CLEAN_UP = 60.0
@@ -50,6 +53,9 @@ def _arguments(parser: Parser) -> None:
     )
     parser.add_argument("-n", dest="sessions", type=whole_number(1, 1000), metavar="N", help="how many agents at once")
     parser.add_argument("--agent", metavar="AGENT", help="the agent that works (default: sessions.agent in covey.toml)")
+    parser.add_argument(
+        "--detach", action="store_true", help="return at once; a daemon goes on with it until covey down"
+    )
 
 
 def run(args: Namespace, client: Client) -> int:
@@ -66,9 +72,11 @@ def run(args: Namespace, client: Client) -> int:
     ids: list[str] = []
     story = Story(quiet=args.json)
     code: int | None = None
+    need = NeedLock(project.needed)
     with _interruptible():
         try:
-            own = ensure_up(project)
+            need.take()
+            own = ensure_up(project) if args.detach else ensure_while_needed(project)
             story.begin(client)
             with _undisturbed():
                 _add(args, client, batch, ids)
@@ -79,6 +87,8 @@ def run(args: Namespace, client: Client) -> int:
                 with _undisturbed():
                     _start(args, client, batch, count, all_waiting=not args.tasks)
                 ids += [] if ids else _ids_of(client, batch)
+                if args.detach:
+                    return _say_detached(client, batch, ids, count, as_json=args.json)
                 story.ids.update(ids)
                 own = _follow(client, project, batch, story) or own
             _ignore_signals()  # here, where an interrupt still has its answer
@@ -97,14 +107,24 @@ def run(args: Namespace, client: Client) -> int:
         finally:
             _ignore_signals()
             report = Report.of(client, ids)
-            if own and not _has_others(client):
-                stop_daemon(project)
+            stays_for = leave(project, client, need)
         code = (LANDED if report.all_done else NOT_ALL) if code is None else code
         seconds = time.monotonic() - begun
         print(report.as_json(batch, code, seconds) if args.json else report.as_text(settings, seconds))
         if code == INTERRUPTED and not args.json and report.goes_on:
             print("What is not done stays on the board: covey run goes on with it.")
+        if own and stays_for and not args.json:
+            print(f"covey stays up for {' and '.join(stays_for)}; covey down stops it.")
     return code
+
+
+def _say_detached(client: Client, batch: str, ids: list[str], count: int, *, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps({"batch": batch, "detached": True, "tasks": ids, "sessions": count, "url": client.url}))
+        return LANDED
+    print(f"{one(count, 'agent')} on {one(len(ids), 'task')} ({', '.join(ids[:10])}{', ...' if ids[10:] else ''}).")
+    print("covey status, covey inbox and covey open show how it goes; covey down --agents ends it.")
+    return LANDED
 
 
 # Before
@@ -207,7 +227,7 @@ def _follow(client: Client, project: Project, batch: str, story: Story) -> bool:
         story.tell(client)
         state = client.ask("batch.show", {"name": batch}).value
         if client.url is None:
-            story.say("The daemon had ended; it is started again.")
+            story.say(f"{obituary(client) if died(client) else 'The daemon had ended.'} It is started again.")
             own = _up_again(project) or own
         if not state["sessions"]:
             story.tell(client)
@@ -225,8 +245,8 @@ def _up_again(project: Project) -> bool:
     """Start the daemon again; whatever ended it may do so once more while it starts."""
     for _ in range(2):
         with suppress(Unavailable):
-            return ensure_up(project)
-    return ensure_up(project)
+            return ensure_while_needed(project)
+    return ensure_while_needed(project)
 
 
 def _stop(client: Client, batch: str) -> None:
@@ -239,12 +259,6 @@ def _stop(client: Client, batch: str) -> None:
                 raise Unavailable("Some sessions have not stopped.", hint="covey session list shows them.")
             time.sleep(0.05)
             state = client.ask("batch.show", {"name": batch}).value
-
-
-def _has_others(client: Client) -> bool:
-    """Say whether sessions that a person started need the daemon; those of another run start it again themselves."""
-    sessions = client.ask("session.list").value
-    return any(each["kind"] == "run" and not each["batch"] and each["goal"] != "stopped" for each in sessions)
 
 
 @contextmanager
@@ -285,7 +299,9 @@ COMMAND = Command(
     "work on some tasks until they have landed: adds them, starts agents, tests and lands their work",
     _arguments,
     run,
-    example='covey run "Fix the flaky test" "Add rate limiting"\ncovey run -n 4 --agent sh tasks.jsonl',
+    example='covey run "Fix the flaky test" "Add rate limiting"\ncovey run -n 4 --agent sh tasks.jsonl\n'
+    "covey run --detach TODO.md   returns at once, and goes on in the background",
     owner=True,
-    prints="the report: {batch, exit, seconds, counts, cost, tokens, unpriced, tasks}",
+    prints="the report: {batch, exit, seconds, counts, cost, tokens, unpriced, tasks}; "
+    "with --detach {batch, detached, tasks, sessions, url}",
 )

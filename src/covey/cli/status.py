@@ -41,7 +41,7 @@ def status(args: Namespace, client: Client) -> None:
         leases = client.ask("lease.list").value
         merges = client.ask("merge.list", fields={"limit": MOST}).value
         wanted = client.ask("inbox.list").value if not os.environ.get("COVEY_TOKEN") else []
-    print(f"{value['project']}  {_daemon(client)}, log at {value['seq']:,}")
+    print(f"{value['project']}  {_daemon(client, value)}, log at {value['seq']:,}")
     counts = [f"{paint(name)} {count:,}" for name, count in value["counts"].items() if count]
     print(f"  {'  '.join(counts) or 'no tasks yet'}")
     for line in merge.wrong_settings(client):
@@ -64,9 +64,13 @@ def status(args: Namespace, client: Client) -> None:
     _part("Commits of the last hour", list(_commits(client)), most // 2, "git log")
 
 
-def _daemon(client: Client) -> str:
+def _daemon(client: Client, value: dict[str, Any]) -> str:
     if client.url is None:
-        return "no daemon"
+        from covey.cli.daemon import died
+
+        agents = sum(bool(each["run"]) for each in value["sessions"])
+        work_on = f", {one(agents, 'agent')} at work without it (covey up takes them up again)" if agents else ""
+        return f"{'no daemon' if not died(client) else 'the daemon has died'}{work_on}"
     beyond = client.said
     also = f" and {beyond['bind']} (certificate SHA-256 {beyond['fingerprint']})" if "bind" in beyond else ""
     return f"daemon up at {client.url}{also}, covey open shows its page"

@@ -54,6 +54,16 @@ class Project:
         return self.state / "daemon.json"
 
     @property
+    def needed(self) -> Path:
+        """Return the file whose lock is held by whoever needs the daemon at this moment."""
+        return self.state / "needed"
+
+    @property
+    def kept(self) -> Path:
+        """Return the file that is there from `covey up` to `covey down`: a daemon in between stays."""
+        return self.state / "kept"
+
+    @property
     def is_begun(self) -> bool:
         """Say whether covey looks after this repository; a file that was emptied is no board."""
         return self.database.exists() and self.database.stat().st_size > 0

@@ -68,6 +68,55 @@ class WriterLock:
         self.give()
 
 
+class NeedLock:
+    """Held by all who need the daemon, together; and by a daemon that goes since nobody does, alone."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd: int | None = None
+
+    def take(self, patience: float = 60.0) -> None:
+        """Hold it with others; a daemon that is about to go is gone before."""
+        deadline = time.monotonic() + patience
+        while not self._try(fcntl.LOCK_SH):
+            if time.monotonic() > deadline:
+                raise Unavailable("The daemon is about to end, and does not.", hint="Try covey down.")
+            time.sleep(0.02)
+
+    def try_alone(self) -> bool:
+        """Hold it alone, if nobody else does; what was held with others is let go of either way."""
+        return self._try(fcntl.LOCK_EX)
+
+    def give(self) -> None:
+        """Need nothing any more; giving it twice is fine."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _try(self, kind: int) -> bool:
+        if self._fd is None:
+            try:
+                self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                hint = "covey needs to write in its folder."
+                raise Unavailable(f"The lock {self.path} cannot be opened: {error.strerror}.", hint=hint) from error
+        try:
+            fcntl.flock(self._fd, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.give()
+            return False
+        return True
+
+    def __enter__(self) -> NeedLock:
+        self.take()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.give()
+
+
 def _wait(lock: WriterLock, deadline: float, *, longest: float) -> None:
     """Try again and again, after pauses of random length, until the lock is ours."""
     while not lock.try_take():

@@ -132,7 +132,8 @@ def _events() -> dict[str, Any]:
         "description": (
             "`counts`, `sessions` and the first page of `board` at connect, then only what changed: `board` and "
             "`sessions` (arrays of whole rows), `counts`, `alerts`, `invalidate` ({type}), `live` (to the owner only, "
-            "and in no log: GET /api/live whole at first, then what changed of it) and `heartbeat`. `id` is the number "
+            "and in no log: GET /api/live whole at first, then what changed of it), `heartbeat`, and at last "
+            "`goodbye` ({why, agents}: the daemon ends on purpose, and so many agents work on). `id` is the number "
             "in the log; a client that comes back with Last-Event-ID, or `after`, gets what it missed, each change "
             "once. `key` is a browser's."
         ),

@@ -103,6 +103,16 @@ class Web:
         self._open: dict[asyncio.Future[None], Principal] = {}
         self._followers: dict[stream.Subscriber, Principal] = {}
         self.writer: Writer | None = None
+        self._page_at: float | None = None
+
+    def page_at(self) -> float | None:
+        """Return when a page, or whoever else follows for the owner, was last there, on the clock that is awake."""
+        if self.hub.people:
+            self._page_at = self._awake()
+        return self._page_at
+
+    def _awake(self) -> float:
+        return self._app.house.pulses.clock.now().awake
 
     # The store
 
@@ -179,7 +189,9 @@ class Web:
         key = None if token else _page_key(scope, headers)
         if key is not None:
             self._doors.check_page(headers, scope.get("server"), scope["scheme"], scope.get("method"))
-            return await self._devices.who(key, host_of(headers))
+            who = await self._devices.who(key, host_of(headers))
+            self._page_at = self._awake()
+            return who
         if kind.lower() != b"bearer" or not token:
             raise Unknown("A token is missing.", hint="Send Authorization: Bearer TOKEN; covey up --json prints it.")
         if hmac.compare_digest(token, self._owner):
@@ -353,9 +365,9 @@ class Web:
             if who.device in devices:
                 handler.cancel()
 
-    def end_all(self) -> None:
-        """Let everyone go who follows or has a socket open, and nobody in."""
-        self.hub.close()
+    def end_all(self, goodbye: object = None) -> None:
+        """Let everyone go who follows or has a socket open, with a word about it, and nobody in."""
+        self.hub.close(goodbye or {})
         for handler in self._open:
             handler.cancel()
 

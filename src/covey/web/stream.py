@@ -124,11 +124,14 @@ class Subscriber:
             self.end()
         self.news.set()
 
-    def end(self) -> None:
-        """Let the client go; it may come back and catch up."""
+    def end(self, last: Frame | None = None) -> None:
+        """Let the client go, with a last word if there is one; it may come back and catch up."""
         self.cut = True
         self.queue.clear()
         self.size = 0
+        if last is not None:
+            self.queue.append(last)
+            self.size = len(last.data)
         self.news.set()
 
     def take(self, after: int) -> bytes:
@@ -210,11 +213,13 @@ class Hub:
         """Stop following."""
         self._subscribers.discard(subscriber)
 
-    def close(self) -> None:
-        """Let everyone go, and nobody in."""
+    def close(self, goodbye: object) -> None:
+        """Let everyone go, each with a word about it, and nobody in."""
         self.closed = True
+        last = _volatile("goodbye", goodbye)
         for subscriber in self._subscribers:
-            subscriber.end()
+            if not subscriber.cut:
+                subscriber.end(last)
 
 
 async def live(subscriber: Subscriber, after: int) -> AsyncIterator[bytes]:
@@ -232,6 +237,8 @@ async def live(subscriber: Subscriber, after: int) -> AsyncIterator[bytes]:
             yield frame("heartbeat", {})
         if waiting := subscriber.take(after):
             yield waiting
+    if last := subscriber.take(after):
+        yield last
 
 
 def first_page(tx: Tx, viewer: str | None = None) -> tuple[bytes, int]:

@@ -25,3 +25,6 @@ class ProjectStatus(Struct, frozen=True, kw_only=True):
     memory: int
     """Bytes that all runs took when they were last weighed."""
     today: SpentToday
+    stays_for: list[str]
+    """For whom the daemon stays: who typed covey up, an open page, sessions; if for nobody, it goes with the command
+    that started it."""

@@ -7,6 +7,7 @@ import * as store from "./store.js";
 const SILENCE = 40_000;
 const LATER = 3000;
 const REST = 5000;
+const PRESENT = 60_000;
 const INBOX = new Set(["questions", "merges", "mail", "fleet", "runs", "comments", "proposals"]);
 
 let source = null;
@@ -14,6 +15,8 @@ let last = null;
 let watch = 0;
 let fresh = true;
 let resting = 0;
+let present = 0;
+let farewell = null;
 let turns = 0;
 
 /** Begin to follow a daemon that has proved itself; after a loss it goes on where it was. */
@@ -25,7 +28,10 @@ export async function follow() {
   if (turn !== turns) return; // somebody hurried meanwhile
   if (own === null) return lose();
   source = new EventSource(query("/api/events", { after: last, key: own })); // it can send no header
-  source.onopen = () => hear();
+  source.onopen = () => {
+    farewell = null;
+    hear();
+  };
   source.onerror = () => lose();
   const on = (name, take) => source.addEventListener(name, (event) => {
     if (event.lastEventId) last = event.lastEventId;
@@ -45,6 +51,7 @@ export async function follow() {
   });
   on("invalidate", takeStale);
   on("heartbeat", () => {});
+  on("goodbye", (said) => (farewell = said));
 }
 
 function takeSessions(rows) {
@@ -101,11 +108,13 @@ function fallSilent() {
 
 /**
  * Let go of the stream while nobody looks: a browser has six connections for all pages of a host, and the seventh page
- * would never come. The one that tells a person who does not look goes on.
+ * would never come. The one that tells a person who does not look goes on. The daemon hears once a minute that we are
+ * here: one that was started for a command alone stays for an open page.
  */
 function rest() {
   if (!document.hidden || isTelling() || store.state.connection.state !== "live") return;
   close();
+  present = setInterval(isKnown, PRESENT);
   store.setConnection("connecting");
 }
 
@@ -130,11 +139,14 @@ async function hurry() {
 
 /** Try again, by ourselves: a browser would believe whoever answers. */
 async function lose() {
-  if (store.state.connection.state !== "unknown") store.setConnection("lost");
+  const wasLive = store.state.connection.state === "live";
+  if (store.state.connection.state !== "unknown") store.setConnection("lost", farewell);
   close();
   const turn = ++turns;
   const known = await isKnown();
+  const isGone = known === null && !farewell && (await isNobodyHere());
   if (turn !== turns) return; // somebody hurried meanwhile
+  if (isGone && store.state.connection.end === null) store.setConnection("lost", { why: wasLive ? "died" : "gone", agents: store.atWork() });
   if (known === false) return store.setConnection("unknown");
   watch = setTimeout(follow, known ? 250 : 1000);
 }
@@ -151,9 +163,21 @@ async function isKnown() {
   }
 }
 
+/** Say whether nothing at all answers on this very machine: then it is no network that is gone. */
+async function isNobodyHere() {
+  if (!/(^|\.)localhost$/.test(location.hostname)) return false;
+  try {
+    await fetch("/covey.webmanifest", { credentials: "omit", cache: "no-store" });
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 function close() {
   turns++;
   clearTimeout(watch);
+  clearInterval(present);
   source?.close();
   source = null;
 }

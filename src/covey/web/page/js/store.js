@@ -18,7 +18,7 @@ export const state = {
   today: null,
   paused: false,
   /** connecting, live, lost (since when), or unknown: this browser has not joined. */
-  connection: { state: "connecting", since: Date.now() / 1000 },
+  connection: { state: "connecting", since: Date.now() / 1000, end: null },
   /** Whether every task of the board is here, and how many there are. */
   loaded: { whole: false, total: 0 },
   /** What the board shows: a search text (columns.js `readFilter`), and one of its QUICK filters by name, or null. */
@@ -274,11 +274,19 @@ export function putAlert(alert) {
   touch("alerts");
 }
 
-/** Note how the connection stands. */
-export function setConnection(next) {
-  if (state.connection.state === next) return;
-  state.connection = { state: next, since: Date.now() / 1000 };
+/** Note how the connection stands; of a lost one also how the daemon ended, {why, agents}, once that is known. */
+export function setConnection(next, end = null) {
+  const { state: before, since, end: known } = state.connection;
+  if (before === next && (end === null || end === known)) return;
+  state.connection = { state: next, since: before === next ? since : Date.now() / 1000, end };
   touch("connection");
+}
+
+const AT_WORK = new Set(["starting", "working", "needs-you", "limited", "compacting", "stalled"]);
+
+/** Return how many agents of covey's were at work when we last heard. */
+export function atWork() {
+  return [...state.sessions.values()].filter((row) => row.kind === "run" && AT_WORK.has(row.state)).length;
 }
 
 /** Show only some tasks: {text} or {quick} replaces that part of the filter, what is left out stays. */

@@ -87,8 +87,9 @@ const LINKS = { live: "live", connecting: "connecting", lost: "lost", unknown: "
 
 function Link() {
   useTopics("connection");
-  const { state: name } = state.connection;
-  return html`<span class=${`link link-${name}`} title=${name === "live" ? "Connected: what happens shows at once" : "Not connected"}><i aria-hidden="true"></i><span>${LINKS[name]}</span></span>`;
+  const { state: name, end } = state.connection;
+  const meant = name === "lost" && end !== null && end.why !== "died";
+  return html`<span class=${`link link-${meant ? "stopped" : name}`} title=${name === "live" ? "Connected: what happens shows at once" : "Not connected"}><i aria-hidden="true"></i><span>${meant ? "stopped" : LINKS[name]}</span></span>`;
 }
 
 /** Says that the connection is lost, since when, and what is shown meanwhile; and that all is caught up when it is back. */
@@ -108,10 +109,25 @@ export function Banner() {
   const gone = now - state.connection.since;
   if (!lost || gone < GRACE) return html`<div class="banner-place" role="alert"></div>`;
   const known = state.heard ? `; showing what was known at ${clock(state.heard)}` : "";
+  const { end } = state.connection;
+  if (end !== null) return html`<${Ended} end=${end} gone=${gone} known=${known} />`;
   return html`<div class="banner-place" role="alert"><p class="banner"><${State} name="stalled" /><span><b>Connection lost</b> <span aria-hidden="true">${span(gone)} ago</span>${known}; trying again. <span class="soft">Agents go on without this page.</span></span></p></div>`;
 }
 
 const GRACE = 1;
+const ENDS = {
+  stopped: "covey was stopped",
+  unneeded: "covey has ended, with the covey run that had started it",
+  gone: "covey is not running",
+  died: "covey has ended without a word: its daemon has died, or the way to it is cut",
+};
+
+/** Says how the daemon ended, who works on without it, and how to go on. */
+function Ended({ end: { why, agents }, gone, known }) {
+  const died = why === "died";
+  const workOn = agents ? `${some(agents, "agent")} ${agents === 1 ? "works" : "work"} on without it. ` : "";
+  return html`<div class="banner-place" role="alert"><p class=${died ? "banner" : "banner calm"}><${State} name=${died ? "stalled" : "stopped"} /><span><b>${ENDS[why] ?? ENDS.stopped}</b> <span aria-hidden="true">${span(gone)} ago</span>${known}. <span class="soft">${workOn}Type <code>covey up</code> in the repository to go on; this page comes back by itself.${died ? html` <code>covey up --service</code> keeps it alive.` : ""}</span></span></p></div>`;
+}
 
 // The switch
 
