@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from covey.cli.report import LINES, Report
 from covey.config import Config
 from covey.core import sent_back
+from covey.core.judge import OUTPUT, in_short
 from tests.core.test_sent_back import RED
 
 
-def blocked(what: str) -> str:
-    """Return the report of one blocked task whose last try was told so."""
-    task = {
+def blocked(*what: str, tasks: int = 1) -> str:
+    """Return the report of blocked tasks whose tries were told so."""
+    found = [{**_task(*what), "id": f"T-{number}"} for number in range(1, tasks + 1)]
+    return Report(found, {}).as_text(Config(), 1.0)
+
+
+def _task(*what: str) -> dict[str, Any]:
+    return {
         "id": "T-1",
         "title": "Mend it",
         "status": "blocked",
         "commit": None,
         "merge": None,
         "reason": "It failed 3 times",
-        "tries": [{"session": "ada", "what": what}],
+        "tries": [{"session": "ada", "what": each} for each in what],
         "cost": 0.0,
         "tokens": 0,
         "unpriced": 0,
     }
-    return Report([task], {}).as_text(Config(), 1.0)
 
 
 def test_work_that_the_queue_rejected_is_told_with_what_failed_and_without_what_to_do() -> None:
@@ -36,3 +43,16 @@ def test_a_long_story_of_an_agent_is_told_by_its_beginning_and_its_end() -> None
     told = blocked("\n".join(f"line {number}" for number in range(50)))
     assert "line 0" in told and "[...]" in told and "line 49" in told
     assert told.count("    line") == LINES - 1
+
+
+def test_what_is_the_same_of_several_tries_and_tasks_is_told_once() -> None:
+    told = blocked("The model says no.", "The model says no.", "It crashed.", tasks=3)
+    assert told.count("The model says no.") == 1 and told.count("It failed 3 times") == 1
+    assert "T-1, T-2, T-3 are blocked: It failed 3 times" in told
+    assert "try 1, ada; try 2, ada (of T-1):" in told and "covey task reopen T-1 T-2 T-3 " in told
+
+
+def test_a_story_in_one_line_says_what_went_wrong_and_the_last_line_of_output() -> None:
+    story = f"The agent ended with code 1.\nIt is kept.\n{OUTPUT}\nTraceback\n  ModuleNotFoundError: no shop\n\n"
+    assert in_short(story) == "The agent ended with code 1. Its last line was: ModuleNotFoundError: no shop"
+    assert (in_short("Only this.\nAnd more."), in_short("")) == ("Only this.", "")

@@ -122,6 +122,17 @@ def test_a_task_is_dropped_without_a_word_too(shell: Shell) -> None:
     shell.ok("log", "verify")
 
 
+def test_several_tasks_are_reopened_together_or_none(shell: Shell) -> None:
+    for title in ("First", "Second", "Third"):
+        shell.ok("task", "add", title)
+    for task in ("T-1", "T-2"):
+        shell.ok("task", "block", task, "Which way?")
+    shell.ok("task", "claim", "T-3", "--as", "ada")
+    shell.fails(5, "task", "reopen", "T-1", "T-3")
+    assert shell.json("task", "show", "T-1")["status"] == "blocked"
+    assert shell.ok("task", "reopen", "T-1", "T-2") == "Reopened T-1: First\nReopened T-2: Second\n"
+
+
 def test_every_field_of_a_task_can_be_edited_and_cleared(shell: Shell) -> None:
     shell.ok("task", "add", "First")
     shell.ok("task", "add", "Second")

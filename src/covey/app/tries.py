@@ -5,7 +5,7 @@ from __future__ import annotations
 from covey.app.changes import change
 from covey.app.sessions import alert
 from covey.app.verbs import Call
-from covey.core import tasks
+from covey.core import judge, tasks
 from covey.core.sessions import COVEY, Kind, goes_on
 from covey.core.tasks import Status, Task
 
@@ -27,8 +27,7 @@ def put_back(call: Call, task: Task, what: str) -> Task:
     tries = len(task.tries) - task.forgiven
     if tries < most or task.status is not Status.TODO:
         return task
-    first = what.splitlines()[0] if what else ""
-    return need_person(call, task, f"Tried {often(tries)} without success; the last time: {first}")
+    return need_person(call, task, f"Tried {often(tries)} without success; the last time: {judge.in_short(what)}")
 
 
 def need_person(call: Call, task: Task, reason: str) -> Task:

@@ -75,6 +75,8 @@ class Report:
         lines = ["", table(rows, words=1)]
         for task in self.tasks:
             lines += self._remarks(task, settings)
+        for together in _by_cause(self.tasks):
+            lines += _blocked(together)
         counts: dict[str, int] = {}
         for task in self.tasks:
             counts[_word(task)] = counts.get(_word(task), 0) + 1
@@ -97,8 +99,6 @@ class Report:
         match task["status"]:
             case "review" if merge is not None:
                 yield from _review(task, merge, settings)
-            case "blocked":
-                yield from _blocked(task)
             case "merging" if merge is not None and merge["reason"]:
                 yield f"\n{task['id']} waits: {plain(merge['reason'])}"
                 yield "  It lands by itself while covey is up (covey up), as soon as nothing is in the way."
@@ -118,13 +118,26 @@ def _review(task: dict[str, Any], merge: dict[str, Any], settings: Config) -> It
     yield f'  covey merge reject {merge["id"]} "REASON"   sends it back'
 
 
-def _blocked(task: dict[str, Any]) -> Iterator[str]:
-    yield f"\n{task['id']} is {paint('blocked')}: {plain(task['reason'] or '')}"
+def _by_cause(tasks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Return the blocked tasks, those together of which the same is told."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for task in tasks:
+        if task["status"] == "blocked":
+            found.setdefault((task["reason"] or "").replace(task["id"], "it"), []).append(task)
+    return list(found.values())
+
+
+def _blocked(together: list[dict[str, Any]]) -> Iterator[str]:
+    task, ids = together[0], [task["id"] for task in together]
+    yield f"\n{', '.join(ids)} {'is' if len(ids) == 1 else 'are'} {paint('blocked')}: {plain(task['reason'] or '')}"
+    stories: dict[str, list[str]] = {}
     for number, tried in enumerate(task["tries"], 1):
-        yield f"  try {number}, {tried['session']}:"
-        yield from (f"    {plain(line)}" for line in _short(tried["what"].splitlines()))
-    yield f"  covey task show {task['id']}                    tells it whole"
-    yield f"  covey task edit {task['id']} --status todo      lets it be tried again"
+        stories.setdefault(tried["what"], []).append(f"try {number}, {tried['session']}")
+    for what, tries in stories.items():
+        yield f"  {'; '.join(tries)}{f' (of {ids[0]})' if len(ids) > 1 else ''}:"
+        yield from (f"    {plain(line)}" for line in _short(what.splitlines()))
+    yield f"  covey task show {ids[0]}                    tells it whole"
+    yield f"  covey task reopen {' '.join(ids)}                  lets {'it' if len(ids) == 1 else 'them'} be tried anew"
 
 
 def _short(story: list[str]) -> list[str]:

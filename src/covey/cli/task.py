@@ -99,6 +99,10 @@ def _id(parser: Parser) -> None:
     parser.add_argument("id", metavar="ID")
 
 
+def _ids(parser: Parser) -> None:
+    parser.add_argument("ids", nargs="+", metavar="ID")
+
+
 def _own_id(parser: Parser) -> None:
     parser.add_argument(
         "id", nargs="?", default=os.environ.get("COVEY_TASK") or None, metavar="ID", help="default: COVEY_TASK"
@@ -241,10 +245,15 @@ def move(args: Namespace, client: Client) -> None:
 
 
 def reopen(args: Namespace, client: Client) -> None:
-    """Let a task that is blocked or was dropped be tried anew."""
+    """Let tasks that are blocked or were dropped be tried anew, all of them or none."""
+    if len(args.ids) > 1:
+        answer = client.ask("task.bulk", fields={"ids": args.ids, "reopen": True})
+        reply(args, answer, "\n".join(f"Reopened {_name(task)}" for task in answer.value))
+        return
+    (task,) = args.ids
     with client:
-        answer = client.ask("task.reopen", {"id": args.id})
-        needed = [] if args.json else client.ask("task.deps", {"id": args.id}).value["needed_by"]
+        answer = client.ask("task.reopen", {"id": task})
+        needed = [] if args.json else client.ask("task.deps", {"id": task}).value["needed_by"]
     said = f"Reopened {_name(answer.value)}"
     if blocked := [edge["id"] for edge in needed if edge["status"] == "blocked"]:
         said += f"\nWhat needs it is still blocked; covey task reopen brings each back: {', '.join(blocked)}"
@@ -419,8 +428,8 @@ COMMANDS = {
                      example='covey task block AF-1 --as ada "Which of the two limits is meant?"'),
     "drop": Command("end a task without doing it", _drop_arguments, drop,
                     example='covey task drop AF-1 "We use the new service instead"'),
-    "reopen": Command("let a task that is blocked or was dropped be tried anew", _id, reopen,
-                      example="covey task reopen AF-1"),
+    "reopen": Command("let tasks that are blocked or were dropped be tried anew", _ids, reopen,
+                      example="covey task reopen AF-1 AF-2", prints="the task, or of several a list"),
     "diff": Command("show what the work for a task changes, or would conflict with", diff_arguments, diff,
                     example="covey task diff AF-1 --stat\ncovey task diff AF-1 src/login.py"),
     "deps": Command("show what a task waits for, and what waits for it", _id, deps, example="covey task deps AF-1"),

@@ -11,6 +11,9 @@ AT_ONCE = 10.0
 """Seconds within which a program that ends badly, and has done nothing, could not begin at all."""
 TAIL = 4000
 """Characters of output that a story carries."""
+OUTPUT = "The end of its output:"
+LAST_LINE = 300
+"""Characters of the last line that was printed, where a story is told in one line."""
 CACHES = frozenset(
     {
         "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".cache", ".tox", ".nox",
@@ -179,8 +182,16 @@ def _story(wrong: str, evidence: Evidence) -> str:
         parts.append(f"What it had not committed is kept: covey rescue show {name}.")
     tail = evidence.tail.strip()
     if tail:
-        parts.append(f"The end of its output:\n{tail[-TAIL:]}")
+        parts.append(f"{OUTPUT}\n{tail[-TAIL:]}")
     return "\n".join(parts)
+
+
+def in_short(story: str) -> str:
+    """Return a story in one line: what went wrong, and the last line that was printed, where an error mostly stands."""
+    wrong, found, printed = story.partition(f"\n{OUTPUT}\n")
+    first = wrong.splitlines()[0] if wrong else ""
+    last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "") if found else ""
+    return f"{first} Its last line was: {last[:LAST_LINE]}" if last else first
 
 
 def is_cache(path: str) -> bool:
