@@ -422,3 +422,14 @@ def test_a_key_makes_an_answer_happen_once(world: World, run: Run) -> None:
     first = answer(world, question, "always", key="k")
     assert answer(world, question, "always", key="k") == first
     assert world.kinds().count("permit.granted") == 1
+
+
+def test_the_rule_that_is_offered_ends_such_questions_also_of_a_chain(world: World, run: Run) -> None:
+    chained = Asks("?", "toolu_9", Wants.PERMISSION, "shell", "cd src && python3 -c 'print(1)' | head")
+    question = ask(world, run, chained)
+    (item,) = world.ask("inbox.list")
+    assert item["rule"] == "python3 -c" and "any program" in item["allows"]
+    answer(world, question, "always", about=item["rule"])
+    assert [permit["about"] for permit in world.ask("permit.list")] == ["python3 -c"]
+    later = Asks("?", "toolu_10", Wants.PERMISSION, "shell", "python3 -c 'import os; print(os.name)'")
+    assert ask(world, run, later).state is State.ANSWERED

@@ -10,9 +10,9 @@ from covey.core import permits
 from covey.core.permits import SHELL, Granted, Revoked, covers
 
 CHAINS = list(";&|`$()<>\n\\")
-words = st.text(st.characters(codec="utf-8", exclude_characters="".join(CHAINS)), min_size=1, max_size=8).filter(
-    lambda word: len(word.split()) == 1 and word == word.strip()
-)
+words = st.text(
+    st.characters(codec="utf-8", exclude_characters="".join(CHAINS) + "'\""), min_size=1, max_size=8
+).filter(lambda word: len(word.split()) == 1 and word == word.strip())
 commands = st.lists(words, min_size=1, max_size=5).map(" ".join)
 anything = st.text(st.sampled_from([*CHAINS, *"abn -/\t"]), max_size=12) | commands
 tools = st.sampled_from([SHELL, "Edit", "WebFetch"])

@@ -70,10 +70,11 @@ HARMLESS = (
     "twine --help",
     "cat <<'EOF'\ngit push --no-verify\nEOF",
 )
+PROGRAMS = ("{}", "timeout 5 {}", "nohup {}", "env A=1 {}")
 WRAPS = (
     "{}", "true && {}", "cd src; {}", "( {} )", "x=$({})", 'echo "$({})"', "`{}`", "sh -c {quoted}",
-    "bash -lc {quoted}", "eval {quoted}", "timeout 5 {}", "nohup {} &", "if true; then {}; fi",
-    "for x in a b; do {}; done", "A=1 {}", "true | {}", "{} > out 2>&1", "true # no\n{}", "time {}", "! {}",
+    "bash -lc {quoted}", "eval {quoted}", "if true; then {}; fi", "for x in a b; do {}; done", "true | {}",
+    "{} > out 2>&1", "true # no\n{}", "! {}", "{} &",
 )  # fmt: skip
 
 
@@ -97,11 +98,13 @@ def test_what_only_speaks_of_it_is_let_alone(command: str) -> None:
     assert found(command, HOME) == ()
 
 
-@given(st.sampled_from((*UNSEEN, *SENDING)), st.sampled_from(WRAPS), st.sampled_from(WRAPS))
-def test_a_way_out_is_found_however_it_is_wrapped(command: str, inner: str, outer: str) -> None:
-    if "'" in inner and "`" in outer:
-        return
-    assert found(_in(outer, _in(inner, command)), HOME), _in(outer, _in(inner, command))
+@pytest.mark.parametrize("command", [each for each in (*UNSEEN, *SENDING) if not set(each) & set(";&")])
+def test_a_way_out_is_found_however_it_is_wrapped(command: str) -> None:
+    wrapped = [_in(inner, command) for inner in WRAPS] + [_in(program, command) for program in PROGRAMS]
+    for inner in wrapped:
+        for outer in WRAPS:
+            if "`" not in outer or not set(inner) & set("'`"):  # what is quoted there is read twice
+                assert found(_in(outer, inner), HOME), _in(outer, inner)
 
 
 @given(st.text(st.sampled_from([*"git push-c'\"\\$()`;|&<>{}\n#*~= x"]), max_size=60))

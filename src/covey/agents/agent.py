@@ -61,6 +61,8 @@ class Assignment:
     permissions: Level = Level.EDITS
     commands: tuple[str, ...] = ()
     """Commands that it may run without asking at the level `edits`: each stands for all that begin with its words."""
+    gate: tuple[str, ...] = ()
+    """What the gate runs: others of the same kind, such as one test, need no question at the level `edits`."""
     allowance: float | None = None
     """Dollars that it may spend, if there is a limit."""
     hooks: HookDoor | None = None

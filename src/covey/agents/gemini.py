@@ -143,7 +143,7 @@ def _policy(work: Assignment) -> str:
     return f"""\
 [[rule]]
 toolName = "run_shell_command"
-commandPrefix = {json.dumps(allowed(work.commands), ensure_ascii=False)}
+commandPrefix = {json.dumps(allowed(work.commands, work.gate), ensure_ascii=False)}
 decision = "allow"
 priority = 900
 

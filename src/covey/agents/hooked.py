@@ -197,6 +197,8 @@ def written(hook: Hook, reply: Reply) -> dict[str, Any]:
         case Moment.BEFORE_TOOL if deny:
             reason = "\n\n".join(words for words in (deny, tell) if words)
             return _special(hook, permissionDecision="deny", permissionDecisionReason=reason)
+        case Moment.BEFORE_TOOL if reply.allow is True:
+            return _special(hook, permissionDecision="allow", permissionDecisionReason=shown(reply.why or ""))
         case Moment.SESSION_START | Moment.USER_PROMPT | Moment.BEFORE_TOOL | Moment.AFTER_TOOL if tell:
             return _special(hook, additionalContext=tell)
         case Moment.STOP | Moment.SUBAGENT_STOP if go_on or tell:

@@ -141,7 +141,7 @@ def _permissions(work: Assignment) -> dict[str, Any]:
     if work.permissions is Level.ASK:
         return {"edit": "deny", "bash": {"*": "deny"}, "webfetch": "deny", **closed}
     bash = {"*": "deny"}
-    begins = allowed(work.commands)
+    begins = allowed(work.commands, work.gate)
     bash |= {pattern: "allow" for begin in begins for pattern in (begin, f"{begin} *")}
     bash |= _redirections(begins)
     bash |= dict.fromkeys(_UNASKED, "deny")

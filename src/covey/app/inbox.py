@@ -46,6 +46,8 @@ class InboxRow(Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...]
     tool: str
     about: str
+    rule: str
+    allows: str
     choices: tuple[str, ...]
     decisions: tuple[str, ...]
 

@@ -311,6 +311,9 @@ def _narrowed(question: Question, about: str | None) -> str:
             f"Not all of what {question.id} asks for is kept.",
             hint=f'covey answer {question.id} --always --about "WORDS" names its beginning; --allow allows it once.',
         )
+    offer = permits.offered(question.tool, question.about)
+    if offer is not None and wanted == offer.rule:
+        return wanted
     if not permits.covers(question.tool, wanted, question.tool, question.about):
         raise Invalid(
             f"{wanted[:80]!r} would not allow what {question.id} asks for.",

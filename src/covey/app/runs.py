@@ -21,6 +21,7 @@ from covey.app.writes import handing_in
 from covey.core import facts, merges, runs, sessions, tasks
 from covey.core.budgets import Scope
 from covey.core.facts import Facts
+from covey.core.guarded import commands_of
 from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
 from covey.core.pace import Wait
 from covey.core.permits import SHELL, is_chained
@@ -215,7 +216,7 @@ def _commands(call: Call) -> tuple[str, ...]:
     # What chains commands is allowed word for word, when it is asked for: here its parts would be allowed too.
     live = [permit.about for permit in questions.granted(call) if permit.tool == SHELL]
     granted = [about for about in live if about and not is_chained(about)]
-    named = ["git", "covey", *([config.merge.check] if config.merge.check else []), *config.sessions.allow, *granted]
+    named = ["git", "covey", *commands_of(config.merge), *config.sessions.allow, *granted]
     return tuple(dict.fromkeys(each.strip() for each in named if each.strip()))
 
 

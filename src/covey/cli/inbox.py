@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from argparse import Namespace
 
@@ -101,6 +102,8 @@ def card(row: dict[str, Any]) -> list[str]:
         if row["about"] and row["text"] and row["about"] not in row["text"]:
             lines += ["  because:", *_indented(row["text"])]
     wants = "answer" if "reply" in row["decisions"] else "permission"
+    if row["rule"] and row["rule"] != row["about"]:
+        lines += [f"  never asked again with: --always --about {shlex.quote(row['rule'])}", f"    {row['allows']}"]
     return [*lines, *(f"  {how({'id': each, 'wants': wants})}" for each in row["ids"])]
 
 

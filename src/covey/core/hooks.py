@@ -64,7 +64,7 @@ class Reply:
     go_on: str | None = None
     """What it shall do instead of stopping."""
     allow: bool | None = None
-    """What a person decided, None if nobody did."""
+    """What a person decided, None if nobody did; before a tool, that it needs no question."""
     why: str | None = None
 
 

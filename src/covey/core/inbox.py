@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
-from covey.core.permits import PUSH, SHELL
+from covey.core.permits import PUSH, SHELL, offered
 from covey.core.questions import Decision, Question
 from covey.core.sessions import Goal, Session, State
 from covey.core.sessions import Kind as SessionKind
@@ -58,6 +58,10 @@ class Item:
     tasks: tuple[str, ...] = ()
     tool: str = ""
     about: str = ""
+    rule: str = ""
+    """What may be allowed for good instead, so that the same kind is not asked for again."""
+    allows: str = ""
+    """What that rule would allow, in words."""
     choices: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
     """What a person can do, the first the most usual."""
@@ -70,6 +74,7 @@ ANSWER = (Decision.REPLY, Decision.DENY)
 def of_question(question: Question) -> Item:
     """Return an open question as an item; the same question of others has the same key."""
     permission = question.wants is Wants.PERMISSION
+    offer = offered(question.tool, question.about) if permission else None
     what = (question.tool, question.about or question.text) if permission else (question.text, *question.choices)
     return Item(
         key=f"question:{digest(question.wants, *what)}",
@@ -85,6 +90,8 @@ def of_question(question: Question) -> Item:
         tasks=() if question.task is None else (question.task,),
         tool=question.tool,
         about=question.about,
+        rule="" if offer is None else offer.rule,
+        allows="" if offer is None else offer.allows,
         choices=question.choices,
         decisions=tuple(map(str, _decisions(question))),
     )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from itertools import takewhile
 
-from covey.core import pushes
+from covey.core import pushes, readers, shell
 from covey.values import dataclass
 
 SHELL = "shell"
 """The tool that runs commands, whatever an agent calls it."""
 PUSH = "push"
 """What a session's git asks for before it pushes: a remote and refs."""
+_QUOTED = re.compile(r"['\"]")
+_WORD = re.compile(r"[\w@%+=:,./-]+")
+_INTERPRETERS = ("python", "python3", "node", "ruby", "perl", "php", "sh", "bash", "zsh", "deno", "bun", "lua")
 _CHAINED = re.compile(r"[;&|`$()<>\n\\]")
 """What makes more than one command of a line, or another command than it seems."""
 
@@ -71,9 +75,54 @@ def covers(tool: str, about: str, asked_tool: str, asked: str) -> bool:
         return True
     if tool == PUSH:
         return pushes.covers(allowed, wanted)
-    if tool != SHELL or _CHAINED.search(wanted) or _CHAINED.search(allowed):
+    if tool != SHELL or _CHAINED.search(allowed):
         return False
-    return wanted.split()[: len(allowed.split())] == allowed.split()
+    if _QUOTED.search(wanted):  # what is quoted chains nothing
+        words = _alone(wanted)
+        return words is not None and words[: len(allowed.split())] == tuple(allowed.split())
+    return not _CHAINED.search(wanted) and wanted.split()[: len(allowed.split())] == allowed.split()
+
+
+def _alone(command: str) -> tuple[str, ...] | None:
+    """Return the words of a command that is just one, all of them known and nothing redirected; None if it is not."""
+    script = shell.read(command)
+    only = script.commands[0] if script.whole and len(script.commands) == 1 else None
+    alone = only is not None and only.is_plain and not only.assignments and not only.redirections
+    return only.texts if only is not None and alone else None
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A rule that a person may allow for good instead of one command, and what it would allow, in words."""
+
+    rule: str
+    allows: str
+
+
+def offered(tool: str, about: str) -> Offer | None:
+    """Return the rule that would let the same kind of command run from now on; None if there is none to offer."""
+    if tool == PUSH:
+        remote = about.split(" ")[0]
+        return Offer(about, f"pushes of just these refs to {remote}")
+    script = shell.read(about) if tool == SHELL else shell.Script(whole=False)
+    beyond = [each for each in script.commands if each.words and not readers.is_reader(each.words[0].text)]
+    if not script.whole or len(beyond) != 1 or beyond[0].assignments or not beyond[0].words[0].plain:
+        return None
+    words = list(takewhile(lambda text: _WORD.fullmatch(text) is not None, _first(beyond[0])))
+    if not words or _CHAINED.search(" ".join(words)):
+        return None
+    rule = " ".join(words)
+    if words[0] in _INTERPRETERS and words[1:2] in (["-c"], ["-e"]):
+        return Offer(rule, f"any program in the language of {words[0]}, which can do whatever you can")
+    return Offer(rule, f"every command that begins with {rule}, whatever follows")
+
+
+def _first(command: shell.Command) -> list[str]:
+    """Return the words of a command that say what it does: the program, and its verb, module or way to be used."""
+    texts = list(command.texts)
+    if texts[0] in _INTERPRETERS:
+        return texts[:3] if texts[1:2] == ["-m"] else texts[:2]
+    return texts[:2] if len(texts) > 1 and command.words[1].plain and not texts[1].startswith("-") else texts[:1]
 
 
 def is_chained(command: str) -> bool:

@@ -41,6 +41,8 @@ class Word:
     plain: bool = True
     bare: bool = True
     """No part of it was quoted."""
+    globs: bool = False
+    """It is not plain, but only because it is a pattern of names."""
     inner: tuple[Script, ...] = ()
     """What is run to make it."""
 
@@ -68,6 +70,8 @@ class Command:
     words: tuple[Word, ...] = ()
     assignments: tuple[Word, ...] = ()
     redirections: tuple[Redirection, ...] = ()
+    join: str = ""
+    """What stands between the command before and this one."""
 
     @property
     def is_plain(self) -> bool:
@@ -116,6 +120,7 @@ class _Reader:
         self.whole = _CONTROL.search(line) is None
         self.commands: list[Command] = []
         self._now = _Pending()
+        self._join = ""
         self._heredocs: list[tuple[str, bool]] = []
 
     def read(self) -> None:
@@ -145,6 +150,8 @@ class _Reader:
         if operator in (";;", "(", ")"):  # a subshell changes nothing outside; what it holds is read like the rest
             self.whole = False
         self._end_command()
+        # Of several (a line break after `&&`) the one that ties closest counts.
+        self._join = operator if operator != "\n" or self._join not in ("&&", "||", "|", "|&") else self._join
         if operator == "\n":
             self._skip_heredocs()
         return True
@@ -152,7 +159,9 @@ class _Reader:
     def _end_command(self) -> None:
         now, self._now = self._now, _Pending()
         if now.words or now.assignments or now.redirections:
-            self.commands.append(Command(tuple(now.words), tuple(now.assignments), tuple(now.redirections)))
+            parts = tuple(now.words), tuple(now.assignments), tuple(now.redirections)
+            self.commands.append(Command(*parts, join=self._join))
+            self._join = ""
 
     def _take(self, word: Word) -> None:
         now = self._now
@@ -217,6 +226,7 @@ class _Reader:
         parts: list[str] = []
         inner: list[Script] = []
         plain = bare = True
+        wild = False
         while self.at < len(self.line) and self.line[self.at] not in _ENDS:
             letter = self.line[self.at]
             if letter == "'":
@@ -243,11 +253,13 @@ class _Reader:
                 if self._expanded(parts, inner):
                     plain = False
             else:
-                if letter in "*?[{" or (letter == "~" and not parts):
+                wild = wild or letter in "*?["
+                if letter == "{" or (letter == "~" and not parts):
                     plain = False
                 parts.append(letter)
                 self.at += 1
-        return Word("".join(parts), plain, bare, tuple(inner))
+        wild = wild and parts != ["["]  # a name of `test`
+        return Word("".join(parts), plain and not wild, bare, globs=plain and wild, inner=tuple(inner))
 
     def _broken(self, parts: list[str], inner: list[Script]) -> Word:
         self.whole = False
@@ -286,7 +298,8 @@ class _Reader:
             self.at = end.end() + 1
             self.whole = self.whole and self.at <= len(self.line)
             return True
-        if self.line.startswith("$(", self.at) and not self.line.startswith("$((", self.at):
+        if self.line.startswith("$(", self.at):
+            self.whole = self.whole and not self.line.startswith("$((", self.at)  # a sum, or else a subshell
             self.at += 2
             inner.append(self._inner(")"))
             return True

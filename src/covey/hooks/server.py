@@ -21,8 +21,11 @@ from covey.app import limits, questions, ways_out, writes
 from covey.app.runs import branch_of
 from covey.app.verbs import Call, Principal
 from covey.app.writes import Advice
+from covey.core import harmless
 from covey.core import ways_out as way_rules
 from covey.core.force import Write
+from covey.core.guarded import commands_of
+from covey.core.harmless import Ground
 from covey.core.hooks import NOTHING, Hook, Moment, Reply
 from covey.core.permits import SHELL, Level
 from covey.core.questions import Permission, Permitted, Question, State, Withdrawn, reply_of
@@ -36,7 +39,7 @@ from covey.hooks.outside import COMPACT, Outside, context, introduction
 from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
 from covey.loops.outfit import SEEN
-from covey.loops.places import Places, unsaved, write_of
+from covey.loops.places import Places, leads_out, unsaved, write_of
 from covey.loops.starting import agent_of
 from covey.store.rows import Change
 from covey.values import dataclass
@@ -257,7 +260,7 @@ class Hooks:
         if asker.run is None:
             await self._show(asker, hook)
         if hook.command and asker.run is not None:
-            return await self._before_command(asker, asker.run, hook.command)
+            return await self._before_command(asker, asker.run, hook)
         if not hook.writes:
             return NOTHING
         now = self.desk.wall()
@@ -275,12 +278,15 @@ class Hooks:
         advice = await self.desk.read(lambda call: writes.check(call, asker.session, asker.task, about, at="tool"))
         return _as_reply(advice)
 
-    async def _before_command(self, asker: Asker, run: Run, command: str) -> Reply:
-        """Hold back a command that leads out of the machine past all who would ask, until a person allows it."""
+    async def _before_command(self, asker: Asker, run: Run, hook: Hook) -> Reply:
+        """Let a command pass that needs no question, and hold back one that leads out past all who would ask."""
+        command = hook.command
         agent, level = agent_of(self.desk, run.agent), Level(self.desk.app.house.config.sessions.permissions)
         asks_itself = level is Level.FULL or (agent is not None and agent.traits.asks)
         found = way_rules.found(command, str(asker.worktree))
         way = next((each for each in found if each.kind is way_rules.Kind.PUSH or not asks_itself), None)
+        if way is None and agent is not None and agent.traits.asks and await self._needs_nobody(asker, hook, level):
+            return Reply(allow=True, why="covey: it needs no question.")
         if way is None or await self.desk.read(
             lambda call: ways_out.is_allowed(call, asker.session, run.task, SHELL, command)
         ):
@@ -289,6 +295,18 @@ class Hooks:
         text = f"It wants to run: {command}\nThis leads out of the machine: {way.why}."
         said = await self.desk.write(lambda call: ways_out.permitted(call, asker.session, run, SHELL, command, text))
         return NOTHING if said.permission is Permission.ALLOW else Reply(deny=_held_back(way, said))
+
+    async def _needs_nobody(self, asker: Asker, hook: Hook, level: Level) -> bool:
+        """Say whether a command only reads in the worktree, or does what its level allows."""
+        config = self.desk.app.house.config
+        granted = await self.desk.read(questions.granted)
+        allowed = [each.about for each in granted if each.tool == SHELL and each.about]
+        rules = (*config.sessions.allow, *allowed)
+        judged = harmless.judge(hook.command, Ground(str(asker.worktree), hook.cwd, commands_of(config.merge), rules))
+        most = harmless.Verdict.READS if level is Level.ASK else harmless.Verdict.LEVEL
+        if judged.verdict > most:
+            return False
+        return await self.desk.near(lambda: not leads_out((hook.cwd or ".", *judged.paths), asker.worktree))
 
     async def _after(self, asker: Asker, hook: Hook) -> None:
         """Notice what a tool has written: an editing one says so, after a command one has to look."""

@@ -16,6 +16,7 @@ from covey.app import journals
 from covey.app.readings import PROMPT
 from covey.app.runs import Work
 from covey.config import AgentSettings, Config
+from covey.core.guarded import commands_of
 from covey.core.launches import Launch
 from covey.core.permits import Level
 from covey.core.prompts import prompt, resumed, told
@@ -119,6 +120,7 @@ def launch(
         model=run.model or settings.model,
         permissions=Level(work.session.permissions or config.sessions.permissions),
         commands=work.commands,
+        gate=commands_of(config.merge),
         allowance=run.money,
         hooks=HookDoor(url=url, relay=relay_words()) if agent.traits.hooks else None,
     )

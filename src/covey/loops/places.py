@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from covey.core.force import Write
@@ -82,3 +83,10 @@ def _below(path: str, folder: str) -> str | None:
 
 def _is_git(path: str) -> bool:
     return path == ".git" or path.startswith(".git/")
+
+
+def leads_out(paths: Iterable[str], folder: Path) -> bool:
+    """Say whether one of some paths leads out of a folder by a link; what is not there leads nowhere."""
+    top = os.path.realpath(folder)
+    places = (os.path.realpath(os.path.join(top, path)) for path in paths)
+    return not all(place == top or place.startswith(f"{top}/") for place in places)

@@ -45,14 +45,17 @@ async function takeBack(marks, undo) {
 // What can be done with each kind
 
 /** Answer each question of an item; one that somebody else has answered meanwhile is no trouble among others. */
-function answer(item, decision, text = "") {
+function answer(item, decision, text = "", about = undefined) {
   return settle(item, async () => {
     const ids = decision === "always" ? item.ids.slice(0, 1) : item.ids; // a permit lets the others through itself
-    const ended = await Promise.allSettled(ids.map((id) => post(`/api/questions/${id}/answer`, { decision, text })));
+    const ended = await Promise.allSettled(ids.map((id) => post(`/api/questions/${id}/answer`, { decision, text, ...(about === undefined ? {} : { about }) })));
     const failed = ended.filter(({ status }) => status === "rejected");
     if (failed.length && (failed.length === ids.length || failed.some(({ reason }) => reason.status !== 409))) throw failed[0].reason;
   });
 }
+
+/** Say whether an item can be allowed for good by a rule that is wider than it. */
+const offers = (item) => Boolean(item.rule) && item.rule !== item.about;
 
 function permission(item) {
   const may = (decision) => !item.decisions?.length || item.decisions.includes(decision);
@@ -61,6 +64,7 @@ function permission(item) {
     may("always") && { label: "Allow for this repository", short: "Allow for repo", run: () => answer(item, "always") },
     may("deny") && { label: "Deny", kind: "danger", run: () => answer(item, "deny") },
     may("deny") && { label: "Deny, and say why", short: "Reply", write: (text) => answer(item, "deny", text), field: "Why not, and what to do instead", action: "Deny with this" },
+    may("always") && offers(item) && { label: `Always allow “${visible(item.rule, 60)}”`, short: "Allow all such", run: () => answer(item, "always", "", item.rule) },
   ].filter(Boolean);
 }
 
@@ -247,7 +251,8 @@ function Body({ item }) {
   const { kind, text, about } = item;
   if (kind === "question" && about && isPermission(item)) {
     return html`<${Given} text=${about} label="What it wants to do" />
-      ${text && !text.includes(about) && !about.includes(text) && html`<${Prose} text=${text} class="ask-why" />`}`;
+      ${text && !text.includes(about) && !about.includes(text) && html`<${Prose} text=${text} class="ask-why" />`}
+      ${offers(item) && html`<${Prose} text=${`“${item.rule}” for good would allow ${item.allows}.`} class="ask-why" />`}`;
   }
   if (kind === "question" && isPermission(item)) return html`<${Given} text=${text} label="What it wants to do" />`;
   if (kind === "approve") {

@@ -1,0 +1,307 @@
+"""What needs no question: looking around in one's worktree, and the gate; and nothing that hides in such a line."""
+
+from __future__ import annotations
+
+import posixpath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from covey.core.harmless import Ground, Verdict, beginnings, judge
+from covey.core.permits import SHELL, covers, offered
+
+HOME = "/w/ada"
+GATE = ("ruff check . && python3 -m pytest -q", "make test", "./check.sh all")
+GROUND = Ground(HOME, HOME, GATE, ("npm run build",))
+
+READING = (
+    "ls -la",
+    "ls src/*.py",
+    "cat README.md",
+    "head -20 src/a.py",
+    "tail -n 5 x.log",
+    "sed -n '1,20p' a.py",
+    "sed 's/a/b/g' a.py",
+    "wc -l src/a.py",
+    'grep -rn "def foo" src',
+    "grep -n /api/v1 src/a.py",
+    "rg -n foo src | head -5",
+    "find . -name '*.py' -not -path './.git/*'",
+    f"cd {HOME} && git status",
+    f"cd {HOME}; git log --oneline -5",
+    f"git -C {HOME} diff --stat",
+    "cd src && ls",
+    "cd src &&\n cat ../README.md > /dev/null 2>&1",
+    "git status --short && git diff --stat",
+    "git --no-pager log --oneline | head -20",
+    "git show HEAD:src/a.py | sed -n '1,5p'",
+    "git blame -L 1,10 a.py",
+    "git branch -a",
+    "git remote -v",
+    "git rev-parse HEAD",
+    "python3 --version",
+    "python3 -V",
+    "node --version && npm --version",
+    "make --version | head -1",
+    "which python3",
+    "command -v pytest",
+    "jq '.scripts' package.json",
+    'echo "hello" && pwd',
+    "test -f setup.py && cat setup.py",
+    "[ -d src ] || echo none",
+    "ls 2>/dev/null || true",
+    "awk '{print $1}' data.txt",
+    "awk -F, 'NR>1{print $2, $3}' data.csv",
+    "sort names.txt | uniq -c | sort -rn | head",
+    "diff a.py b.py",
+    "du -sh src",
+    "stat a.py",
+    "tree -L 2",
+    "date +%F",
+    "LC_ALL=C ls",
+    "cat <<'EOF'\nrm -rf /\nEOF",
+    "cat < README.md",
+    "ls # rm x",
+)
+OF_THE_LEVEL = (
+    "python3 -m pytest tests/test_a.py::test_b -x",
+    "python -m pytest -k 'a or b' 2>&1 | tail -20",
+    "PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -q",
+    "ruff check src/a.py",
+    "make test",
+    "make test -j4",
+    "make -n test",
+    "make --dry-run deploy",
+    "./check.sh all",
+    "npm run build",
+    "covey task list",
+    f'cd {HOME} && git add -A && git commit -m "Do (this); and that"',
+    "git checkout -- src/a.py",
+)
+MORE = (
+    "python3 -c 'print(1)'",
+    "python3 evil.py",
+    "python3 -m http.server",
+    "python3 -m pytest --pastebin=all",
+    "python3 -m pytest /elsewhere/test_a.py",
+    "pip install x",
+    "curl https://example.org",
+    "make deploy",
+    "make test deploy",
+    "make -n -f /tmp/x",
+    "make -n SHELL=/tmp/x",
+    "./check.sh some",
+    "npm publish",
+    "git push",
+    "git fetch",
+    "git config core.fsmonitor x",
+    "git -C /elsewhere log",
+    "git rebase -x sh main",
+    "cat /etc/passwd",
+    "cat ../other/x",
+    "cat ~/.ssh/id_rsa",
+    "cat '~/x'",
+    "cd .. && ls",
+    "cd; ls",
+    "cd - && ls",
+    "cd sub; cat ../../x",
+    "cd sub; cat ../x",
+    "cd sub || cat ../x",
+    "cd sub | true && cat ../x",
+    "ls | cd sub && cat ../x",
+    "cd sub && ls; cat ../x",
+    "cd sub & cat ../x",
+    "cd sub\ncat ../x",
+    "cat -- -x/../../../etc/passwd",
+    "grep -- -x /etc/passwd",
+    "grep -f /etc/passwd x",
+    "grep -R x .",
+    "tail -f x",
+    "./ls",
+    "/bin/ls",
+    "cat *",
+    "ls {a,b}",
+    "cat .*/x",
+    "cat $FILE",
+    "(ls)",
+    "! ls",
+    "for f in a b; do cat $f; done",
+    "ls # \\\nrm x",
+)
+SMUGGLED = (
+    "rm x",
+    "echo x > out.txt",
+    "echo x >> ../out.txt",
+    "cat a | tee b",
+    "ls &> out.txt",
+    "ls >| out.txt",
+    "ls 3<> out.txt",
+    "find . -name x -delete",
+    "find . -exec rm {} ;",
+    "find . -fprintf out x",
+    "find . | xargs rm",
+    "echo /etc/passwd | xargs cat",
+    "xargs rm < list",
+    "rg --pre ./evil foo",
+    "sed -i s/a/b/ x",
+    "sed --in-place s/a/b/ x",
+    "sed -n 'w out' x",
+    "sed 's/a/b/e' x",
+    "sed 's/a/b/w out' x",
+    "sed -n '1e id' x",
+    "sed -f script x",
+    "awk 'BEGIN{system(\"id\")}'",
+    "awk '{print > \"out\"}' y",
+    "awk '{print | \"sh\"}' y",
+    "awk '{\"id\" | getline; print}' y",
+    "awk -f prog y",
+    "awk -v a=1 '{print}' y",
+    "git -c core.pager=./evil log",
+    "git -c alias.x=!id x",
+    "git --exec-path=. status",
+    "git diff --no-index /etc/passwd x",
+    "git diff --ext-diff",
+    "git log --output=x",
+    "git grep -O./evil foo",
+    "git cat-file --textconv HEAD:x",
+    "GIT_EXTERNAL_DIFF=./evil git diff",
+    "GIT_DIR=/elsewhere git log",
+    "PATH=. ls",
+    "LD_PRELOAD=./x.so ls",
+    "export PATH=.",
+    "PATH=.:/bin",
+    "alias ls=rm",
+    "eval ls",
+    "sh -c ls",
+    "env ls",
+    "sudo ls",
+    "source x.sh",
+    ". ./x.sh",
+    "exec rm x",
+    "sort -o out x",
+    "sort --out=out x",
+    "sort --compress-program=./evil x",
+    "uniq a b",
+    "tree -o out",
+    "date -s 2020-01-01",
+    "printf -v PATH .",
+    "test -v 'a[$(id)]'",
+    "[ -v 'a[$(id)]' ]",
+    "wc --files0-from=list",
+    "file -z x",
+    "nc example.org 80",
+    "scp a host:b",
+    "gh pr merge 4",
+    "git push --no-verify",
+    "git send-pack x",
+    "wget https://example.org/x",
+    "cat /dev/tcp/example.org/80",
+    "cat < /dev/tcp/example.org/80",
+    "trap 'rm x' EXIT",
+    "function ls { rm x; }",
+    "ls() { rm x; }",
+    "coproc rm x",
+)
+
+
+@pytest.mark.parametrize("line", READING)
+def test_looking_around_needs_no_question(line: str) -> None:
+    assert judge(line, GROUND).verdict is Verdict.READS
+
+
+@pytest.mark.parametrize("line", OF_THE_LEVEL)
+def test_what_the_level_has_needs_no_question_there(line: str) -> None:
+    assert judge(line, GROUND).verdict is Verdict.LEVEL
+
+
+@pytest.mark.parametrize("line", [*MORE, *SMUGGLED])
+def test_all_else_is_asked_for(line: str) -> None:
+    assert judge(line, GROUND).verdict is Verdict.ASKS
+
+
+reading = st.sampled_from([line for line in (*READING, *OF_THE_LEVEL) if "\n" not in line and "#" not in line])
+smuggled = st.sampled_from(SMUGGLED)
+joins = st.sampled_from([" && ", " || ", "; ", " | ", "\n", " & ", " |& ", " &&\\\n", ";"])
+hides = st.sampled_from(
+    [
+        "{}", "echo $({})", 'echo "$({})"', "echo `{}`", 'echo "`{}`"', "cat <({})", "ls >({})", "( {} )", "{{ {}; }}",
+        "if true; then {}; fi", "while {}; do ls; done", "case x in x) {};; esac", "echo ${{x:-$({})}}", "time {}",
+        "cat <<EOF\n$({})\nEOF", "ls # x\n{}", "ls 'a\nb'\n{}", "x=$({}) ls", "cat <<< $({})", "echo $(( $({}) ))",
+        "echo \\\n{}\n{}", "ls > $({})", "coproc {}", "! {}", "echo \"a\" 'b' \"$({})\" c",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(reading, max_size=3), smuggled, hides, st.lists(reading, max_size=3), st.lists(joins, min_size=8))
+def test_no_composition_smuggles_anything_into_a_reading(
+    before: list[str], bad: str, hide: str, after: list[str], between: list[str]
+) -> None:
+    hidden = hide.replace("{{", "\1").replace("}}", "\2").replace("{}", bad).replace("\1", "{").replace("\2", "}")
+    parts = [*before, hidden, *after]
+    line = "".join(part + join for part, join in zip(parts, [*between, "\n" * 9], strict=False))[: -len("\n") or None]
+    assert judge(line, GROUND).verdict is Verdict.ASKS, line
+
+
+@given(st.lists(reading, min_size=1, max_size=4), st.lists(st.sampled_from([" && ", "; ", " | "]), min_size=4))
+def test_readings_stay_readings_however_they_are_joined(parts: list[str], between: list[str]) -> None:
+    line = parts[0] + "".join(join + part for join, part in zip(between, parts[1:], strict=False))
+    if "cd " not in line:  # where one stands decides what the next names
+        assert judge(line, GROUND).verdict is not Verdict.ASKS, line
+
+
+@given(
+    st.sampled_from(("cat", "head", "ls", "wc", "stat", "grep x", "sed -n 1p", "sort", "diff a")),
+    st.text("./ab", max_size=12),
+)
+def test_a_name_that_leads_out_of_the_worktree_is_asked_for(program: str, name: str) -> None:
+    place = posixpath.normpath(posixpath.join(HOME, name))
+    judged = judge(f"{program} {name}", GROUND)
+    if name and place != HOME and not place.startswith(f"{HOME}/"):
+        assert judged.verdict is Verdict.ASKS
+    assert all(path == HOME or path.startswith(f"{HOME}/") for path in judged.paths)
+
+
+@given(st.text(st.sampled_from([*"catls g./-'\"\\$()`;|&<>{}\n#*~= x"]), max_size=60))
+def test_whatever_a_line_is_judging_it_ends(line: str) -> None:
+    assert judge(line, GROUND).verdict in Verdict
+
+
+def test_from_another_folder_nothing_is_let_through() -> None:
+    assert judge("ls", Ground(HOME, "/w/eve")).verdict is Verdict.ASKS
+    assert judge("ls", Ground(HOME, f"{HOME}/src")).verdict is Verdict.READS
+    assert judge("cat ../../x", Ground(HOME, f"{HOME}/src")).verdict is Verdict.ASKS
+
+
+def test_what_a_gate_runs_is_known_by_its_first_words() -> None:
+    assert beginnings(GATE) == ("ruff check", "python3 -m pytest")
+
+
+@pytest.mark.parametrize(
+    ("command", "rule"),
+    [
+        ("python3 -c 'print(1)'", "python3 -c"),
+        (f"cd {HOME} && python3 -c 'print(1)' | head", "python3 -c"),
+        ("python3 -m http.server 80", "python3 -m http.server"),
+        ("npm install left-pad", "npm install"),
+        ("curl -s https://example.org", "curl"),
+        ("docker build .", "docker build"),
+        ("rm x; curl y", None),
+        ("ls > x", None),
+        ("$CMD x", None),
+    ],
+)
+def test_a_rule_is_offered_that_says_what_it_would_allow(command: str, rule: str | None) -> None:
+    offer = offered(SHELL, command)
+    assert (offer.rule if offer else None) == rule
+    if offer is not None:
+        assert offer.allows
+        assert judge(command, Ground(HOME, HOME, (), (offer.rule,))).verdict is Verdict.LEVEL
+
+
+def test_a_permit_covers_what_is_quoted_but_nothing_that_rides_along() -> None:
+    assert covers(SHELL, "python3 -c", SHELL, "python3 -c 'import os; print(1)'")
+    assert not covers(SHELL, "python3 -c", SHELL, "python3 -c 'x' && rm y")
+    assert not covers(SHELL, "python3 -c", SHELL, 'python3 -c "$(rm x)"')
+    assert not covers(SHELL, "python3 -c", SHELL, "python3 -c 'x' > y")
+    assert not covers(SHELL, "python3 -c", SHELL, "A='1' python3 -c x")
