@@ -386,3 +386,15 @@ def test_a_relay_waits_for_a_person_whom_a_daemon_has_asked(place: Place) -> Non
         assert process.stdout is not None
         assert json.load(process.stdout)["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
     (place.folder / "gate-1").touch()
+
+
+def test_a_link_that_leads_out_of_the_worktree_is_seen(tmp_path: Path) -> None:
+    worktree, outside = tmp_path / "ada", tmp_path / "outside"
+    (worktree / "src").mkdir(parents=True)
+    outside.mkdir()
+    (worktree / "link").symlink_to(outside)
+    (worktree / "inner").symlink_to("src")
+    inside = (".", str(worktree), str(worktree / "src" / "none"), str(worktree / "inner" / "x"))
+    assert not places.leads_out(inside, worktree)
+    for path in (str(worktree / "link"), str(worktree / "link" / "x"), "/etc/passwd", str(outside)):
+        assert places.leads_out((*inside, path), worktree)

@@ -45,15 +45,16 @@ def test_permissions_are_given_with_a_key_and_with_a_thumb_and_the_agent_goes_on
     expect(asked(desk, FIRST)).to_have_count(0)
     phone = visit("/#/inbox", **PHONE)
     item = asked(phone, SECOND)
-    expect(item.get_by_role("button")).to_have_count(4)
-    item.get_by_role("button", name="Allow for repo").tap()
+    expect(item.get_by_role("button")).to_have_count(5)
+    expect(item).to_contain_text("“python3 -c” for good would allow any program")
+    item.get_by_role("button", name="Allow all such").tap()
     expect(item).to_have_count(0)
     lands(site.line, task)
     with site.line.client() as client:
         decided = [(each["about"], each["decision"]) for each in client.get("/api/questions?limit=100")]
         (permit,) = client.get("/api/permits")
     assert decided == [(FIRST, "allow"), (SECOND, "always")]
-    assert permit["about"] == SECOND
+    assert permit["about"] == "python3 -c"
 
 
 def asked(page: Page, command: str) -> Locator:
