@@ -281,7 +281,7 @@ class Hooks:
     async def _before_command(self, asker: Asker, run: Run, hook: Hook) -> Reply:
         """Let a command pass that needs no question, and hold back one that leads out past all who would ask."""
         command = hook.command
-        agent, level = agent_of(self.desk, run.agent), Level(self.desk.app.house.config.sessions.permissions)
+        agent, level = agent_of(self.desk, run.agent), await self._level(run)
         asks_itself = level is Level.FULL or (agent is not None and agent.traits.asks)
         found = way_rules.found(command, str(asker.worktree))
         way = next((each for each in found if each.kind is way_rules.Kind.PUSH or not asks_itself), None)
@@ -295,6 +295,12 @@ class Hooks:
         text = f"It wants to run: {command}\nThis leads out of the machine: {way.why}."
         said = await self.desk.write(lambda call: ways_out.permitted(call, asker.session, run, SHELL, command, text))
         return NOTHING if said.permission is Permission.ALLOW else Reply(deny=_held_back(way, said))
+
+    async def _level(self, run: Run) -> Level:
+        """Return how much a run may do by itself: as its session was given, else as the settings say."""
+        session = await self.desk.read(lambda call: call.tx.session(run.session))
+        own = None if session is None else session.permissions
+        return Level(own or self.desk.app.house.config.sessions.permissions)
 
     async def _needs_nobody(self, asker: Asker, hook: Hook, level: Level) -> bool:
         """Say whether a command only reads in the worktree, or does what its level allows."""
