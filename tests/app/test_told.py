@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from covey.app import delivery, runs
-from covey.core.judge import Again
+from covey.core.judge import Again, PutOff
 from covey.core.prompts import prompt, resumed, told
 from covey.core.runs import Run
+from covey.core.signals import Trouble
 from tests.app.world import World
 
 
@@ -91,3 +98,80 @@ def test_a_conversation_that_broke_has_heard_nothing(world: World) -> None:
     run = talk(world, world.begin())
     world.end(run, Again("It broke.", fresh=True))
     assert world.work(world.begin()).brief.heard == ()
+
+
+# Whatever happens, in whatever order
+
+STEPS = ("edit", "note", "confirm", "deliver", "end", "put off", "restart daemon")
+
+
+class Conversation:
+    """A conversation on one task, and all that its model was told: prompts that it got, and mail."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.task, self.words = world, world.add(body="body-0."), 0
+        self.told: list[str] = []
+        self.notes: list[str] = []
+        self.body = "body-0."
+        world.at_work()
+        self.begin()
+        self.confirm()
+
+    def begin(self) -> None:
+        """Begin a run, and put its prompt together; nobody has read it yet."""
+        if self.world.status(self.task) == "blocked":
+            self.world.ask("task.edit", id=self.task, status="todo")
+        self.run = self.world.begin()
+        brief = self.world.work(self.run).brief
+        self.prompt = resumed(brief) if brief.heard else prompt(brief)
+        self.facts, self.confirmed = told(brief), False
+        self.enclosed = [each["id"] for each in self.world.ask("mail.inbox", session="ada")]
+
+    def confirm(self) -> None:
+        """Let the model have its prompt, and the mail in it."""
+        if self.confirmed:
+            return
+        self.confirmed = True
+        self.told.append(self.prompt)
+        self.world.do(lambda call: runs.talks(call, self.run, "talk-1"))
+        self.world.do(lambda call: runs.heard(call, self.run, self.facts))
+        self.world.do(lambda call: delivery.delivered(call, "ada", self.run.id, self.enclosed, "prompt"))
+
+    def take(self, step: str) -> None:
+        """Let something happen."""
+        self.words += 1
+        word = f"{step}-{self.words}."
+        match step:
+            case "edit":
+                self.body = word
+                self.world.ask("task.edit", id=self.task, body=word)
+            case "note":
+                self.notes.append(word)
+                self.world.ask("task.edit", id=self.task, note=word)
+            case "confirm":
+                self.confirm()
+            case "deliver" if self.confirmed:
+                self.told += [each["text"] for each in self.world.ask("mail.inbox", session="ada")]
+                deliver(self.world, self.run)
+            case "end" | "put off":
+                self.world.end(self.run, Again("No.") if step == "end" else PutOff("429", Trouble.LIMIT))
+                self.begin()
+            case "restart daemon":
+                self.world.start(daemon=True)
+
+
+@settings(max_examples=30, deadline=None)
+@given(steps=st.lists(st.sampled_from(STEPS), min_size=6, max_size=16))
+def test_whatever_is_changed_when_a_conversation_hears_all_of_it_once(steps: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        talk = Conversation(world)
+        for step in steps:
+            talk.take(step)
+        world.end(talk.run, PutOff("429", Trouble.LIMIT))
+        talk.begin()
+        talk.confirm()
+        text = "\n".join(talk.told)
+        assert {note: text.count(note) for note in talk.notes} == dict.fromkeys(talk.notes, 1)
+        assert text.count(talk.body) == 1
+        world.store.close()

@@ -241,3 +241,19 @@ def test_a_script_that_is_blocked_keeps_its_session_from_no_other(made: Callable
     line.start_session("ada", "sh")
     line.wait_for(last, "done")
     assert [line.task(task)["status"] for task in bad] == ["blocked", "blocked"]
+
+
+def test_a_try_in_an_emptied_worktree_is_told_what_was_left_and_gets_it_back(made: Callable[..., Line]) -> None:
+    takes = 'git restore --source="$ref" -- one.txt && git add one.txt && git commit -qm one'
+    finds = r"""ref=$(sed -n "s/.*--source=\\([^ ]*\\) .*/\\1/p" "$0")"""
+    script = f'{finds}; if test -n "$ref"; then {takes}; else echo cobalt > one.txt; fi'
+    line = made(GOOD, f"[agents.mine]\ncommand = ['sh', '-c', {json.dumps(script)}, '{{prompt_file}}']\n")
+    line.up()
+    line.ok("task", "add", "One")
+    line.start_session("ada", "mine")
+    done = line.wait_for("T-1", "done", "blocked")
+    assert done["status"] == "done", done
+    assert line.git("show", "main:one.txt") == "cobalt"
+    (tried,) = done["tries"]
+    assert tried["what"].startswith("The run left changes that it did not commit: one.txt.")
+    assert [event["data"]["ref"] for event in line.events("run.left")] == list(line.refs("refs/covey/rescue"))

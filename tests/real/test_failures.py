@@ -106,9 +106,11 @@ def test_an_agent_that_did_nothing_is_told_so_and_its_task_is_blocked_in_the_end
     line = real(WATCH, "[board]\ntries = 2\n", agent=agent)
     task = add(line, "One", world.model.add("one", [Step(text="Done!"), Step(text="Done, I say!")]))
     begin(line, agent=agent)
+    begin(line, "bob", agent=agent)
     blocked = line.wait_for(task, "blocked")
     assert outcomes(line, task) == ["failed", "failed"]
     first, second = runs(line, task)
+    assert first["session"] == second["session"], "it goes on where it was, whoever else has nothing to do"
     assert first["conversation"] == second["conversation"] is not None
     assert "The run ended without a commit." in first["what"]
     assert [each["what"].splitlines()[0] for each in blocked["tries"]] == ["The run ended without a commit."] * 2
