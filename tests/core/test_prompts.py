@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covey.core import facts
-from covey.core.prompts import GONE, MOST, WORDS, Brief, Left, Told, cut, prompt, resumed, told
+from covey.core.facts import GONE
+from covey.core.prompts import MOST, WORDS, Brief, Left, Told, cut, prompt, resumed, told
 from covey.core.tasks import Kind, Note, Try
 
 PLAIN = Brief(task="T-1", title="Mend it", body="", kind=Kind.CHANGE, session="ada", branch="covey/T-1", main="trunk")

@@ -37,9 +37,9 @@ from covey.app.wishes import (
 from covey.app.writes import handing_in, may_hold_back
 from covey.core import facts, ids, merges, quotes, scheduling, sessions, tasks
 from covey.core.expiry import claim_ttl
+from covey.core.facts import GONE
 from covey.core.mail import fits
 from covey.core.needs import Need, Policy
-from covey.core.prompts import GONE
 from covey.core.rights import OWN, OWN_ELSE_PROPOSED, PARTLY, SHARED, is_concerned_with
 from covey.core.spending import Used
 from covey.core.tasks import Status, Task

@@ -12,6 +12,13 @@ Facts = tuple[tuple[str, str], ...]
 """The parts of a task by their names, each with a digest of what was said; an empty one if that was not all of it."""
 ROLE, NEEDS = "role", "needs"
 DIGEST_CHARS = 16
+GONE = {
+    "body": "It says nothing but its title now.",
+    "scope": "You may write everywhere now.",
+    "do_not_touch": "Nothing is forbidden to be touched any more.",
+    "done_when": "There is no list of checks any more.",
+}
+"""What is said of a part that is empty now."""
 
 
 def of_words(

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from covey.core import facts, sent_back
-from covey.core.facts import Facts
+from covey.core.facts import GONE, Facts
 from covey.core.mail import joined
 from covey.core.quotes import by, indented, named, names, quoted, title
 from covey.core.sessions import COVEY, OWNER
@@ -23,13 +23,6 @@ FILES = 20
 """Files that are named of what was left uncommitted."""
 WORDS = ("title", "body", "kind", "scope", "do_not_touch", "done_when")
 """The parts of a task that are told together when one of them has changed."""
-GONE = {
-    "body": "It says nothing but its title now.",
-    "scope": "You may write everywhere now.",
-    "do_not_touch": "Nothing is forbidden to be touched any more.",
-    "done_when": "There is no list of checks any more.",
-}
-"""What is said of a part that is empty now."""
 
 
 @dataclass(frozen=True)
