@@ -133,6 +133,23 @@ def test_several_tasks_are_reopened_together_or_none(shell: Shell) -> None:
     assert shell.ok("task", "reopen", "T-1", "T-2") == "Reopened T-1: First\nReopened T-2: Second\n"
 
 
+def test_open_tasks_are_listed_first_page_by_page(shell: Shell) -> None:
+    for number in range(1, 7):
+        shell.ok("task", "add", f"Number {number}", "--priority", str(9 - number))
+    for task in ("T-1", "T-3", "T-4"):
+        shell.ok("task", "drop", task)
+
+    def ids(*words: str) -> list[str]:
+        return [line.split()[0] for line in shell.ok("task", "list", *words).splitlines()]
+
+    assert ids() == ids("--all") == ["T-2", "T-5", "T-6", "T-1", "T-3", "T-4"]
+    assert ids("--limit", "2") == ["T-2", "T-5", "..."]
+    assert ids("--limit", "2", "--after", "T-5") == ["T-6", "T-1", "..."]
+    assert ids("--limit", "2", "--after", "T-1") == ["T-3", "T-4", "..."]
+    assert ids("--after", "T-3") == ["T-4"] and ids("--status", "dropped") == ["T-1", "T-3", "T-4"]
+    assert [task["id"] for task in shell.json("task", "list")] == [f"T-{number}" for number in range(1, 7)]
+
+
 def test_every_field_of_a_task_can_be_edited_and_cleared(shell: Shell) -> None:
     shell.ok("task", "add", "First")
     shell.ok("task", "add", "Second")

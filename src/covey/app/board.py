@@ -52,9 +52,9 @@ from covey.store.tx import Tx
 def list_tasks(call: Call, asked: ListTasks) -> Page:
     """List the board: larger priority first, then as people have put it, then older."""
     after = None if asked.after is None else find(call.tx, asked.after)
-    wanted = {"status": asked.status, "session": asked.session, "assignee": asked.assignee}
-    found = call.tx.board(**wanted, limit=asked.limit, after=after)
-    return Page([row(task) for task in found], call.tx.board_size(**wanted))
+    names = {"status": asked.status, "session": asked.session, "assignee": asked.assignee}
+    found = call.tx.board(**names, is_open=asked.open, limit=asked.limit, after=after)
+    return Page([row(task) for task in found], call.tx.board_size(**names, is_open=asked.open))
 
 
 def _look_at_scope(call: Call, asked: AddTask) -> Callable[[], dict[str, int]] | None:

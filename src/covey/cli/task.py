@@ -169,29 +169,44 @@ def add(args: Namespace, client: Client) -> None:
 
 
 def list_tasks(args: Namespace, client: Client) -> None:
-    """List the board, a page of it or all of it."""
-    query = body_of(args, "status", "session", "assignee", "limit", "after")
-    if not args.all:
-        answer = client.ask("task.list", fields=query)
-        reply(args, answer, "" if args.json else _board(answer.value, client))
-        if not args.json and answer.total is not None and len(answer.value) == (args.limit or 200) < answer.total:
-            print(f"... of {answer.total:,}; --after {answer.value[-1]['id']} or --all shows more")
-        return
-    pages = list(_pages(client, query))
+    """List the board, a page of it or all of it; people see what is open first."""
+    query = body_of(args, "status", "session", "assignee", "after")
+    limit = None if args.all else args.limit or 200
     if args.json:
+        pages = list(_pages(client, query, limit))
         print(escaped("[" + ",".join(part for page in pages if (part := page.body.decode()[1:-1])) + "]"))
-    elif text := _board([task for page in pages for task in page.value], client):
+        return
+    tasks, total = _open_first(client, query, limit)
+    if text := _board(tasks, client):
         print(text)
+    if len(tasks) == limit and limit < total:
+        print(f"... of {total:,}; --after {tasks[-1]['id']} or --all shows more")
 
 
-def _pages(client: Client, query: dict[str, Any]) -> Iterator[Answer]:
-    query = {**query, "limit": PAGE}
+def _open_first(client: Client, query: dict[str, Any], limit: int | None) -> tuple[list[dict[str, Any]], int]:
+    """Return the tasks that a query wants, those first that are open, and how many it finds at all."""
+    found: list[dict[str, Any]] = []
+    total = 0
+    with client:
+        after = query.pop("after", None)
+        is_behind = after is not None and client.ask("task.show", {"id": after}).value["status"] in ("done", "dropped")
+        for is_open in (True, False):
+            part = {**query, "open": is_open, **({"after": after} if after and is_behind is not is_open else {})}
+            pages = list(_pages(client, part, None if limit is None else max(limit - len(found), 1)))
+            total += pages[0].total or 0
+            if not (is_open and is_behind):
+                found += [task for page in pages for task in page.value]
+    return found[:limit], total
+
+
+def _pages(client: Client, query: dict[str, Any], limit: int | None) -> Iterator[Answer]:
+    """Yield a page of the board, without a limit every page of it."""
     while True:
-        answer = client.ask("task.list", fields=query)
+        answer = client.ask("task.list", fields={**query, "limit": limit or PAGE})
         yield answer
-        if len(answer.value) < PAGE:
+        if limit is not None or len(answer.value) < PAGE:
             return
-        query["after"] = answer.value[-1]["id"]
+        query = {**query, "after": answer.value[-1]["id"]}
 
 
 def show(args: Namespace, client: Client) -> None:
@@ -406,7 +421,7 @@ def _title(task: dict[str, Any], needs: list[str] | None, beside: int) -> str:
 COMMANDS = {
     "add": Command("put a task onto the board", _add_arguments, add,
                    example='covey task add "Limit the login rate" --assignee auth-fix --scope "src/**" --needs AF-1'),
-    "list": Command("list the board, the most urgent first", _list_arguments, list_tasks,
+    "list": Command("list the board, open tasks first and of these the most urgent", _list_arguments, list_tasks,
                     example="covey task list --status todo --limit 20"),
     "show": Command("show a task whole, and what happened to it", _own_id, show, example="covey task show AF-1"),
     "edit": Command("change some fields of a task, or of several", _edit_arguments, edit,

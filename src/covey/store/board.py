@@ -85,11 +85,12 @@ class Board(Transaction):
         status: str | None,
         session: str | None,
         assignee: str | None = None,
+        is_open: bool | None = None,
         limit: int,
         after: tasks.Task | None,
     ) -> list[tasks.Task]:
         """Return a page of the board: larger priority first, then by rank, then older."""
-        wanted = _board_filter(status, session, assignee)
+        wanted = _board_filter(status, session, assignee, is_open)
         if after is None:
             return self._on_board(wanted, "", (), limit)
         # Two statements, each of which finds its first row by the index.
@@ -123,12 +124,15 @@ class Board(Transaction):
                 yield from page
                 offset, size = offset + size, 64
 
-    def board_size(self, *, status: str | None, session: str | None, assignee: str | None = None) -> int:
+    def board_size(
+        self, *, status: str | None, session: str | None, assignee: str | None = None, is_open: bool | None = None
+    ) -> int:
         """Return how many tasks a filter of the board lets through."""
-        terms, values = _board_filter(status, session, assignee)
+        terms, values = _board_filter(status, session, assignee, is_open)
         if session is None and assignee is None:
             counts = self.counts()
-            return sum(counts.values()) if status is None else counts.get(status, 0)
+            wanted = {name for name in counts if is_open is None or (name not in tasks.ENDED) is is_open}
+            return sum(counts[name] for name in wanted if status in (None, name))
         return int(self.db.rows(f"SELECT count(*) FROM tasks WHERE {' AND '.join(terms)}", values)[0][0])
 
     def counts(self) -> dict[str, int]:
@@ -175,7 +179,10 @@ class Board(Transaction):
         return self.find(rows.TASKS, "WHERE batch = ? AND status NOT IN ('done', 'dropped') ORDER BY ordinal", (name,))
 
 
-def _board_filter(status: str | None, session: str | None, assignee: str | None) -> tuple[list[str], list[str]]:
+def _board_filter(
+    status: str | None, session: str | None, assignee: str | None, is_open: bool | None
+) -> tuple[list[str], list[str]]:
     columns = {"status": status, "session": session, "assignee": assignee}
     given = {column: value for column, value in columns.items() if value is not None}
-    return [f"{column} = ?" for column in given], list(given.values())
+    ended = [] if is_open is None else [f"status {'NOT ' if is_open else ''}IN ('done', 'dropped')"]
+    return [*(f"{column} = ?" for column in given), *ended], list(given.values())

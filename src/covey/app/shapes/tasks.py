@@ -104,11 +104,15 @@ class BulkTasks(Asked, frozen=True, kw_only=True):
 
 
 class ListTasks(Asked, frozen=True, kw_only=True):
-    """A page of the board: `session` holds or held a task, `assignee` is whom it is for."""
+    """A page of the board: `session` holds or held a task, `assignee` is whom it is for.
+
+    `open`: only tasks that are neither done nor dropped; false: only those that are.
+    """
 
     status: tasks.Status | None = None
     session: Name | None = None
     assignee: Name | None = None
+    open: bool | None = None
     limit: Limit = 200
     after: TaskId | None = None
 
