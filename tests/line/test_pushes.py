@@ -120,12 +120,9 @@ def test_what_passes_by_the_hook_is_noticed_told_and_waits_in_the_inbox(made: Ma
 
 
 def test_a_push_that_leaves_no_trace_here_is_found_at_the_remote(made: Made) -> None:
-    line = _begun(made)
+    line = made(SCRIPTED, GOOD)
+    _remote(line)
     words = "x 2>/dev/null; git send-pack $(git config remote.origin.url) HEAD:refs/heads/taken"
-    body = TRIED.format(words=words) + "ask Go on?\n"
-    running = line.begin("run", line.tasks({"title": "One", "body": body}))
-    question = _open(line)
+    line.ok("run", line.tasks({"title": "One", "body": TRIED.format(words=words)}))  # its daemon ends with it
     assert _at(line, "taken")
-    line.ok("answer", question["id"], "yes")
-    running.communicate(timeout=60)
-    wait_until(lambda: any("origin taken" in alert for alert in line.alerts()), "the alert")
+    assert any("origin taken" in alert for alert in line.alerts())

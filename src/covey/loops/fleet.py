@@ -174,7 +174,7 @@ class Fleet:
 
     async def stop(self) -> None:
         """Wait for what is under way; the runs themselves go on."""
-        busy = list(self._busy.values())
+        busy = [*self._busy.values(), *self.closer.remotes.looks]
         if busy:
             await asyncio.wait(busy, timeout=LEAVE_PATIENCE)
 

@@ -24,14 +24,15 @@ class RemoteWatch:
     """Looks at the remotes after a run has ended, in nobody's way: a push leaves no trace here that has to be true."""
 
     desk: Desk
-    _looks: set[asyncio.Task[None]] = field(default_factory=set)
+    looks: set[asyncio.Task[None]] = field(default_factory=set)
+    """What is under way."""
 
     def begin(self, run: Run, base: str | None, head: str | None, told: list[Push]) -> None:
         """Begin to look whether a remote has what a run made; what was `told` of it already is not told again."""
         if base is not None and head is not None and base != head:
             look = asyncio.ensure_future(self._look(run, base, head, told))
-            self._looks.add(look)
-            look.add_done_callback(self._looks.discard)
+            self.looks.add(look)
+            look.add_done_callback(self.looks.discard)
 
     async def _look(self, run: Run, base: str, head: str, told: list[Push]) -> None:
         try:
