@@ -36,8 +36,13 @@ def test_a_todo_file_lands(made: Callable[..., Line], tmp_path: Path) -> None:
     line.ok("run", str(todo))
     assert sorted(line.landed()) == ["Polish it", "Write it"]
     assert line.statuses() == {"Write it": "done", "Polish it": "done"}
-    assert "landed" in line.ok("run", str(todo))
+    assert todo.read_text().count("[ ]") == 2
+    said = line.ok("run", str(todo), "--tick")
+    assert "landed" in said and f"Ticked 2 boxes in {todo}." in said
+    assert todo.read_text() == "# Later\n- [x] Write it\n- [x] Polish it\n"
     assert len(line.landed()) == 2
+    assert "--tick is for a checklist." in line.ends(2, "run", "Add one", "--tick")
+    assert "--detach returns before" in line.ends(2, "run", str(todo), "--tick", "--detach")
     line.assert_nothing_left()
 
 

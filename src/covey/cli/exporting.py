@@ -32,7 +32,9 @@ def export_file(args: Namespace, client: Client) -> None:
     if path is not None and path.is_file() and not args.force:
         if kind == "jsonl":
             raise Refused(f"{args.file} exists already.", hint="--force writes it anew; what is in it is lost then.")
-        _tick(args, client, path)
+        done = tick(client, args.file)
+        told = {"file": args.file, "ticked": sorted(done)}
+        print(json.dumps(told) if args.json else f"Ticked {one(len(done), 'box', 'boxes')} in {args.file}.")
         return
     lines = _export(client)
     if path is None and args.json:
@@ -47,8 +49,9 @@ def export_file(args: Namespace, client: Client) -> None:
     print(json.dumps(said) if args.json else f"Wrote {one(len(lines), 'task')} to {args.file}.")
 
 
-def _tick(args: Namespace, client: Client, path: Path) -> None:
-    """Tick the boxes of done tasks that came from this file; a tick changes one byte and nothing else."""
+def tick(client: Client, file_name: str) -> list[str]:
+    """Tick the boxes of done tasks that came from a file, and return these; a tick changes one byte and no more."""
+    path = Path(client.folder) / file_name
     try:
         with path.open("r+b") as file:
             data = file.read()
@@ -59,11 +62,8 @@ def _tick(args: Namespace, client: Client, path: Path) -> None:
                 file.seek(0)
                 file.write(ticked)
     except OSError as error:
-        raise Invalid(f"{args.file} cannot be written: {error.strerror}.") from None
-    if args.json:
-        print(json.dumps({"file": args.file, "ticked": sorted(done.values())}))
-    else:
-        print(f"Ticked {one(len(done), 'box', 'boxes')} in {args.file}.")
+        raise Invalid(f"{file_name} cannot be written: {error.strerror}.") from None
+    return list(done.values())
 
 
 def _done_keys(client: Client, name: str, items: list[checklists.Item]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from covey import config
 from covey.agents import registry
 from covey.agents.agent import Assignment
 from covey.agents.declared import check
-from covey.cli import importing
+from covey.cli import exporting, importing
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, whole_number
 from covey.cli.daemon import died, ensure_up, ensure_while_needed, errand, leave, obituary
@@ -53,6 +53,7 @@ def _arguments(parser: Parser) -> None:
     )
     parser.add_argument("-n", dest="sessions", type=whole_number(1, 1000), metavar="N", help="how many agents at once")
     parser.add_argument("--agent", metavar="AGENT", help="the agent that works (default: sessions.agent in covey.toml)")
+    parser.add_argument("--tick", action="store_true", help="tick what has landed in the checklist, when all has ended")
     parser.add_argument(
         "--detach", action="store_true", help="return at once; a daemon goes on with it until covey down"
     )
@@ -63,6 +64,8 @@ def run(args: Namespace, client: Client) -> int:
     project = client.project()
     settings = config.load(project.root)
     _check(project, settings, args.agent)
+    if args.tick:
+        _check_ticking(args, client)
     if client.ask("status").value["paused"]:
         raise Refused("The fleet stands still, so nothing would be done.", hint="covey resume lets it go on.")
     room = _room(client, settings, args.sessions or 1)
@@ -111,6 +114,9 @@ def run(args: Namespace, client: Client) -> int:
         code = (LANDED if report.all_done else NOT_ALL) if code is None else code
         seconds = time.monotonic() - begun
         print(report.as_json(batch, code, seconds) if args.json else report.as_text(settings, seconds))
+        ticked = exporting.tick(client, args.tasks[0]) if args.tick else []
+        if ticked and not args.json:
+            print(f"Ticked {one(len(ticked), 'box', 'boxes')} in {args.tasks[0]}.")
         if code == INTERRUPTED and not args.json and report.goes_on:
             print("What is not done stays on the board: covey run goes on with it.")
         if own and stays_for and not args.json:
@@ -154,6 +160,14 @@ def _check(project: Project, settings: Config, asked: str | None) -> None:
     if problem is not None:
         hint = "covey.toml names its command." if own.command else f"Install {name}, or choose another with --agent."
         raise Invalid(f"The agent {name} cannot be started: {problem}.", hint=hint)
+
+
+def _check_ticking(args: Namespace, client: Client) -> None:
+    """Refuse to tick where there is no box, or where nobody waits for the end."""
+    if args.detach:
+        raise Invalid("--detach returns before there is anything to tick.", hint="covey task export FILE ticks later.")
+    if not _is_file(args.tasks, client) or importing.FORMATS[Path(args.tasks[0]).suffix.lower()] != "md":
+        raise Invalid("--tick is for a checklist.", hint="covey run TODO.md --tick ticks what has landed.")
 
 
 def _room(client: Client, settings: Config, wanted: int) -> int:
