@@ -20,7 +20,7 @@ import pytest
 from covey.errors import Invalid, Refused
 from covey.git import entries, others, upstream
 from covey.git.project import Project, find
-from covey.git.worktrees import Worktrees, default_folder
+from covey.git.worktrees import NoPlace, Worktrees, default_folder
 from covey.trash import remove
 from tests.git.repositories import commit_files, git_out, make_repository, user_env
 from tests.serving import wait_until
@@ -643,6 +643,27 @@ def test_a_checkout_that_has_taken_the_place_of_ours_is_refused_and_kept(tmp_pat
         with pytest.raises(Refused, match=r"no longer a worktree|another folder"):
             act()
     assert (worktrees.path("ada") / "theirs").read_text() == "1\n"
+
+
+def test_what_was_only_meant_to_be_a_worktree_is_made_elsewhere(tmp_path: Path) -> None:
+    worktrees = make_worktrees(tmp_path)
+    worktrees.folder.write_text("a file\n")
+    for name in ("ada", "bob"):
+        with pytest.raises(NoPlace, match="cannot be made: File exists") as refused:
+            worktrees.prepare(name, f"covey/{name}", "main")
+        assert "worktrees under [sessions]" in refused.value.hint
+    with pytest.raises(NoPlace, match="is not a folder"):
+        worktrees.must_have_place()
+    worktrees.folder.unlink()
+    worktrees.must_have_place()
+    for name in ("ada", "bob"):
+        make_repository(worktrees.folder / name, {"theirs": "1\n"})
+    tip = worktrees.prepare("ada", "covey/ada", "main")
+    assert_stands(worktrees, "ada", "covey/ada", tip)
+    worktrees.remove("ada")
+    worktrees.remove("bob")
+    assert not worktrees.is_known("bob")
+    assert [(worktrees.folder / name / "theirs").read_text() for name in ("ada", "bob")] == ["1\n"] * 2
 
 
 def test_a_branch_that_another_session_holds_is_taken_from_it_and_its_files_stay(tmp_path: Path) -> None:

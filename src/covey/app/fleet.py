@@ -322,6 +322,8 @@ def waits_for_person(call: Call, merge: merges.Merge) -> bool:
 
 def _may_be_taken(call: Call, task: tasks.Task) -> bool:
     """Say whether covey itself will take a task: one that is for a session which covey does not run may wait long."""
+    if call.house.no_place:
+        return False
     name = task.assignee or task.front
     session = None if name is None else call.tx.session(name)
     if name is None or session is None:

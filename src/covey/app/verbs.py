@@ -97,6 +97,8 @@ class House:
     """What each session may still do in this minute, by what it does."""
     stays_for: Callable[[Call], list[str]] = lambda call: []
     """Returns for whom the daemon stays; nothing where there is none."""
+    no_place: str = ""
+    """Why no worktree can be made, and so no run starts, until a person has done something; empty if one can."""
     broken_gate: bool = False
     """The queue waits for a gate that could not be run; whoever lets sessions work lets it be tried again."""
     gate_limits: tuple[str, ...] = ()

@@ -30,6 +30,7 @@ from covey.errors import CoveyError, Invalid, Refused, Unavailable
 from covey.git.fitness import unfit
 from covey.git.project import Project
 from covey.git.run import try_git
+from covey.git.worktrees import Worktrees, default_folder
 from covey.installation import step_back
 from covey.loops.outfit import agent_env
 from covey.store.lock import NeedLock
@@ -145,6 +146,7 @@ def _check(project: Project, settings: Config, asked: str | None) -> None:
     if try_git("rev-parse", "--verify", "--quiet", f"refs/heads/{main}", at=project.common).returncode:
         hint = "Commit something there, or name your branch as main under [project] in covey.toml."
         raise Refused(f"There is no branch {main} with a commit yet.", hint=hint)
+    Worktrees(project, default_folder(project, settings.sessions.worktrees)).must_have_place()
     name = asked or settings.default_agent()
     agent = registry.find(name, settings.declared())
     where = str(project.root)

@@ -119,7 +119,11 @@ def find(folder: Path) -> Project:
         complaint = asked.stderr.decode(errors="replace").strip()
         if "not a git repository" in complaint:
             raise Invalid(f"{folder} is in no git repository.", hint="Go into one, or make one with git init.")
-        raise Invalid(f"git does not accept {folder}: {complaint.splitlines()[0].removeprefix('fatal: ')}.")
+        hint = ""
+        if "dubious ownership" in complaint:
+            trust = f"git config --global --add safe.directory {folder}"
+            hint = f"It belongs to another user. Make it yours (chown), or trust it: {trust}"
+        raise Invalid(f"git does not accept {folder}: {complaint.splitlines()[0].removeprefix('fatal: ')}.", hint=hint)
     try:
         common_text, own_text, bare_text = asked.stdout.decode().removesuffix("\n").split("\n")
     except ValueError:

@@ -8,6 +8,7 @@ has no record is somebody else's and is never touched. Whatever a crash leaves b
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -45,6 +46,10 @@ BRANCHES = "covey/"
 CHECKOUT_PATIENCE = 600.0
 LONG_AGO_NS = 1_000_000_000 * 10**9
 """When a file was written, for tools that compare times, that is as it was when something was built from it."""
+PLACE_HINT = "Make that possible, or name another folder: worktrees under [sessions] in covey.toml."
+NEEDS_A_PERSON = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP,
+                            errno.ENAMETOOLONG, errno.ENOENT))  # fmt: skip
+"""Why a folder cannot be made that only a person can change."""
 TRASH = ".covey-trash-"
 ASIDE = ".covey-aside-"
 
@@ -58,6 +63,10 @@ _IDENTITY = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "covey"), ("EMAIL", "covey@agents.local"))
 }
+
+
+class NoPlace(Unavailable):
+    """No worktree can be made where the settings want them, and waiting does not change that."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +116,30 @@ class Worktrees:
 
     # What there is
 
+    def must_have_place(self) -> None:
+        """Refuse if no worktree can be made in the folder for them, as far as can be seen without making one."""
+        place = self.folder
+        while not os.path.lexists(place):
+            place = place.parent
+        why = ""
+        if not place.is_dir():
+            why = f"{place} is not a folder"
+        elif not os.access(place, os.W_OK | os.X_OK, effective_ids=True):
+            is_fixed = os.statvfs(place).f_flag & os.ST_RDONLY
+            why = (
+                f"{place} is on a file system that can only be read" if is_fixed else f"covey may not write in {place}"
+            )
+        if why:
+            raise NoPlace(f"No worktree can be made in {self.folder}: {why}.", hint=PLACE_HINT)
+
     def path(self, name: str) -> Path:
         """Return where a worktree is, or would be made."""
         record = self._record(name)
         return self.folder / _checked(name) if record is None else record.path
+
+    def is_known(self, name: str) -> bool:
+        """Say whether covey made this worktree, or meant to; what lies at its place otherwise is somebody else's."""
+        return self._record(name) is not None
 
     def git_dir(self, name: str) -> Path | None:
         """Return the folder in which git keeps index and HEAD of a worktree, or None if there is none."""
@@ -310,7 +339,8 @@ class Worktrees:
         """Remove a worktree for good, whole or half made; one that is not there, or not covey's, is left as it is."""
         with self._alone(name):
             record = self._record(name)
-            if record is None:
+            if record is None or self._was_never_made(record):
+                self._record_file(name).unlink(missing_ok=True)
                 self._lock_file(name).unlink(missing_ok=True)
                 return
             self._must_be_ours(record)
@@ -474,6 +504,8 @@ class Worktrees:
     def _make(self, name: str, base: str) -> tuple[Path, Path, bool]:
         """Return git's folder and the checkout of a worktree that git can use, and whether it is new."""
         record = self._record(name)
+        if record is not None and self._was_never_made(record):
+            record = None
         if record is not None:
             self._must_be_ours(record)
         entry = None if record is None else self._entry(record)
@@ -511,7 +543,10 @@ class Worktrees:
                 self._note(_Record(name, path, entry.name), entry)
                 return entry
         except OSError as error:
-            raise Unavailable(f"The worktree {path} cannot be made: {error.strerror}.") from error
+            said = f"The worktree {path} cannot be made: {error.strerror}."
+            if error.errno in NEEDS_A_PERSON:
+                raise NoPlace(said, hint=PLACE_HINT) from error
+            raise Unavailable(said) from error
 
     def _make_folder(self) -> None:
         """Make the folder of the worktrees: who may not look into the repository may not look into its copies."""
@@ -562,15 +597,25 @@ class Worktrees:
         is_claimed = any(entries.place(entry) == path for entry in entries.entries(self.project.common))
         return not is_claimed and (not os.path.lexists(path) or _is_empty_folder(path))
 
-    def _must_not_be_foreign(self, record: _Record) -> None:
-        """Refuse a checkout that has taken the place of ours: another repository, or another's worktree."""
+    def _was_never_made(self, record: _Record) -> bool:
+        """Say whether we only meant to make a worktree, and what stands at its place is somebody else's."""
+        if record.made is not None or self._entry(record) is not None or not os.path.lexists(record.path):
+            return False
+        try:
+            return self._is_foreign(record)
+        except OSError:
+            return True  # we may not even look
+
+    def _is_foreign(self, record: _Record) -> bool:
+        """Say whether a checkout has taken the place of ours: another repository, or another's worktree."""
         pointed = entries.pointed_at(record.path)
         is_ours = pointed is None or Path(pointed).name == record.id
-        if (
-            (record.path / ".git").is_dir()
-            or not is_ours
-            or (os.path.lexists(record.path) and not record.path.is_dir())
-        ):
+        is_repository = (record.path / ".git").is_dir()
+        return is_repository or not is_ours or (os.path.lexists(record.path) and not record.path.is_dir())
+
+    def _must_not_be_foreign(self, record: _Record) -> None:
+        """Refuse a checkout that has taken the place of ours."""
+        if self._is_foreign(record):
             raise Refused(f"{record.path} is no longer a worktree of covey's.", hint="Move it away, then try again.")
 
     def _set_aside(self, record: _Record) -> None:
@@ -788,7 +833,11 @@ def _plain_id(name: str) -> str:
 
 
 def _is_empty_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+    """Say whether a folder is one, and nothing is in it; one into which we may not look is not."""
+    try:
+        return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+    except OSError:
+        return False
 
 
 def _is_bare(path: Path) -> bool:

@@ -32,7 +32,7 @@ from covey.loops.attending import Attendant
 from covey.loops.desk import Desk
 from covey.loops.ending import Closer
 from covey.loops.rescues import is_full
-from covey.loops.starting import Starter, agent_of
+from covey.loops.starting import PLACE, Starter, agent_of
 from covey.loops.starts import Starts, gap_of
 from covey.loops.tidying import Tidier
 from covey.loops.watches import Watches
@@ -165,7 +165,7 @@ class Fleet:
     def forgive(self, agent: str, session: str) -> None:
         """Let a session start as soon as it can, and others of its agent: a person says so."""
         self.starts.forgive(agent, session)
-        self.starter.not_before.pop(session, None)
+        self.starter.forgive(session)
         self._waits.pop(session, None)
 
     def weight(self, name: str) -> int:
@@ -302,6 +302,9 @@ class Fleet:
             return self._begin(session, view.seq, None)
         if at < self.starter.not_before.get(session.name, -1e9) or self._is_put_off(view, session):
             return None
+        self.desk.app.house.no_place = no_place = self.starter.why_no_place()
+        if no_place:
+            return self._wait_for_place(session, Wait(no_place, news=True, about=PLACE), at)
         agent = agent_of(self.desk, session.agent or "")
         if agent is None:
             return self._begin(session, view.seq, None)
@@ -318,6 +321,12 @@ class Fleet:
         """Say whether a session waits after its last run; who waits for anything else asks again: it may be there."""
         later = (session.until or 0.0) > self.desk.wall()
         return later and session.name in view.holders and session.name not in self._waits
+
+    def _wait_for_place(self, session: Session, wait: Wait, at: float) -> Coroutine[Any, Any, None]:
+        """Let a session wait until a person has seen to the folder of the worktrees, and look again all the while."""
+        self.starter.not_before[session.name] = at + REST_EVERY
+        self._waits[session.name] = (wait, at)
+        return self._show_wait(session, wait, None)
 
     def _wait(self, session: Session, wait: Wait, at: float) -> Coroutine[Any, Any, None] | None:
         """Remember why a session waits, and let people see it if it takes long."""

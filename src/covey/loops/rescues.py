@@ -38,7 +38,7 @@ def put_in_safety(desk: Desk, session: str, task: str | None, why: str, *, for_g
     if reason is not None:
         return set_aside(desk, session, task, f"{why}; {reason}", for_good=for_good)
     path = desk.worktrees.path(session)
-    if not path.exists():
+    if not desk.worktrees.is_known(session) or not path.exists():
         return None
     try:
         handed_in = desk.app.store.read(lambda tx: tx.handed_in_by(session, HANDED_IN))

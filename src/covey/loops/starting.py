@@ -20,6 +20,7 @@ from covey.git import candidates, put_back
 from covey.git.guard import write_guard
 from covey.git.rescue import Rescued
 from covey.git.rescue import show as show_rescue
+from covey.git.worktrees import NoPlace, default_folder
 from covey.loops import keeping, outfit, tree
 from covey.loops.desk import Desk
 from covey.loops.rescues import is_full, note_rescue, put_in_safety, set_aside
@@ -27,6 +28,12 @@ from covey.loops.starts import Starts
 from covey.loops.watches import Watches
 
 log = logging.getLogger("covey.fleet")
+
+
+PLACE = "the place of the worktrees"
+"""Of what a person is told when there is none."""
+PLACE_EVERY, PLACE_AGAIN = 1.0, 60.0
+"""Seconds between two looks at the folder of the worktrees, and between two tries where it only looks well."""
 
 
 class NotOurs(CoveyError):
@@ -42,6 +49,12 @@ class Starter:
     watches: Watches
     not_before: dict[str, float] = field(default_factory=dict)
     """When each session may begin a run again, by the clock that stands still while the machine sleeps."""
+    no_place: str = ""
+    """Why no worktree can be made, as it was last seen."""
+    _place_again: float = -1e9
+    """When that is looked at again."""
+    _template: str | None = None
+    """The setting that was looked at."""
 
     async def start(self, run: Run) -> None:
         """Prepare a run's worktree and start its program; done twice it is done once."""
@@ -59,6 +72,9 @@ class Starter:
             refused = Again(str(error))
             await self.desk.write(lambda call: life.judged(call, run, refused, None))
             return
+        except NoPlace as error:  # no other session, and no other task, would fare better
+            await self._has_no_place(run, error)
+            return
         except (CoveyError, OSError) as error:
             await self.cannot_start(run, str(error))
             return
@@ -68,6 +84,7 @@ class Starter:
             life.started(call, work, base, head)
 
         await self.desk.write(write)
+        self.starts.told.discard(("", PLACE))  # if there is none later, that is news
 
     def _prepare(self, work: life.Work) -> tuple[str, str, Rescued | None]:
         desk, run = self.desk, work.run
@@ -146,6 +163,35 @@ class Starter:
     def _resumes(self, work: life.Work) -> bool:
         agent = agent_of(self.desk, work.run.agent)
         return work.conversation is not None and agent is not None and agent.traits.resumes
+
+    async def _has_no_place(self, run: Run, error: NoPlace) -> None:
+        """End a run for which no worktree can be made; the whole fleet waits, and one person is told once."""
+        log.warning("%s could not start: %s", run.id, error)
+        self.watches.forget(run)
+        self.no_place = f"{error.message} {error.hint}"
+        self._place_again = self.desk.awake() + PLACE_AGAIN
+        await self.desk.write(lambda call: life.unstartable(call, run, error.message))
+
+    def forgive(self, session: str) -> None:
+        """Let a session start as soon as it can: a person says so."""
+        self.not_before.pop(session, None)
+        self._place_again = -1e9
+
+    def why_no_place(self) -> str:
+        """Say why no worktree can be made, empty if one can; another folder in the settings counts at once."""
+        desk, at = self.desk, self.desk.awake()
+        template = desk.app.house.config.sessions.worktrees
+        if at < self._place_again and template == self._template:
+            return self.no_place
+        self._place_again, self._template = at + PLACE_EVERY, template
+        try:
+            if self.no_place:
+                desk.worktrees.folder = default_folder(desk.project, template)
+            desk.worktrees.must_have_place()
+            self.no_place = ""
+        except CoveyError as error:
+            self.no_place = f"{error.message} {error.hint}".strip()
+        return self.no_place
 
     async def cannot_start(self, run: Run, what: str) -> None:
         """End a run whose program could not be started, and let its session wait."""
