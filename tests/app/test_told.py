@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from covey.app import delivery, runs
@@ -161,6 +161,7 @@ class Conversation:
 
 
 @settings(max_examples=30, deadline=None)
+@example(steps=["note", "deliver", *["end"] * 12])  # many runs of which none had its prompt
 @given(steps=st.lists(st.sampled_from(STEPS), min_size=6, max_size=16))
 def test_whatever_is_changed_when_a_conversation_hears_all_of_it_once(steps: list[str]) -> None:
     with TemporaryDirectory() as folder:

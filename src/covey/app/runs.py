@@ -188,7 +188,7 @@ def work(call: Call, run: Run) -> Work | None:
     secret = _token(call, run)
     call.tx.drop_tokens(run.session)
     call.tx.put_token(digest(secret), run.session)
-    earlier = call.tx.last_runs("task", task.id, 10)
+    earlier = call.tx.last_runs("task", task.id, MANY)
     # A conversation belongs to the worktree that it was held in; an empty one is past use.
     mine = [one for one in earlier if one.agent == run.agent and one.session == run.session]
     talks = (one.conversation for one in mine if one.conversation is not None)
