@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,27 +33,32 @@ def test_it_says_what_it_does_and_what_a_message_cost_but_never_that_all_is_well
     signals = heard(agent, "work")
     assert Said("I add a roof.") in signals and Said("Applied edit to roof.txt") in signals
     assert not any(isinstance(signal, Result | Failed) for signal in signals)
-    (spent,) = (signal for signal in signals if isinstance(signal, Spent))
-    assert (spent.usage, spent.cost) == (Usage(1000, 50), 0.003)
+    assert not any(isinstance(signal, Spent) for signal in signals), "what is rounded is nothing to count by"
 
 
 @pytest.mark.parametrize(
-    ("line", "usage", "cost"),
+    "line",
     [
-        ("Tokens: 1,234 sent, 50 received.", Usage(1234, 50), None),
-        ("Tokens: 12k sent, 2.5k cache write, 8.0k cache hit, 1.0k received. Cost: $0.12 message, $1.30 session.",
-         Usage(1500, 1000, 8000, 2500), 0.12),
-        ("Tokens: 1.2M sent, 3 received.", Usage(1_200_000, 3), None),
-        ("Cost: $0.12 message, $1.30 session.", Usage(), 0.12),
+        "Tokens: 1,234 sent, 50 received.",
+        "Tokens: 12k sent, 2.5k cache write, 8.0k cache hit, 1.0k received. Cost: $0.12 message, $1.30 session.",
+        "Cost: $0.12 message, $1.30 session.",
     ],
-)  # fmt: skip
-def test_tokens_are_read_as_they_are_shown(line: str, usage: Usage, cost: float | None) -> None:
-    assert agent.read(line) == [Waits(), Spent("", usage, cost=cost)]
+)
+def test_after_what_a_message_cost_it_has_its_answer_and_goes_on(line: str) -> None:
+    known = taken(line)
+    assert (known.asked, known.is_between) == (1, True)
 
 
-def test_two_messages_that_cost_the_same_are_two() -> None:
-    known = taken("Tokens: 1.0k sent, 50 received.", "Tokens: 1.0k sent, 50 received.")
-    assert sum((call.usage for call in known.bill.calls.values()), Usage()) == Usage(2000, 100)
+def test_its_log_counts_each_message_to_the_token() -> None:
+    told = {"main_model": "openai/x", "prompt_tokens": 12435, "completion_tokens": 678, "cost": 0.03165}
+    line = json.dumps({"event": "message_send", "properties": told, "user_id": "-", "time": 1794847660})
+    assert agent.count(line) == [Spent("", Usage(12435, 678), cost=0.03165)]
+    assert agent.count(line.replace("0.03165", "0")) == [Spent("", Usage(12435, 678))], "a price that it does not know"
+    known = Heard()
+    for _ in range(2):
+        known.take(agent.count(line)[0], 1.0)
+    assert len(known.bill.calls) == 2, "two that cost the same are two"
+    assert agent.count('{"event": "message_send_starting", "properties": {}}') == agent.count("Tokens") == []
 
 
 REFUSED = "litellm.RateLimitError: RateLimitError: OpenAIException - Rate limit reached"
@@ -119,7 +125,10 @@ def test_the_real_one_edits_and_commits_under_the_name_of_its_session(tmp_path: 
         assert place.git("log", "--format=%s by %an and %cn", "main..") == "Add a roof by ada and ada", done.output
         assert place.git("show", "HEAD:roof.txt") == "red"
         assert place.git("status", "--porcelain") in ("", "?? .aider.tags.cache.v4/")  # a cache of what the files name
-        assert ends(done.signals) == [] and any(isinstance(signal, Spent) for signal in done.signals)
+        assert ends(done.signals) == []
+        (pattern,) = agent.ledger(agent.launch(work).ledger, "")
+        counted = [each for line in Path(pattern).read_text().splitlines() for each in agent.count(line)]
+        assert counted == [Spent("", Usage(1000, 50), cost=0.0025)], "and not what the words of the commit cost"
 
 
 def test_the_real_one_commits_and_runs_nothing_whatever_its_user_settled(tmp_path: Path) -> None:

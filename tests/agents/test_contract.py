@@ -16,7 +16,7 @@ from covey.agents.agent import Agent, Assignment
 from covey.core import signals
 from covey.core.heard import Heard
 from covey.core.permits import Level
-from covey.core.signals import Asks, Result, Signal, Works
+from covey.core.signals import Asks, Result, Signal, Spent, Usage, Works
 from tests.agents.works import PATIENCE, Place
 
 BASH = """\
@@ -238,3 +238,53 @@ def test_a_call_is_the_same_again_only_if_the_same_came_of_it(
                 for signal in read(json.dumps(line)):
                     heard.take(signal, 1.0)
         assert heard.repeats == repeats
+
+
+LEDGERS = {
+    "claude": (
+        {
+            "type": "assistant",
+            "message": {
+                "id": "call-1",
+                "model": "claude-opus-5-5",
+                "usage": {"input_tokens": 900, "output_tokens": 50, "cache_read_input_tokens": 100},
+            },
+        },
+        "claude-opus-5-5",
+    ),
+    "codex": (
+        {
+            "type": "token_usage_record",
+            "payload": {
+                "response_id": "call-1",
+                "usage": {"input_tokens": 1000, "cached_input_tokens": 100, "output_tokens": 50},
+            },
+        },
+        None,
+    ),
+    "gemini": (
+        {
+            "id": "call-1",
+            "type": "gemini",
+            "tokens": {"input": 1000, "output": 40, "cached": 100, "thoughts": 10, "tool": 0, "total": 1050},
+            "model": "gemini-2.5-flash",
+        },
+        "gemini-2.5-flash",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEDGERS)
+def test_a_ledger_names_each_call_once_by_its_own_name(name: str) -> None:
+    agent, (line, model) = AGENTS[name], LEDGERS[name]
+    assert agent.count(json.dumps(line)) == [Spent("call-1", Usage(900, 50, 100), model)]
+    assert agent.ledger("/home/ada", "") == (), "nobody knows where, before the conversation has a name"
+    patterns = agent.ledger("/home/a*da", "01900000-0000-7000-8000-000000000001")
+    assert patterns and all(pattern.startswith("/home/a[*]da/") and "01900000" in pattern for pattern in patterns)
+    assert not any("/../" in pattern for pattern in agent.ledger("/home/ada", "../../etc"))
+
+
+@every_agent
+@given(st.text(max_size=200) | st.builds(json.dumps, st.dictionaries(st.text(max_size=9), st.integers() | st.text())))
+def test_whatever_a_ledger_holds_says_nothing_but_spending(agent: Agent, line: str) -> None:
+    assert all(isinstance(signal, Spent | signals.Total) for signal in agent.count(line))

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from covey.app import costs, runs
+from covey.app.fleet import put_run
 from covey.config import Budget, Config, Tokens
 from covey.core.judge import Again, HandIn, PutOff
 from covey.core.pace import Wait
-from covey.core.runs import Run
+from covey.core.runs import Prepared, Run
 from covey.core.signals import Trouble, Usage
 from covey.core.spending import Used
 from tests.app.world import World
@@ -38,9 +39,9 @@ def bounded(tmp_path: Path) -> Iterator[Callable[..., World]]:
         world.store.close()
 
 
-def spend(world: World, run: Run, cost: float | None, tokens: int = 1000) -> None:
+def spend(world: World, run: Run, cost: float | None, tokens: int = 1000, calls: int = 0) -> None:
     """Let a run have spent this much in all; without a cost, nobody knows its price."""
-    used = Used(Usage(tokens), cost or 0.0, tokens if cost is None else 0)
+    used = Used(Usage(tokens), cost or 0.0, tokens if cost is None else 0, calls)
     world.do(lambda call: costs.count(call, run, {"sonnet": used}, world.day.name))
 
 
@@ -180,3 +181,32 @@ def test_whoever_waits_is_shown_as_limited_once(bounded: Callable[..., World]) -
     assert [world.do(lambda call: runs.waits(call, "s0", wait, wait.until)) for _ in range(2)] == [True, False]
     (session,) = world.ask("session.list")
     assert (session["state"], session["evidence"]) == ("limited", wait.why)
+
+
+def test_with_less_left_than_a_call_usually_costs_nothing_begins(bounded: Callable[..., World]) -> None:
+    world = bounded(day=2.0)
+    first = world.begin("s0")
+    spend(world, first, 1.0, calls=4)
+    world.end(first, Again("no"))
+    second = world.begin("s0")
+    assert second.money == pytest.approx(1.0), "a call of 0.25 fits"
+    spend(world, second, 0.75, calls=1)
+    world.end(second, Again("no"))
+    wait = world.would_begin("s0")
+    assert isinstance(wait, Wait) and wait.why == (
+        "Of the 2.00 dollars of today, 0.25 are left: less than the 0.35 that a call of scripted usually costs."
+    )
+
+
+def test_a_task_without_enough_for_a_call_is_blocked_with_the_name_of_its_branch(
+    bounded: Callable[..., World],
+) -> None:
+    world = bounded(tokens=Tokens(task=10_000))
+    run = world.begin("s0")
+    world.do(lambda call: put_run(call, run, Prepared(base="b" * 40), "covey"))
+    spend(world, run, None, tokens=8000, calls=2)
+    world.end(run, Again("no"))
+    assert world.would_begin("s0") is None
+    reason = world.task(run.task)["reason"]
+    assert "2,000 are left: less than the 4,000 that a call of scripted usually costs." in reason
+    assert f"Its branch is covey/{run.task}." in reason

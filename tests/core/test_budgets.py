@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +13,7 @@ from covey.core.budgets import LEAST, SHARE, Books, Granted, Limits, Scope, Spen
 
 amounts = st.just(0.0) | st.floats(0.1, 100.0)
 limits = st.builds(Limits, run=amounts, task=amounts, session=amounts, day=amounts)
-books = st.builds(Books, task=amounts, session=amounts, day=amounts, aside=amounts, usual=amounts)
+books = st.builds(Books, task=amounts, session=amounts, day=amounts, aside=amounts, usual=amounts, call=amounts)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,11 @@ books = st.builds(Books, task=amounts, session=amounts, day=amounts, aside=amoun
         (Limits(run=2.0, day=10.0), Books(day=6.0, aside=2.125), Spent(Scope.DAY, 10.0, 1.875, waits=True)),
         (Limits(run=2.0, day=10.0), Books(day=9.0), Granted(1.0)),
         (Limits(run=2.0, day=10.0), Books(day=9.75), Spent(Scope.DAY, 10.0, 0.25)),
+        (Limits(task=3.0), Books(task=2.0, call=1.0), Granted(1.0)),
+        (Limits(task=3.0), Books(task=2.0, call=1.25), Spent(Scope.TASK, 3.0, 1.0, call=1.25)),
+        (Limits(day=3.0), Books(day=2.0, call=5.0), Spent(Scope.DAY, 3.0, 1.0, call=5.0)),
+        (Limits(task=3.0), Books(call=5.0), Granted(3.0)),
+        (Limits(day=100.0), Books(call=20.0), Granted(40.0)),
         (Limits(day=100.0), Books(), Granted(100.0 * SHARE)),
         (Limits(day=100.0), Books(usual=6.0), Granted(12.0)),
         (Limits(session=10.0, day=100.0), Books(session=9.0, usual=3.0), Granted(1.0)),
@@ -69,7 +74,7 @@ def test_a_run_waits_only_because_others_have_money_set_aside(limits: Limits, bo
     found = grant(limits, books)
     if isinstance(found, Spent) and found.waits:
         assert found.scope is Scope.DAY and books.aside > 0
-        alone = grant(limits, Books(task=books.task, session=books.session, day=books.day, usual=books.usual))
+        alone = grant(limits, replace(books, aside=0.0))
         assert isinstance(alone, Granted), "it starts when they have given it back"
     elif isinstance(found, Spent):
         limit, spent = {
@@ -77,7 +82,8 @@ def test_a_run_waits_only_because_others_have_money_set_aside(limits: Limits, bo
             Scope.SESSION: (limits.session, books.session),
             Scope.DAY: (limits.day, books.day),
         }[found.scope]
-        assert limit - spent < LEAST * limit, "it is really used up"
+        assert limit - spent < max(LEAST * limit, books.call), "it is really used up"
+        assert spent > 0, "what nobody has spent anything of is not used up"
 
 
 @pytest.mark.parametrize(

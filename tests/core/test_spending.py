@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covey.core.signals import Spent, Total, Usage
-from covey.core.spending import Bill, Price, Spend, Used, add, news, priced, sane, used_in, whole
+from covey.core.spending import Bill, Price, Spend, Used, add, by_rate, news, priced, sane, used_in, whole
 
 OPUS, HAIKU = "opus", "haiku"
 PRICES = {HAIKU: Price(input=1.0, output=5.0, cache_read=0.1, cache_write=1.25)}
@@ -93,7 +93,9 @@ def _truth(
         cost = round(own(first + earlier) - own(earlier), 9) if knows and model in told else None
         later = whole(priced(one, None, PRICES.get(model)) for one in _after(each, first))
         assert later.usage == then
-        truth[model] = priced(first, cost, PRICES.get(model)) + later
+        like = Used(first + earlier, own(first + earlier)) if cost is not None else Used()
+        now = priced(first, cost, PRICES.get(model)) + by_rate(later, like)
+        truth[model] = replace(now, calls=len(each))
     return {model: used for model, used in truth.items() if used != Used()}
 
 
@@ -111,10 +113,10 @@ def tell(rows: Rows, story: Story, often: list[bool], before: dict[str, Used], d
     for word, now in zip(story.words, often, strict=False):
         bill.take(word)
         if now:
-            rows.count(bill.by_model(PRICES, before, OPUS), day)
+            rows.count(bill.by_model(PRICES, before, OPUS, {}), day)
     for word in story.words[len(often) :]:
         bill.take(word)
-    rows.count(bill.by_model(PRICES, before, OPUS), day)
+    rows.count(bill.by_model(PRICES, before, OPUS, {}), day)
 
 
 looks = st.lists(st.booleans(), max_size=30)
@@ -171,7 +173,7 @@ def test_a_resumed_conversation_costs_what_its_last_total_says() -> None:
         total = Total(Usage(1000 * number, 50 * number), OPUS, 0.005 * number, whole=True)
         tell(rows, Story([Spent("call", Usage(1000, 50), OPUS), total], {}), [True, True], earlier)
         runs.append(rows)
-    assert [each.used()[OPUS] for each in runs] == [Used(Usage(1000, 50), 0.005)] * 3
+    assert [each.used()[OPUS] for each in runs] == [Used(Usage(1000, 50), 0.005, calls=1)] * 3
 
 
 def test_tokens_without_a_price_are_no_longer_so_when_the_agent_says_what_they_cost() -> None:
@@ -210,9 +212,43 @@ def test_a_total_that_lacks_what_a_killed_run_used_still_has_the_runs_own_calls_
     bill.take(Spent("call-2", Usage(1000, 50), "opus"))
     bill.take(Total(Usage(1000, 50), "opus", 0.005, whole=True))
     killed = {"opus": Used(Usage(1000, 50), 0.0, 1050)}
-    assert bill.by_model({}, {}, "") == {"opus": Used(Usage(1000, 50), 0.005)}
-    assert bill.by_model({}, killed, "") == {"opus": Used(Usage(1000, 50), 0.005)}
+    assert bill.by_model({}, {}, "", {}) == {"opus": Used(Usage(1000, 50), 0.005, calls=1)}
+    assert bill.by_model({}, killed, "", {}) == {"opus": Used(Usage(1000, 50), 0.005, calls=1)}
     assert bill.whole({}, "") == {"opus"} and bill.whole(killed, "") == frozenset()
     bill.take(Total(Usage(2000, 100), "opus", 0.01, whole=True))
-    assert bill.by_model({}, killed, "") == {"opus": Used(Usage(1000, 50), 0.01)}
+    assert bill.by_model({}, killed, "", {}) == {"opus": Used(Usage(1000, 50), 0.01, calls=1)}
     assert bill.whole(killed, "") == {"opus"}
+
+
+def test_a_call_that_is_told_of_in_two_places_is_one_and_what_is_most_counts() -> None:
+    """As Claude Code does: its stream names a call when it begins, its journal when it is over."""
+    begun, over = Spent("msg-1", Usage(1000, 1, 10), "opus"), Spent("msg-1", Usage(1000, 50, 10), "opus")
+    ways: list[list[Spent | Total]] = [[begun, over], [over, begun], [begun, Total(over.usage, "opus"), over]]
+    for words in ways:
+        bill = Bill()
+        for word in words:
+            bill.take(word)
+        assert bill.by_model({}, {}, "")["opus"].usage == over.usage
+
+
+def test_a_total_without_dollars_adds_nothing_to_calls_that_are_known() -> None:
+    """As Codex says it: the total has an earlier run in it that was killed, and was counted by its own calls."""
+    bill = Bill()
+    bill.take(Total(Usage(9000, 90), whole=True))
+    assert bill.by_model({}, {}, "gpt")["gpt"].usage == Usage(9000, 90)
+    bill.take(Spent("resp-1", Usage(1000, 10)))
+    assert bill.by_model({}, {}, "gpt")["gpt"] == Used(Usage(1000, 10), 0.0, 1010, 1)
+
+
+def test_what_nobody_has_priced_yet_costs_what_it_cost_before() -> None:
+    bill = Bill()
+    bill.take(Spent("msg-1", Usage(1000, 100), "opus"))
+    earlier = {"opus": Used(Usage(2000, 200), 0.012)}
+    assert bill.by_model({}, {}, "", {}) == {"opus": Used(Usage(1000, 100), 0.0, 1100, 1)}
+    assert bill.by_model({}, {}, "", earlier) == {"opus": Used(Usage(1000, 100), 0.006, 0, 1)}
+    bill.take(Total(Usage(1000, 100), "opus", 0.01))
+    bill.take(Spent("msg-2", Usage(2000, 200), "opus"))
+    used = bill.by_model({}, {}, "", earlier)
+    assert used == {"opus": Used(Usage(3000, 300), 0.03, 0, 2)}, "its own word comes first"
+    assert bill.by_model({}, {}, "") == {"opus": Used(Usage(3000, 300), 0.01, 2200, 2)}, "that is all it has said"
+    assert bill.largest_call({}, "", used) == Used(Usage(2000, 200), 0.02)

@@ -65,6 +65,18 @@ class Speaker:
     def read(self, line: str) -> list[Signal]:
         return SHELL.read(line)
 
+    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
+        """Return nothing: what it spends it says."""
+        return ()
+
+    def count(self, line: str) -> list[Signal]:
+        """Return nothing."""
+        return []
+
+    def bill(self) -> str | None:
+        """Return nothing: it cannot be asked."""
+        return None
+
     def say(self, text: str) -> str | None:
         return SHELL.say(text)
 

@@ -77,6 +77,18 @@ class NightAgent:
             return [signals.Said(line)] if line.strip() else []
         return [_signal(told)]
 
+    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
+        """Return nothing: what it spends it says."""
+        return ()
+
+    def count(self, line: str) -> list[Signal]:
+        """Return nothing."""
+        return []
+
+    def bill(self) -> str | None:
+        """Return nothing: it cannot be asked."""
+        return None
+
     def say(self, text: str) -> str | None:
         return json.dumps({"say": text})
 

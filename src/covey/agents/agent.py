@@ -168,6 +168,18 @@ class Agent(Protocol):
     def read(self, line: str) -> list[Signal]:
         """Return what one line of its output lets us know."""
 
+    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
+        """Return where below its launch's ledger it writes what its calls cost, as patterns of paths.
+
+        Nothing if its output says so in time, or if it cannot be found without the name of its conversation.
+        """
+
+    def count(self, line: str) -> list[Signal]:
+        """Return what one line of its ledger says of its spending, and nothing else."""
+
+    def bill(self) -> str | None:
+        """Return what is typed so that it says what it has cost so far, None if it cannot be asked."""
+
     def say(self, text: str) -> str | None:
         """Return what is typed to tell it something while it works, None if it does not listen."""
 

@@ -12,6 +12,7 @@ for a commit commits without. So a complaint counts only as long as no line foll
 
 from __future__ import annotations
 
+import glob
 import os.path
 import re
 
@@ -21,7 +22,7 @@ from covey.agents.troubles import trouble
 from covey.core.launches import Launch
 from covey.core.permits import Level
 from covey.core.questions import Reply
-from covey.core.signals import Asks, Failed, Limited, Signal, Spent, Trouble, Usage, Waits
+from covey.core.signals import Asks, Failed, Limited, Signal, Spent, Trouble, Usage, Waits, Works
 from covey.values import dataclass
 
 TRAITS = Traits(
@@ -41,15 +42,15 @@ AT_WORK = ("--auto-commits", "--no-dry-run", "--no-auto-test", "--no-auto-lint")
 """It commits and runs no commands, whatever the user's own settings say."""
 LOOKING = ("--chat-mode", "ask", "--dry-run", "--no-auto-commits", "--no-dirty-commits", "--no-auto-test")
 
+LEDGER = "aider.spent"
+"""Its log of what it would tell its makers, with which it phones nobody; in it each message is counted to the token."""
+
 _ERROR = re.compile(r"\Alitellm\.(\w+)")
 _AGAIN = re.compile(r"\ARetrying in [0-9.]{1,10} seconds")
 _COMMENT = "The API provider"
 """How a comment on a failure begins, between it and the word that it tries again."""
 _TOKENS = re.compile(r"\ATokens: .* received\b|\ACost: \$[0-9.]+ message, \$[0-9.]+ session\.\Z")
-"""What a message cost; where a cache was read and written too, its price stands in a line of its own."""
-_COUNT = re.compile(r"([0-9][0-9.,]{0,15})([kM]?) (sent|received|cache write|cache hit)")
-_COST = re.compile(r"Cost: \$([0-9]{1,9}(?:\.[0-9]{1,12})?) message")
-_SIZES = {"": 1, "k": 1000, "M": 1_000_000}
+"""What a message cost, rounded; where a cache was read and written too, its price stands in a line of its own."""
 _COMMITTED = re.compile(r"\ACommit [0-9a-f]{7,40} ")
 _KINDS = {
     "AuthenticationError": Trouble.KEY,
@@ -89,9 +90,11 @@ class Aider:
         if os.path.isabs(work.folder):
             for history in ("chat", "input"):
                 argv += [f"--{history}-history-file", os.path.join(streams.word(work.folder), f"aider.{history}")]
+            argv += ["--analytics-log", os.path.join(streams.word(work.folder), LEDGER)]
         argv += [streams.word(word) for word in work.arguments]
         # It folds its lines to the width of a terminal, of which it has none.
-        return Launch(argv=tuple(argv), cwd=work.worktree, env={"COLUMNS": "1000", **work.env})
+        env = {"COLUMNS": "1000", **work.env}
+        return Launch(argv=tuple(argv), cwd=work.worktree, env=env, ledger=streams.word(work.folder))
 
     def read(self, line: str) -> list[Signal]:
         """Return what one line lets us know; most are what it says."""
@@ -104,10 +107,30 @@ class Aider:
         if words.startswith(_COMMENT):
             return []
         if _TOKENS.match(words):
-            return [Waits(), _spent(words)]
+            return [Waits(), Works()]  # it has its answer, and goes on to edit and commit
         if _COMMITTED.match(words):
             return [Waits(), *streams.said(words)]
         return [*streams.said(words)]
+
+    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
+        """Return its log: its output rounds what a message cost."""
+        return (f"{glob.escape(folder)}/{LEDGER}",)
+
+    def count(self, line: str) -> list[Signal]:
+        """Return what one message cost; it has no name, so each counts. Of the cache its log says nothing.
+
+        What it asks for the words of a commit it tells nobody.
+        """
+        told = streams.record(line)
+        if told is None or told.get("event") != "message_send":
+            return []
+        sent = streams.inner(told, "properties")
+        usage = Usage(streams.count(sent, "prompt_tokens"), streams.count(sent, "completion_tokens"))
+        return [Spent("", usage, cost=streams.amount(sent, "cost") or None)]
+
+    def bill(self) -> str | None:
+        """Return nothing: it cannot be asked."""
+        return None
 
     def say(self, text: str) -> str | None:
         """Return nothing: it does not listen while it works."""
@@ -124,21 +147,6 @@ def _failed(kind: str, words: str) -> list[Signal]:
     found = told if told in (Trouble.CREDIT, Trouble.CONTEXT, Trouble.CORRUPT) else _KINDS.get(kind, told)
     failed = Failed(words, found)
     return [failed, Limited(found, words)] if found in _REPEATED else [failed]
-
-
-def _spent(words: str) -> Spent:
-    """Return what one message cost, rounded as it is shown; it has no name, so each counts."""
-    counts = {what: float(number.replace(",", "") or 0) * _SIZES[size] for number, size, what in _counts(words)}
-    read, written = int(counts.get("cache hit", 0)), int(counts.get("cache write", 0))
-    fresh = max(0, int(counts.get("sent", 0)) - read - written)
-    cost = _COST.search(words)
-    usage = Usage(fresh, int(counts.get("received", 0)), read, written)
-    return Spent("", usage, cost=float(cost[1]) if cost else None)
-
-
-def _counts(words: str) -> list[tuple[str, str, str]]:
-    """Return the numbers of a line that are numbers."""
-    return [found for found in _COUNT.findall(words) if re.fullmatch(r"[0-9,]+(?:\.[0-9]+)?", found[0])]
 
 
 agent = Aider()

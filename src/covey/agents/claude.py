@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from covey.agents import claude_messages, claude_questions, providers, streams
 from covey.agents.agent import Assignment, Terminal, Traits
-from covey.agents.claude_launch import added, permissions, program, settings
+from covey.agents.claude_launch import added, home, permissions, program, settings
 from covey.agents.claude_messages import KINDS, blocks, totals, trouble_of, until_of
 from covey.agents.claude_terminal import ClaudeTerminal
 from covey.agents.streams import amount, count, inner, record, text
@@ -29,6 +30,8 @@ from covey.core.signals import (
 from covey.values import dataclass
 
 TERMINAL = ClaudeTerminal()
+BILL = {"subtype": "get_usage", "skip_behaviors": True}
+"""What asks for the dollars and tokens of each model."""
 USED_UP = "usage_limit_reached"
 """What it calls an error that lasts until a time that it names."""
 
@@ -76,6 +79,7 @@ class Claude:
             cwd=work.worktree,
             env=env,
             stdin=_told(work.prompt) + "\n",
+            ledger=home(work),
             typed=True,
             apart=True,
         )
@@ -98,9 +102,26 @@ class Claude:
                 return _limit(inner(told, "rate_limit_info"))
             case "control_request":
                 return claude_questions.asked(told)
+            case "control_response":
+                session = inner(told, "response", "response", "session")
+                return totals(inner(session, "model_usage"), amount(session, "total_cost_usd"))
             case "control_cancel_request":
                 return claude_questions.taken_back(told)
         return []
+
+    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
+        """Return its journal and those of its sub-agents: its output names a call when that has only begun."""
+        name = streams.name(conversation)
+        at = f"{glob.escape(folder)}/projects/*/{name}"
+        return (f"{at}.jsonl", f"{at}/subagents/*.jsonl") if name else ()
+
+    def count(self, line: str) -> list[Signal]:
+        """Return what a call cost, or all of them when it was told to end."""
+        return claude_messages.spending(line)
+
+    def bill(self) -> str | None:
+        """Return a request that it answers between two lines; by itself it names dollars only at the end of a turn."""
+        return json.dumps({"type": "control_request", "request_id": "covey-bill", "request": BILL})
 
     def say(self, text: str) -> str | None:
         """Return a message of the user, which it takes up between two steps, or as its next turn."""
@@ -187,6 +208,8 @@ def _result(told: Mapping[str, Any]) -> list[Signal]:
     if reason.startswith("aborted"):
         return spent  # somebody interrupted it: no word of its own on how it went
     trouble = trouble_of(told, what)
+    if trouble is Trouble.BUDGET and told.get("stop_reason") == "end_turn":
+        return [*spent, Result(what)]  # it was the last call, and had said all that it had to say
     return [*spent, Failed(what or f"It ended with {reason}.", trouble, until_of({}, what))]
 
 

@@ -33,6 +33,11 @@ def program(work: Assignment) -> tuple[list[str], dict[str, str]]:
     return argv, env
 
 
+def home(work: Assignment) -> str:
+    """Return the folder in which it keeps its settings and writes its journals."""
+    return work.env.get("CLAUDE_CONFIG_DIR") or f"{work.env.get('HOME', '')}/.claude"
+
+
 def permissions(work: Assignment) -> list[str]:
     """Return what says how much it may do by itself.
 

@@ -234,6 +234,17 @@ def _spent(told: Mapping[str, Any]) -> list[Signal]:
     return [*signals, Context(usage.tokens, window)] if is_main and window else signals
 
 
+def spending(line: str) -> list[Signal]:
+    """Return what a line of a journal says of spending: of one call, or of all when the program was told to end."""
+    told = streams.record(line) if '"usage"' in line or '"cost-state"' in line else None
+    match {} if told is None else told:
+        case {"type": "assistant"} as said:
+            return [signal for signal in _spent(said) if isinstance(signal, Spent)]
+        case {"type": "cost-state"} as state:
+            return totals(inner(state, "modelUsage"), amount(state, "totalCostUSD"))
+    return []
+
+
 def _window(model: str, used: int) -> int | None:
     """Return how many tokens fit, None for a model of which we do not know it: the program says it only at the end."""
     found = _GENERATION.search(model)

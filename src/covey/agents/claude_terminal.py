@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from covey.agents import claude_messages, streams
 from covey.agents.agent import Assignment, Sight
-from covey.agents.claude_launch import added, permissions, program, settings
+from covey.agents.claude_launch import added, home, permissions, program, settings
 from covey.agents.claude_messages import SYNTHETIC, blocks, totals, trouble_of
 from covey.agents.streams import inner, record, text
 from covey.core.launches import Launch, Screen
@@ -56,7 +56,7 @@ class ClaudeTerminal:
         argv += permissions(work)
         argv += ["--name", " ".join(streams.shown(f"{work.session} {work.run}").split())[:60] or "covey"]
         argv += added(work, settings(work, terminal=True))
-        return Launch(argv=tuple(argv), cwd=work.worktree, env=env, terminal=True)
+        return Launch(argv=tuple(argv), cwd=work.worktree, env=env, terminal=True, ledger=home(work))
 
     def see(self, screen: Screen) -> Sight:
         """Return what its screen says of it: a prompt between two lines, or a dialog in its place."""
@@ -110,9 +110,8 @@ class ClaudeTerminal:
 
     def journal(self, work: Assignment) -> str | None:
         """Return where it writes its conversation; the folder is named after the worktree, in a way of its own."""
-        folder = work.env.get("CLAUDE_CONFIG_DIR") or f"{work.env.get('HOME', '')}/.claude"
         name = streams.name(work.conversation) or _conversation(work)
-        return f"{glob.escape(folder)}/projects/*/{name}.jsonl"
+        return f"{glob.escape(home(work))}/projects/*/{name}.jsonl"
 
     def read(self, line: str) -> list[Signal]:
         """Return what a line of its journal lets us know; it holds only what is over: no delays, and no questions."""

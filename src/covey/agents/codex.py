@@ -21,7 +21,7 @@ from typing import Any
 
 from covey.agents import providers, streams
 from covey.agents.agent import Assignment, Terminal, Traits
-from covey.agents.codex_launch import command_of, hooks, settings, usage_of
+from covey.agents.codex_launch import command_of, home, hooks, journal, settings, spending, usage_of
 from covey.agents.codex_terminal import CodexTerminal
 from covey.agents.troubles import trouble
 from covey.core.launches import Launch
@@ -76,7 +76,14 @@ class Codex:
         argv += [*settings(work), *hooks(work, held=False)]
         argv += [streams.word(word) for word in work.arguments]
         argv += ["resume", conversation] if conversation else []
-        return Launch(argv=(*argv, "-"), cwd=work.worktree, env=dict(work.env), stdin=work.prompt, apart=True)
+        return Launch(
+            argv=(*argv, "-"),
+            cwd=work.worktree,
+            env=dict(work.env),
+            stdin=work.prompt,
+            apart=True,
+            ledger=home(work),
+        )
 
     def read(self, line: str) -> list[Signal]:
         """Return what one event of `--json` lets us know."""
@@ -101,6 +108,18 @@ class Codex:
             case "turn.failed":
                 return [self._failed(streams.text(streams.inner(event, "error"), "message"))]
         return []
+
+    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
+        """Return the journal of its conversation: its output names what it used when the turn is over."""
+        return journal(folder, conversation)
+
+    def count(self, line: str) -> list[Signal]:
+        """Return what one call used."""
+        return spending(line)
+
+    def bill(self) -> str | None:
+        """Return nothing: it cannot be asked."""
+        return None
 
     def say(self, text: str) -> str | None:
         """Return nothing: it does not listen while it works."""

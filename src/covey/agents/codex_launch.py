@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os.path
@@ -14,7 +15,7 @@ from covey.agents import hooked, streams
 from covey.agents.agent import Assignment
 from covey.core.hooks import Moment
 from covey.core.permits import Level
-from covey.core.signals import Usage
+from covey.core.signals import Signal, Spent, Usage
 
 CACHES = (
     ".cache", ".npm", ".yarn", ".local/share/pnpm", ".cargo/registry", ".cargo/git", "go/pkg", ".gradle", ".m2",
@@ -122,6 +123,27 @@ def usage_of(told: Mapping[str, Any]) -> Usage:
     read, written = streams.count(told, "cached_input_tokens"), streams.count(told, "cache_write_input_tokens")
     fresh = max(0, streams.count(told, "input_tokens") - read - written)
     return Usage(fresh, streams.count(told, "output_tokens"), read, written)
+
+
+def home(work: Assignment) -> str:
+    """Return the folder in which it keeps its settings and writes its journals."""
+    return work.env.get("CODEX_HOME") or f"{work.env.get('HOME', '')}/.codex"
+
+
+def journal(folder: str, conversation: str | None) -> tuple[str, ...]:
+    """Return where it writes a conversation, nothing for one that has no name yet."""
+    name = streams.name(conversation)
+    return (f"{glob.escape(folder)}/sessions/*/*/*/rollout-*-{name}.jsonl",) if name else ()
+
+
+def spending(line: str) -> list[Signal]:
+    """Return what a line of its journal says of spending: one for each answer of the model."""
+    told = streams.record(line) if '"token_usage_record"' in line else None
+    if told is None or told.get("type") != "token_usage_record":
+        return []
+    payload = streams.inner(told, "payload")
+    name = streams.text(payload, "response_id")
+    return [Spent(name, usage_of(streams.inner(payload, "usage")))] if name else []
 
 
 def command_of(command: str) -> str:

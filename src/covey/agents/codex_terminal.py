@@ -5,14 +5,13 @@ Nobody can say beforehand how a conversation that begins there is called, so tha
 
 from __future__ import annotations
 
-import glob
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from covey.agents import streams
 from covey.agents.agent import Assignment, Sight
-from covey.agents.codex_launch import command_of, hooks, settings, usage_of
+from covey.agents.codex_launch import command_of, home, hooks, journal, settings, spending, usage_of
 from covey.agents.streams import inner, record, text
 from covey.agents.troubles import trouble
 from covey.core.launches import Launch, Screen
@@ -27,7 +26,6 @@ from covey.core.signals import (
     Limited,
     Result,
     Signal,
-    Spent,
     Total,
     Trouble,
     Waits,
@@ -111,9 +109,7 @@ class CodexTerminal:
 
     def journal(self, work: Assignment) -> str | None:
         """Return where it writes the conversation, None of one that begins."""
-        home = work.env.get("CODEX_HOME") or f"{work.env.get('HOME', '')}/.codex"
-        name = streams.name(work.conversation)
-        return f"{glob.escape(home)}/sessions/*/*/*/rollout-*-{name}.jsonl" if name else None
+        return next(iter(journal(home(work), work.conversation)), None)
 
     def read(self, line: str) -> list[Signal]:
         """Return what a line of its journal lets us know."""
@@ -126,8 +122,7 @@ class CodexTerminal:
                 name = streams.name(text(payload, "id"))
                 return [Conversation(name)] if name else []
             case "token_usage_record":
-                name = text(payload, "response_id")
-                return [Spent(name, usage_of(inner(payload, "usage")))] if name else []
+                return spending(line)
             case "event_msg":
                 return _event(payload)
             case "response_item":

@@ -80,6 +80,18 @@ class Declared:
         said = _shown(line[: 4 * SAID].rpartition("\r")[2])
         return [Said(said if len(said) <= SAID else said[: SAID - 1] + "…")] if said else []
 
+    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
+        """Return nothing: what it spends it says in its output, if it does."""
+        return ()
+
+    def count(self, line: str) -> list[Signal]:
+        """Return nothing."""
+        return []
+
+    def bill(self) -> str | None:
+        """Return nothing: it cannot be asked."""
+        return None
+
     def say(self, text: str) -> str | None:
         """Return the text as it is typed."""
         return text

@@ -13,6 +13,7 @@ those, so ours are said there once more.
 
 from __future__ import annotations
 
+import glob
 import json
 import os.path
 import re
@@ -35,6 +36,7 @@ from covey.core.signals import (
     Limited,
     Result,
     Signal,
+    Spent,
     Total,
     Trouble,
     Usage,
@@ -101,7 +103,8 @@ class Gemini:
         env = {**_said_last(work.env), **work.env}
         # Without it a folder that nobody has opened with it before counts as foreign, where it edits nothing.
         env.setdefault("GEMINI_CLI_TRUST_WORKSPACE", "true")
-        return Launch(argv=tuple(argv), cwd=work.worktree, env=env, stdin=work.prompt, files=files)
+        ledger = f"{work.env.get('GEMINI_CLI_HOME') or work.env.get('HOME', '')}/.gemini"
+        return Launch(argv=tuple(argv), cwd=work.worktree, env=env, stdin=work.prompt, files=files, ledger=ledger)
 
     def read(self, line: str) -> list[Signal]:
         """Return what one event of stream-json lets us know, or a complaint between them."""
@@ -128,6 +131,24 @@ class Gemini:
             case "result":
                 return [*_totals(streams.inner(event, "stats", "models")), _ended(event)]
         return []
+
+    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
+        """Return the record of its chat, and of those of its sub-agents: its output names what it used at its end."""
+        name = streams.name(conversation)
+        chats = f"{glob.escape(folder)}/tmp/*/chats"
+        return (f"{chats}/session-*-{name[:8]}.jsonl", f"{chats}/{name}/*.jsonl") if name else ()
+
+    def count(self, line: str) -> list[Signal]:
+        """Return what one answer of the model used; what is set anew are older ones."""
+        told = streams.record(line) if '"tokens"' in line else None
+        name = "" if told is None else streams.text(told, "id")
+        if told is None or told.get("type") != "gemini" or not name:
+            return []
+        return [Spent(name, _usage(streams.inner(told, "tokens")), streams.text(told, "model") or None)]
+
+    def bill(self) -> str | None:
+        """Return nothing: it cannot be asked."""
+        return None
 
     def say(self, text: str) -> str | None:
         """Return nothing: it does not listen while it works."""
@@ -211,6 +232,13 @@ def _totals(models: Mapping[str, Any]) -> list[Signal]:
         if usage.tokens:
             found.append(Total(usage, streams.shown(model) or None))
     return found
+
+
+def _usage(tokens: Mapping[str, Any]) -> Usage:
+    """Return what one answer used; what was read has the cached tokens in it, and thoughts are paid for as answers."""
+    asked, cached = streams.count(tokens, "input"), streams.count(tokens, "cached")
+    answered = streams.count(tokens, "output") + streams.count(tokens, "thoughts")
+    return Usage(max(0, asked - cached), max(answered, streams.count(tokens, "total") - asked), cached)
 
 
 def _ended(event: Mapping[str, Any]) -> Result | Failed:

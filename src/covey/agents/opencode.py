@@ -117,6 +117,18 @@ class Opencode:
                 return [_failed(streams.inner(event, "error"))]
         return []
 
+    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
+        """Return nothing: each step says what it cost."""
+        return ()
+
+    def count(self, line: str) -> list[Signal]:
+        """Return nothing."""
+        return []
+
+    def bill(self) -> str | None:
+        """Return nothing: it cannot be asked."""
+        return None
+
     def say(self, text: str) -> str | None:
         """Return nothing: it does not listen while it works."""
         return None
@@ -129,7 +141,10 @@ class Opencode:
 def _content(work: Assignment) -> str:
     """Return the settings of the user that stand in the same variable, with what the level allows."""
     own = streams.record(work.env.get(CONTENT, "")) or {}
-    return json.dumps({**own, "permission": {**streams.inner(own, "permission"), **_permissions(work)}})
+    # Nobody reads the title that it would pay for, and of that call alone it does not say what it cost.
+    agents = {"title": {"disable": True}, **streams.inner(own, "agent")}
+    permission = {**streams.inner(own, "permission"), **_permissions(work)}
+    return json.dumps({**own, "agent": agents, "permission": permission})
 
 
 def _permissions(work: Assignment) -> dict[str, Any]:

@@ -7,11 +7,9 @@ from covey.app.verbs import Call
 from covey.core import budgets
 from covey.core.budgets import Books, Limits, Scope, Spent
 from covey.core.sessions import Session
+from covey.core.spending import one_call
 from covey.core.tasks import Task
 from covey.values import dataclass
-
-LAST = 20
-"""The last runs of which the dearest says what a run usually spends."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +48,15 @@ def reserve(call: Call, session: Session, task: Task, day: Day) -> Reserved | Re
     of_session = costs.spent(call, session=session.name, day=day.name)
     of_day = costs.spent(call, day=day.name)
     open_money, open_tokens = _aside(call)
+    # What calls for this very task have cost says more, if they cost more.
+    usual, for_it = costs.usual_call(call, session.agent or ""), one_call(of_task)
     books = Books(
         task=of_task.cost + _unknown(call, task=task.id),
         session=of_session.cost + _unknown(call, session=session.name, day=day.name),
         day=of_day.cost + _unknown(call, day=day.name),
         aside=open_money,
         usual=_usual(call, "cost"),
+        call=max(usual.cost, for_it.cost),
     )
     granted = budgets.grant(money, books)
     if isinstance(granted, Spent):
@@ -66,6 +67,7 @@ def reserve(call: Call, session: Session, task: Task, day: Day) -> Reserved | Re
         day=of_day.tokens,
         aside=open_tokens,
         usual=_usual(call, "input + output + cache_read + cache_write"),
+        call=max(usual.tokens, for_it.tokens),
     )
     in_tokens = budgets.grant(tokens, books)
     if isinstance(in_tokens, Spent):
@@ -102,7 +104,7 @@ def _usual(call: Call, column: str) -> float:
         f"SELECT sum({column}) FROM (SELECT id FROM runs WHERE outcome IS NOT NULL ORDER BY ordinal DESC LIMIT ?) AS r"
         " JOIN spends ON spends.run = r.id GROUP BY r.id"
     )
-    return max((float(total or 0.0) for (total,) in call.tx.db.rows(sql, (LAST,))), default=0.0)
+    return max((float(total or 0.0) for (total,) in call.tx.db.rows(sql, (costs.LAST,))), default=0.0)
 
 
 def _words(spent: Spent, task: Task, session: Session, unit: str) -> str:
@@ -114,4 +116,6 @@ def _words(spent: Spent, task: Task, session: Session, unit: str) -> str:
     own = unit == "dollars" and task.budget == spent.limit
     how = f"covey task edit {task.id} --budget gives it more" if own else "[budget] in covey.toml says how much"
     more = f" {how}." if spent.scope is Scope.TASK else ""
-    return f"Of the {limit} {unit} of {whose}, {left} are left.{more}"
+    call = f"{spent.call:,.2f}" if unit == "dollars" else f"{spent.call:,.0f}"
+    short = f": less than the {call} that a call of {session.agent} usually costs" if spent.call else ""
+    return f"Of the {limit} {unit} of {whose}, {left} are left{short}.{more}"

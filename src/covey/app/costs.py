@@ -18,9 +18,11 @@ from covey.store import rows
 
 MODEL = 200
 """Characters of the name of a model."""
+LAST = 20
+"""The last runs that say what is usual."""
 FEW = 500
 """Keys that fit into one statement."""
-_SUMS = "sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost), sum(unpriced)"
+_SUMS = "sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost), sum(unpriced), sum(calls)"
 
 
 _EARLIER = (
@@ -79,6 +81,24 @@ def before(call: Call, run: Run, conversation: str | None) -> dict[str, Used]:
     if conversation is None:
         return {}
     return spending.used_in(call.tx.find(rows.SPENDS, f"WHERE run IN ({_EARLIER})", (conversation, run.ordinal)))
+
+
+def of_last_runs(call: Call, agent: str) -> dict[str, Used]:
+    """Return what the last runs of an agent used of each model of which the price is known."""
+    sql = (
+        f"SELECT model, {_SUMS} FROM spends WHERE unpriced = 0 AND cost > 0 AND run IN"
+        " (SELECT id FROM runs WHERE agent = ? AND outcome IS NOT NULL ORDER BY ordinal DESC LIMIT ?) GROUP BY model"
+    )
+    return {model: _used(sums) for model, *sums in call.tx.db.rows(sql, (agent, LAST))}
+
+
+def usual_call(call: Call, agent: str) -> Used:
+    """Return what one call of a model usually costs an agent, nothing if that is not known."""
+    sql = (
+        f"SELECT {_SUMS} FROM spends WHERE calls > 0 AND run IN"
+        " (SELECT id FROM runs WHERE agent = ? AND outcome IS NOT NULL ORDER BY ordinal DESC LIMIT ?)"
+    )
+    return spending.one_call(_used(call.tx.db.rows(sql, (agent, LAST))[0]))
 
 
 def spent(call: Call, *, task: str | None = None, session: str | None = None, day: str | None = None) -> Used:
@@ -184,4 +204,4 @@ def _used(sums: Sequence[Any]) -> Used:
     """Return the sums of a query, which are null if there was nothing to sum."""
     if sums[0] is None:
         return Used()
-    return Used(Usage(*sums[:4]), round(sums[4], spending.DIGITS), sums[5])
+    return Used(Usage(*sums[:4]), round(sums[4], spending.DIGITS), sums[5], sums[6])

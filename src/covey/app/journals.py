@@ -1,9 +1,11 @@
-"""The journals of terminal programs: where one writes its conversation, and what of it is a run's own."""
+"""What programs write beside their output: conversations and ledgers, and what of them is a run's own."""
 
 from __future__ import annotations
 
 import glob
+import json
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from covey import files
@@ -11,6 +13,8 @@ from covey.values import dataclass
 
 NOTE = "journal"
 """The file of a run that says how much of its conversation is older, and where its program writes it."""
+LEDGER = "ledger"
+"""The file of a run that says where its program writes what it spends, and how much of that is older."""
 PART = 256 * 1024
 
 
@@ -64,3 +68,34 @@ def close(folder: Path) -> None:
     if journal is not None and journal.end is None:
         pattern = files.read(folder / NOTE).partition("\n")[2]
         files.write_whole(folder / NOTE, f"{journal.start} {journal.start + journal.size()}\n{pattern}", 0o600)
+
+
+# Ledgers
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Below which folder a program writes what its calls cost; `old`: how much of each file earlier runs wrote."""
+
+    folder: str
+    old: Mapping[str, int]
+
+    def parts(self, patterns: Iterable[str]) -> list[Journal]:
+        """Return its files that are there."""
+        found = dict.fromkeys(path for pattern in patterns for path in sorted(glob.glob(pattern)))
+        return [Journal(path, self.old.get(path, 0)) for path in found if os.path.isfile(path)]
+
+
+def expect_ledger(folder: str, patterns: Iterable[str]) -> str:
+    """Return the note for a run that is about to start; `patterns`: where the conversation that it takes up stands."""
+    found = {path: os.path.getsize(path) for pattern in patterns for path in glob.glob(pattern)}
+    return json.dumps({"folder": folder, "old": found})
+
+
+def find_ledger(folder: Path) -> Ledger | None:
+    """Return the ledger of the run with this folder, None if it has none."""
+    try:
+        told = json.loads(files.read(folder / LEDGER))
+        return Ledger(str(told["folder"]), {str(path): int(size) for path, size in told["old"].items()})
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None

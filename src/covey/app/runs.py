@@ -161,10 +161,13 @@ def _refused(call: Call, session: Session, task: Task, refusal: Refusal, day: Da
         change(call, task, tasks.Edited(cleared=("front",)), COVEY)  # others may have something left today
     if refusal.spent.scope is not Scope.TASK:
         return Wait(refusal.what, None if refusal.spent.waits else day.ends, news=not refusal.spent.waits)
+    what = refusal.what
+    if any(run.base is not None for run in call.tx.last_runs("task", task.id, MANY)):
+        what = f"{what} Its branch is {branch_of(task.id)}."
     if task.session is not None and task.status is Status.DOING:
-        task = fail(call, task, refusal.what)
-    change(call, task, tasks.block(task, refusal.what), COVEY)
-    alert(call, "budget_spent", f"{task.id} is blocked. {refusal.what}", None, task.id)
+        task = fail(call, task, what)
+    change(call, task, tasks.block(task, what), COVEY)
+    alert(call, "budget_spent", f"{task.id} is blocked. {what}", None, task.id)
     return None
 
 

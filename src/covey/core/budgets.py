@@ -42,6 +42,8 @@ class Books:
     """Set aside today for all open runs; a session and a task have no other run."""
     usual: float = 0.0
     """The most that one of the last runs has spent."""
+    call: float = 0.0
+    """What one call of the agent's model usually costs; 0 if nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Spent:
     left: float
     waits: bool = False
     """Others have set it aside, and give back what they do not need."""
+    call: float = 0.0
+    """What one call usually costs, if that is more than is left."""
 
 
 def grant(limits: Limits, books: Books) -> Granted | Spent:
@@ -73,6 +77,8 @@ def grant(limits: Limits, books: Books) -> Granted | Spent:
     for scope, (limit, rest) in set_limits.items():
         if rest < LEAST * limit:
             return Spent(scope, limit, max(rest, 0.0))
+        if rest < min(books.call, limit):  # of a limit that is whole, a first call shows what it comes to
+            return Spent(scope, limit, rest, call=books.call)
     if not set_limits and limits.run <= 0:
         return Granted(None)
     wanted = _wanted(limits, books)
@@ -93,7 +99,7 @@ def _wanted(limits: Limits, books: Books) -> float:
     if limits.task > 0:
         return limits.task
     most = max(limits.session, limits.day)
-    return max(books.usual * 2, most * SHARE)
+    return max(books.usual * 2, books.call * 2, most * SHARE)
 
 
 def is_over(granted: float | None, spent: float, next_call: float) -> bool:

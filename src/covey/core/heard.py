@@ -49,6 +49,8 @@ class Heard:
     """Since when it waits for its model."""
     asked: int = 0
     """How often it asked its model in all: never, before it has its prompt."""
+    turns: int = 0
+    """The same, where the results of several tools at once are one answer to it."""
     calls: dict[str, Call] = field(default_factory=dict)
     last_call: tuple[str, str] | None = None
     called: float | None = None
@@ -80,6 +82,11 @@ class Heard:
         """Say whether it has said all that it had to say, unless it is told more."""
         return self.result is not None or self.failed is not None
 
+    @property
+    def is_between(self) -> bool:
+        """Say whether it has had an answer, and has neither asked again nor begun to use a tool."""
+        return self.waits is None and not self.calls
+
     def take(self, signal: Signal, at: float) -> None:
         """Take one signal in; whatever comes after a question shows that it was answered."""
         self.at = at
@@ -109,6 +116,7 @@ class Heard:
                 self._say(signal)
                 self._goes_on()
             case signals.Waits():
+                self.turns += self.waits is None
                 self.waits = at
                 self.asked += 1
                 self.result, self.failed, self.trouble, self.until = None, None, None, None

@@ -48,6 +48,8 @@ class Evidence:
     ahead: bool = False
     """Its branch has commits that main lacks."""
     head: str | None = None
+    branch: str = ""
+    """Where those commits are."""
     writes: tuple[Write, ...] | None = None
     """What those commits change, as far as anybody knows."""
     rejected: str | None = None
@@ -177,6 +179,8 @@ def _wrong(evidence: Evidence) -> str | None:
 
 def _story(wrong: str, evidence: Evidence) -> str:
     parts = [wrong]
+    if evidence.ahead and evidence.branch:
+        parts.append(f"What it committed is on {evidence.branch}.")
     if evidence.rescued is not None:
         name = evidence.rescued.removeprefix("refs/covey/rescue/")
         parts.append(f"What it had not committed is kept: covey rescue show {name}.")

@@ -42,6 +42,8 @@ class Launch:
     """Bytes of output after which the run is ended at once, whoever watches it or not; 0 means any number."""
     layers: tuple[Layer, ...] = ()
     """What is laid over folders first, for this program alone."""
+    ledger: str = ""
+    """The folder below which the program writes what its calls of a model cost, if it does so beside its output."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Files that must be there when it starts, by their whole path; written by whoever calls the runner."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,10 +21,10 @@ from covey.core.questions import Question, Withdrawn, reply_of
 from covey.core.questions import State as Asked
 from covey.core.runs import Ending, Run
 from covey.core.sessions import COVEY, Session
-from covey.core.spending import whole
+from covey.core.spending import times, whole
 from covey.errors import CoveyError, Refused
 from covey.loops.desk import Desk
-from covey.loops.hearing import Reader, Source, listen
+from covey.loops.hearing import Reader, Source, Tail, finish, listen
 from covey.loops.mailing import Mailing
 from covey.loops.starts import Starts
 from covey.loops.terminals import Typist
@@ -34,6 +35,14 @@ from covey.store import rows
 COUNT_EVERY = 30.0
 """Seconds between two times that spending is written down while a run works."""
 JUDGE_EVERY = 0.5
+SEEK_EVERY = 2.0
+"""Seconds between two looks for more files in which a program writes what it spends."""
+LEDGER_PATIENCE = 20.0
+"""Seconds after which such a file should have said something of a call that is over."""
+BILL_EVERY = 1.0
+"""Seconds between two times that a program is asked what it has cost."""
+BILL_PATIENCE = 5.0
+"""Seconds in which it may answer before it is ended for what covey guesses."""
 TYPE_EVERY = 0.3
 LATE = "The person in charge answers what you asked.\n{answer}"
 NEXT = " Its next call could pass that."
@@ -69,11 +78,35 @@ class Attendant:
             watched.journal = watched.journal or journals.find(self.desk.project.state / "runs" / run.id)
             size = 0 if watched.journal is None else watched.journal.size()
         source, reader = self.source(run, watched, agent)
+        self._read_ledger(run, watched, agent, at)  # first: what a call said is written before what it cost
         while watched.overheard:
             watched.heard.take(watched.overheard.pop(0), at)
         if size > watched.tail.read:
             watched.printed = at
         listen(watched.heard, watched.tail, reader, source, size, at)
+
+    def hear_out(self, run: Run, watched: Watched, agent: Agent | None, size: int) -> None:
+        """Take in all that a run has said which is no longer alive; called beside the loop."""
+        at = self.desk.awake()
+        self.listen(run, watched, agent, size)
+        finish(watched.heard, watched.tail, self.source(run, watched, agent)[1], at)
+        watched.ledger_sought = -1e9  # by now the name of its conversation is known
+        self._read_ledger(run, watched, agent, at)
+        for _, tail in watched.ledger_parts.values():
+            finish(watched.heard, tail, None if agent is None else agent.count, at)
+
+    def _read_ledger(self, run: Run, watched: Watched, agent: Agent | None, at: float) -> None:
+        """Take in what a program has written of its spending beside its output."""
+        watched.ledger = watched.ledger or journals.find_ledger(self.desk.project.state / "runs" / run.id)
+        if watched.ledger is None or agent is None:
+            return
+        if not watched.ledger_parts or at - watched.ledger_sought >= SEEK_EVERY:
+            watched.ledger_sought = at
+            patterns = agent.ledger(watched.ledger.folder, watched.heard.conversation or run.conversation or "")
+            for part in watched.ledger.parts(patterns):
+                watched.ledger_parts.setdefault(part.path, (part, Tail()))
+        for part, tail in watched.ledger_parts.values():
+            listen(watched.heard, tail, agent.count, part.read, part.size(), at)
 
     # Attending
 
@@ -93,7 +126,8 @@ class Attendant:
         """Do what a run that is alive needs now; `decided`: its questions of which it has not been told."""
         heard, at = watched.heard, self.desk.awake()
         drawn = terminal_of(run, agent) is not None
-        if drawn or seen.size > watched.tail.read:
+        is_due = at - watched.judged >= JUDGE_EVERY
+        if drawn or is_due or seen.size > watched.tail.read:
             await self.desk.near(lambda: self.listen(run, watched, agent, seen.size))
             await self._pass_on(run, watched, agent)
         if agent is not None and drawn and not run.person:
@@ -103,7 +137,9 @@ class Attendant:
             self.watchdog.slow_down(run, heard.limited.trouble, heard.limited.what, heard.limited.until)
         if decided and agent is not None:
             await self.tell(run, watched, agent, decided)
-        if at - watched.judged >= JUDGE_EVERY:
+        if agent is not None and not drawn:
+            await self._ask_bill(run, watched, agent, at)
+        if is_due:
             watched.judged = at
             await self.watchdog.sample(run, watched, at)
             await self.watchdog.judge(run, session, watched, agent, seen)
@@ -214,30 +250,63 @@ class Attendant:
     async def spend(self, run: Run, watched: Watched, *, now: bool = False) -> None:
         """Work out what a run has spent, and write it down now and then."""
         bill, config = watched.heard.bill, self.desk.app.house.config
+        if watched.usual is None:
+            watched.rates = await self.desk.read(lambda call: costs.of_last_runs(call, run.agent))
+            watched.usual = await self.desk.read(lambda call: costs.usual_call(call, run.agent))
         if not bill.calls and not bill.totals:
             return
         conversation = watched.heard.conversation or run.conversation
         if watched.before is None and any(total.whole for total in bill.totals.values()):
             watched.before = await self.desk.read(lambda call: costs.before(call, run, conversation))
-        watched.used = bill.by_model(config.prices, watched.before or {}, run.model)
+        said = bill.by_model(config.prices, watched.before or {}, run.model)
+        watched.used = bill.by_model(config.prices, watched.before or {}, run.model, watched.rates)
+        watched.guessed = said != watched.used
         watched.whole = bill.whole(watched.before or {}, run.model)
-        watched.next_call = bill.largest_call(config.prices, run.model)
+        watched.next_call = bill.largest_call(config.prices, run.model, watched.used or watched.rates)
         at = self.desk.awake()
         if now or at - watched.counted >= COUNT_EVERY:
             watched.counted = at
             used, day, all_of_it = watched.used, self.desk.today().name, watched.whole
             await self.desk.write(lambda call: costs.count(call, run, used, day, whole=all_of_it))
 
+    async def _ask_bill(self, run: Run, watched: Watched, agent: Agent, at: float) -> None:
+        """Ask a program what it has cost, after a call that it has not said it of."""
+        heard, typed = watched.heard, agent.bill()
+        if typed is None or heard.is_over or heard.turns <= watched.billed or at - watched.bill_asked < BILL_EVERY:
+            return
+        watched.billed, watched.bill_asked = heard.turns, at
+        with contextlib.suppress(Refused):
+            await self.desk.near(lambda: self.desk.runner.type(run.id, typed))
+
     def why_over(self, run: Run, watched: Watched) -> Ending | None:
-        """Say why a run has to end for what it has spent, None if it may go on; a person's run is the person's."""
-        if run.person:
+        """Say why a run has to end for what it has spent, None if it may go on; a person's run is the person's.
+
+        One that has had its answer, and lets us know of that, may have said its last word: it is ended when it goes on.
+        """
+        heard = watched.heard
+        ending = None if run.person or heard.is_over else self._over(run, watched)
+        if ending is None:
+            watched.over_at = None
             return None
-        spent, set_by_person = whole(watched.used.values()), self.desk.app.house.config.budget
-        if is_over(run.money, spent.cost, watched.next_call.cost):
-            what = f"The run spent ${spent.cost:.4f} of the ${run.money:.4f} that it was allowed.{NEXT}"
+        calls, at = len(heard.bill.calls), self.desk.awake()
+        if watched.over_at is None:
+            watched.over_at, watched.over_since = calls, at
+        if watched.guessed and at - watched.over_since < BILL_PATIENCE:
+            return None  # it is about to say what it really cost
+        return None if heard.turns and heard.is_between and calls == watched.over_at else ending
+
+    def _over(self, run: Run, watched: Watched) -> Ending | None:
+        spent, one, about = whole(watched.used.values()), watched.next_call, ""
+        late = watched.ledger is not None and self.desk.awake() - watched.started > LEDGER_PATIENCE
+        if late and not watched.used and watched.usual is not None:
+            # It is to be found nowhere, until the turn is over: its calls are counted, and taken for usual ones.
+            spent, one, about = times(watched.usual, max(watched.heard.turns - 1, 0)), watched.usual, "about "
+        set_by_person = self.desk.app.house.config.budget
+        if is_over(run.money, spent.cost, one.cost):
+            what = f"The run spent {about}${spent.cost:.4f} of the ${run.money:.4f} that it was allowed.{NEXT}"
             own = is_own(run.money, set_by_person.run)
-        elif is_over(run.tokens, spent.tokens, watched.next_call.tokens):
-            what = f"The run used {spent.tokens:,} of the {run.tokens:,} tokens that it was allowed.{NEXT}"
+        elif is_over(run.tokens, spent.tokens, one.tokens):
+            what = f"The run used {about}{spent.tokens:,} of the {run.tokens:,} tokens that it was allowed.{NEXT}"
             own = is_own(run.tokens, set_by_person.tokens.run)
         else:
             return None

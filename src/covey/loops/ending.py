@@ -31,7 +31,7 @@ from covey.git.rescue import Rescued
 from covey.loops import keeping, tree
 from covey.loops.attending import Attendant
 from covey.loops.desk import Desk
-from covey.loops.hearing import finish, overhear
+from covey.loops.hearing import overhear
 from covey.loops.outfit import MISSED, SEEN
 from covey.loops.rescues import is_full, note_rescue, put_in_safety, set_aside
 from covey.loops.starting import Starter, agent_of, newest_main
@@ -223,8 +223,7 @@ class Closer:
         desk = self.desk
         watched, agent = self.watches.of(run), agent_of(desk, run.agent)
         heard = watched.heard
-        self.attendant.listen(run, watched, agent, seen.size)
-        finish(heard, watched.tail, self.attendant.source(run, watched, agent)[1], desk.awake())
+        self.attendant.hear_out(run, watched, agent, seen.size)
         complaint = "" if heard.is_over else desk.runner.errors(run.id).decode(errors="replace")
         if agent is not None and agent.traits.speaks:
             overhear(heard, agent.read, complaint, desk.awake())
@@ -243,7 +242,7 @@ class Closer:
         found, unreadable = self._found(run, base, rescued)
         watched.wrote = self._wrote(run, base, found)
         lands = self.written(run.session, found.head) if found.head is not None and found.ahead else None
-        stopped = run.ending if run.fault else None
+        stopped = run.ending if run.fault and heard.result is None else None  # it may have ended by itself meanwhile
         return (
             Evidence(
                 kind=task.kind,
@@ -258,6 +257,7 @@ class Closer:
                 at_once=watched.at_work < AT_ONCE,
                 result=result,
                 ahead=found.ahead,
+                branch=life.branch_of(run.task),
                 head=found.head,
                 writes=None if lands is None else lands.writes,
                 rejected=rejected,

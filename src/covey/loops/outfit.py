@@ -133,6 +133,9 @@ def launch(
         )
     for path, content in made.files.items():
         _write(Path(path), content)
+    if made.ledger and not (folder / journals.LEDGER).exists():
+        old = agent.ledger(made.ledger, conversation) if conversation else ()
+        _write(folder / journals.LEDGER, journals.expect_ledger(made.ledger, old))
     return made
 
 

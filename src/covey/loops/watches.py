@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from covey.agents.agent import Sight
-from covey.app.journals import Journal
+from covey.app.journals import Journal, Ledger
 from covey.core.heard import Heard
 from covey.core.launches import Activity, Observation
 from covey.core.runs import Run
@@ -48,6 +48,22 @@ class Watched:
     limits: int = 0
     limited_at: float = 0.0
     before: dict[str, Used] | None = None
+    rates: dict[str, Used] = field(default_factory=dict)
+    """What earlier runs of its agent paid for each model."""
+    usual: Used | None = None
+    """What one call of its agent usually costs; None if nobody has looked."""
+    ledger: Ledger | None = None
+    ledger_parts: dict[str, tuple[Journal, Tail]] = field(default_factory=dict)
+    """Where a program writes what it spends, and how far that was read."""
+    ledger_sought: float = -1e9
+    bill_asked: float = -1e9
+    billed: int = 1
+    """How many turns it had taken when it was last asked what it cost."""
+    over_at: int | None = None
+    """How many calls it had made when it was first seen to have used up what it may spend, and when that was."""
+    over_since: float = 0.0
+    guessed: bool = False
+    """Not all of what it used has a price that somebody has named."""
     used: dict[str, Used] = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
     """The models of which it says what the whole conversation cost."""
