@@ -281,6 +281,12 @@ def _(owner: Client, session: str) -> Wish:
     return Wish("POST", "/api/questions", own, ("/api/questions", own | {"choices": ["this"]}))
 
 
+@recipe("push.ask")
+def _(owner: Client, session: str) -> Wish:
+    own = {"session": session, "remote": "origin", "refs": [fresh("branch")]}
+    return Wish("POST", "/api/pushes", own, ("/api/pushes", own | {"refs": ["main"]}))
+
+
 @recipe("question.answer")
 def _(owner: Client, session: str) -> Wish:
     path = f"{asked(owner, session)}/answer"
