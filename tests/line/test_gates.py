@@ -20,8 +20,10 @@ from covey.config import Config, Merge
 from covey.core.checks import Check
 from covey.core.dispatch import MOST_OUTPUT
 from covey.errors import CoveyError, Invalid, NotFound, Unavailable
+from covey.git.carry import MARK
 from covey.git.project import Project
 from covey.git.worktrees import Worktrees
+from covey.loops import rooms
 from covey.loops.desk import Desk
 from covey.loops.gates import Gates, Order, Outcome
 from covey.runners import sandbox
@@ -124,6 +126,23 @@ def made(tmp_path: Path, home: Path) -> Iterator[Callable[[str], Yard]]:
 def yard(request: pytest.FixtureRequest, made: Callable[[str], Yard]) -> Yard:
     """A project whose gates run in the open, and one whose gates are held."""
     return made(request.param)
+
+
+def test_a_room_is_made_while_a_landing_comes_and_goes(
+    made: Callable[[str], Yard], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yard = made("on")
+    mark, make = yard.project.common / MARK, rooms.make
+    mark.write_bytes(b"")
+
+    def ended(*words: Any, **more: Any) -> Any:
+        room = make(*words, **more)
+        mark.unlink()  # the landing is over before the room is closed
+        return room
+
+    monkeypatch.setattr(rooms, "make", ended)
+    assert yard.try_on("true").passed is True
+    assert not mark.exists()
 
 
 def alive(mark: str) -> list[int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from covey.config import Config
 from covey.core import guarded
 from covey.core.launches import Layer
+from covey.git.carry import MARK
 from covey.git.guard import Settings
 from covey.git.project import Project
 from covey.git.run import try_git
@@ -28,8 +29,10 @@ TREE = "tree"
 GIT = ("HEAD", "config", "description", "index", "packed-refs", "shallow", "objects", "refs", "reftable", "info",
        "hooks", "branches", "lfs", "rebase-merge", "rebase-apply", "sequencer")  # fmt: skip
 """What of a repository's git folder a gate sees: not the settings of submodules, sockets, or what others keep there."""
-_PASSING = re.compile(r".*(?:_HEAD|_MSG|_EDITMSG|_MERGE|\.lock)|(?:gc\.|tmp|sharedindex\.|BISECT_).*", re.DOTALL)
-"""Files that git makes and takes away at any moment."""
+_PASSING = re.compile(
+    rf".*(?:_HEAD|_MSG|_EDITMSG|_MERGE|\.lock)|(?:gc\.|tmp|sharedindex\.|BISECT_|{MARK}).*", re.DOTALL
+)
+"""Files that git, and a landing, make and take away at any moment: what is gone by then cannot be hidden."""
 SETTINGS = frozenset((
     "core", "extensions", "remote", "branch", "submodule", "user", "init", "index", "pack", "feature", "fetch", "push",
     "pull", "merge", "rebase", "diff", "status", "i18n", "log", "advice", "gc", "tag", "commit", "checkout", "apply",
