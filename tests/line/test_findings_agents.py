@@ -18,7 +18,7 @@ import pytest
 
 from covey import config
 from covey.agents import registry
-from covey.agents.agent import Assignment, Terminal, Traits
+from covey.agents.agent import Assignment, Terminal, Traits, WithoutLedger
 from covey.agents.declared import Declared
 from covey.app.app import VERBS, App, Principal
 from covey.app.verbs import Call, fingerprint, read_body
@@ -51,7 +51,7 @@ SHELL = Declared("speaker", ("bash", "{body_file}"))
 
 
 @dataclass(frozen=True)
-class Speaker:
+class Speaker(WithoutLedger):
     """A shell that plays a task's body, always says how it ended, and is told its conversation."""
 
     name: str = "speaker"
@@ -64,18 +64,6 @@ class Speaker:
 
     def read(self, line: str) -> list[Signal]:
         return SHELL.read(line)
-
-    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
-        """Return nothing: what it spends it says."""
-        return ()
-
-    def count(self, line: str) -> list[Signal]:
-        """Return nothing."""
-        return []
-
-    def bill(self) -> str | None:
-        """Return nothing: it cannot be asked."""
-        return None
 
     def say(self, text: str) -> str | None:
         return SHELL.say(text)

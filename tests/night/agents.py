@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from covey.agents.agent import Assignment, Sight, Terminal, Traits
+from covey.agents.agent import Assignment, Sight, Terminal, Traits, WithoutLedger
 from covey.core import signals
 from covey.core.launches import Launch, Screen
 from covey.core.questions import Reply
@@ -53,7 +53,7 @@ class NightTerminal:
 
 
 @dataclass(frozen=True)
-class NightAgent:
+class NightAgent(WithoutLedger):
     """A program that says all that it does."""
 
     name: str
@@ -76,18 +76,6 @@ class NightAgent:
         except ValueError:
             return [signals.Said(line)] if line.strip() else []
         return [_signal(told)]
-
-    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
-        """Return nothing: what it spends it says."""
-        return ()
-
-    def count(self, line: str) -> list[Signal]:
-        """Return nothing."""
-        return []
-
-    def bill(self) -> str | None:
-        """Return nothing: it cannot be asked."""
-        return None
 
     def say(self, text: str) -> str | None:
         return json.dumps({"say": text})

@@ -185,3 +185,19 @@ class Agent(Protocol):
 
     def answer(self, asks: Asks, reply: Reply) -> str | None:
         """Return what is typed to answer its question, None if it cannot be answered while it runs."""
+
+
+class WithoutLedger:
+    """The part of an agent that says in its output what it spends, or says it nowhere: nothing else is to be read."""
+
+    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
+        """Return nothing."""
+        return ()
+
+    def count(self, line: str) -> list[Signal]:
+        """Return nothing."""
+        return []
+
+    def bill(self) -> str | None:
+        """Return nothing: it cannot be asked."""
+        return None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from covey.agents import streams
-from covey.agents.agent import Assignment, Terminal, Traits
+from covey.agents.agent import Assignment, Terminal, Traits, WithoutLedger
 from covey.core import texts
 from covey.core.launches import Launch
 from covey.core.questions import Decision, Reply
@@ -53,7 +53,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declared(WithoutLedger):
     """A program that is started by a command with placeholders, and speaks in lines."""
 
     name: str
@@ -79,18 +79,6 @@ class Declared:
             return [signal]
         said = _shown(line[: 4 * SAID].rpartition("\r")[2])
         return [Said(said if len(said) <= SAID else said[: SAID - 1] + "…")] if said else []
-
-    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
-        """Return nothing: what it spends it says in its output, if it does."""
-        return ()
-
-    def count(self, line: str) -> list[Signal]:
-        """Return nothing."""
-        return []
-
-    def bill(self) -> str | None:
-        """Return nothing: it cannot be asked."""
-        return None
 
     def say(self, text: str) -> str | None:
         """Return the text as it is typed."""

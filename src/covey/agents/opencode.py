@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from covey.agents import providers, streams
-from covey.agents.agent import Assignment, Terminal, Traits
+from covey.agents.agent import Assignment, Terminal, Traits, WithoutLedger
 from covey.agents.commands import allowed
 from covey.agents.troubles import trouble
 from covey.core.launches import Launch
@@ -74,7 +74,7 @@ _GOES_ON = ("tool-calls", "unknown")
 
 
 @dataclass(frozen=True)
-class Opencode:
+class Opencode(WithoutLedger):
     """opencode, headless."""
 
     name: str = "opencode"
@@ -116,18 +116,6 @@ class Opencode:
             case "error":
                 return [_failed(streams.inner(event, "error"))]
         return []
-
-    def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
-        """Return nothing: each step says what it cost."""
-        return ()
-
-    def count(self, line: str) -> list[Signal]:
-        """Return nothing."""
-        return []
-
-    def bill(self) -> str | None:
-        """Return nothing: it cannot be asked."""
-        return None
 
     def say(self, text: str) -> str | None:
         """Return nothing: it does not listen while it works."""

@@ -20,12 +20,7 @@ class WriterLock:
 
     def try_take(self) -> bool:
         """Take the lock if it is free."""
-        try:
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise Unavailable(
-                f"The lock {self.path} cannot be opened: {error.strerror}.", hint="covey needs to write in its folder."
-            ) from error
+        fd = _open(self.path)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -95,11 +90,7 @@ class NeedLock:
 
     def _try(self, kind: int) -> bool:
         if self._fd is None:
-            try:
-                self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            except OSError as error:
-                hint = "covey needs to write in its folder."
-                raise Unavailable(f"The lock {self.path} cannot be opened: {error.strerror}.", hint=hint) from error
+            self._fd = _open(self.path)
         try:
             fcntl.flock(self._fd, kind | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -115,6 +106,14 @@ class NeedLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.give()
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        hint = "covey needs to write in its folder."
+        raise Unavailable(f"The lock {path} cannot be opened: {error.strerror}.", hint=hint) from error
 
 
 def _wait(lock: WriterLock, deadline: float, *, longest: float) -> None:
