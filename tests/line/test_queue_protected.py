@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from covey import config
-from covey.loops.testing import digest
+from covey.app.train import digest
 from tests.line.lines import Line
 from tests.line.queues import Change, fill, merges
 from tests.serving import wait_until

@@ -14,7 +14,7 @@ from covey.app import gate_logs, train, transcripts
 from covey.app.queued import failed_in
 from covey.app.reasons import Sight, last_alert, line_of, look, mending
 from covey.app.shapes.forms import Nothing
-from covey.app.shapes.gates import FlakeRow, GateRow, ListFlakes, ReadGate
+from covey.app.shapes.gates import FlakeRow, GateFull, GateRow, ListFlakes, ReadGate
 from covey.app.shapes.landings import LandingRow, ListLandings
 from covey.app.shapes.queue import Perhaps, QueueFull, QueueRow
 from covey.app.shapes.runs import Logs
@@ -128,10 +128,10 @@ def _put(call: Call, event: standing.Event) -> QueueRow:
     return QueueRow(**_standing(call, train.put(call, event, call.actor(None))))
 
 
-@verb("gate.show", "GET /api/gates/{id}", Nothing, GateRow, may=SHARED)
-def show_gate(call: Call, asked: Nothing, id: str) -> GateRow:
-    """Show one gate: what it tests or tested, and how that ended."""
-    return GateRow.of(_gate(call, id))
+@verb("gate.show", "GET /api/gates/{id}", Nothing, GateFull, may=SHARED)
+def show_gate(call: Call, asked: Nothing, id: str) -> GateFull:
+    """Show one gate: what it tests or tested, how that ended, and what that shows if it tested main alone."""
+    return GateFull.whole(_gate(call, id))
 
 
 @verb("gate.log", "GET /api/gates/{id}/log", ReadGate, Logs, may=OWN_OR_REVIEW)

@@ -93,7 +93,8 @@ def _broken(call: Call, found: Sequence[Merge]) -> str | None:
 
 def _stuck(call: Call) -> Alert | None:
     told = last_alert(call, "queue_stuck")
-    went_on = [each.ordinal for each in call.tx.last_gates(1)] + [each.ordinal for each in call.tx.last_landings(1)]
+    tested = [gate for gate in call.tx.last_gates(SEEN) if gate.purpose != gates.TRY][:1]
+    went_on = [gate.ordinal for gate in tested] + [each.ordinal for each in call.tx.last_landings(1)]
     return None if told is None or any(ordinal > told.ordinal for ordinal in went_on) else told
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
 from covey.app.changes import change, step
 from covey.app.reverts import settle
 from covey.app.verbs import Call
+from covey.config import Config
 from covey.core import gates, landings, merges, tasks
 from covey.core.gates import Gate
 from covey.core.landings import Landing
@@ -22,6 +24,15 @@ from covey.store import rows
 
 LAST = 200
 """Merges and gates from which is learned."""
+
+
+def digest(config: Config) -> str:
+    """Return what stands for the checks in the settings; nothing if there are none."""
+    merge = config.merge
+    if not merge.check:
+        return ""
+    room = (merge.isolate, merge.network, merge.env, merge.show)
+    return hashlib.sha256(repr((merge.quick, merge.check, merge.checks, room)).encode()).hexdigest()[:16]
 
 
 def put(call: Call, event: standing.Event, actor: str = COVEY) -> Standing:

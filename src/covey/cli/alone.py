@@ -14,6 +14,14 @@ from covey.runners.process import ProcessRunner
 from covey.store.lock import WriterLock
 from covey.store.sqlite import SqliteStore
 
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from covey.loops.desk import Desk
+    from covey.store.tx import Tx
+
 
 class Alone:
     """The store of a project, ours alone while it is open."""
@@ -55,6 +63,25 @@ class Alone:
         request = fingerprint(question.method, question.target(quoted=False), question.body)
         answer = self._app.ask(verb, Principal(), asked, question.params, key=question.key, request=request)
         return Answer(answer.status, answer.body, answer.total)
+
+    def desk(self) -> Desk:
+        """Return what the loops need to do here what a daemon would do; whoever asked closes it."""
+        from covey.git.worktrees import Worktrees, default_folder
+        from covey.loops.desk import Desk
+
+        app, store, project = self._app, self._store, self._project
+        assert app is not None and store is not None
+
+        async def read(job: Callable[[Tx], Any]) -> Any:
+            return store.read(job)
+
+        async def write(job: Callable[[Tx], Any]) -> Any:
+            return store.run([job])[0].result()
+
+        runner = app.house.runner
+        assert runner is not None
+        worktrees = Worktrees(project, default_folder(project, app.house.config.sessions.worktrees))
+        return Desk(app, project, runner, worktrees, "", read, write)
 
     def close(self) -> None:
         """Close the store and give the lock back; closing twice is fine."""

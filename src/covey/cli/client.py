@@ -273,6 +273,11 @@ class Client:
         if not self._held:
             self.let_go()
 
+    @property
+    def alone(self) -> Alone | None:
+        """Return the store, if it is ours at this moment; None if a daemon answers."""
+        return self._alone
+
     def let_go(self) -> None:
         """Close the store and give the lock back, if we hold it."""
         if self._alone is not None:

@@ -190,7 +190,7 @@ def log(args: Namespace, client: Client) -> None:
         _print_all(args, client, gate)
         return
     shown = train.gate_card(answer.value)
-    if not answer.value["summary"] and not args.json:
+    if answer.value["state"] != "failed" and not args.json:
         shown += _tail(client, gate)
     reply(args, answer, f"{shown}\n\ncovey merge log {gate} --full prints all of it")
 

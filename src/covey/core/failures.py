@@ -13,6 +13,8 @@ TAIL = 4000
 """Characters of the end of the output."""
 MOST_FAILURES, MOST_ERRORS, LONGEST = 200, 40, 400
 """Failures and error lines that a summary names, and characters of each."""
+_ERRORS, _TAIL = "The errors:", "The end of its output:"
+"""What stands before these parts of a summary."""
 _CHUNK = 1 << 20
 _LINE = 16 * 1024
 """Bytes of a line that are looked at."""
@@ -77,6 +79,46 @@ def summary(output: bytes | Iterable[bytes]) -> Summary:
     return Summary(failures[:MOST_FAILURES], tuple(found.errors)[:MOST_ERRORS], tail, _fingerprint(found, tail))
 
 
+# What is kept of it
+
+
+@dataclass(frozen=True)
+class Told:
+    """A summary as it was written: what went wrong and what may explain it, the lines that say why, and the end."""
+
+    first: tuple[str, ...]
+    errors: tuple[str, ...] = ()
+    tail: tuple[str, ...] = ()
+
+
+def tell(why: str, hints: Iterable[str], found: Summary) -> str:
+    """Return what is kept of a failure: all that its author needs to mend it."""
+    lines = [why, *hints, *([_ERRORS, *found.errors] if found.errors else [])]
+    return "\n".join([*lines, *([_TAIL, found.tail] if found.tail else [])])
+
+
+def told(text: str) -> Told:
+    """Return what `tell` wrote, in its parts."""
+    head, _, tail = f"\n{text}".partition(f"\n{_TAIL}\n")
+    first, _, errors = head.partition(f"\n{_ERRORS}\n")
+    return Told(tuple(first.strip().splitlines()), tuple(errors.splitlines()), tuple(tail.splitlines()))
+
+
+def error_line(text: str) -> str:
+    """Return the one line of a summary that says most: what is missing if something is, else the last error."""
+    parts = told(text)
+    said = [line.strip() for line in (*parts.errors, *parts.tail)]
+    telling = [line for line in said if line and not _NOISE(line)]
+    missing = next((line for line in telling if is_missing(line)), None)
+    errors = [line for line in telling if line in {each.strip() for each in parts.errors}]
+    return (missing or (errors or telling or [*parts.first[:1], ""])[-1])[:LONGEST]
+
+
+def is_missing(line: str) -> bool:
+    """Say whether a line says that a check found nothing to run: no program, no module, no target or no test."""
+    return _MISSING(line) is not None
+
+
 def clean(raw: bytes) -> str:
     """Return a line as a person would see it in the end: without control sequences and what was drawn over."""
     text = raw.decode(errors="replace").rstrip("\r\n")
@@ -133,6 +175,22 @@ _PLACE = _rule(
 _ERROR = _rule(
     r"^E  +\S|^\s*(?:ERROR|FATAL|Error|error|fatal|panic)(?:\[\w+\])?:|\b(?:[Ee]rror|fatal)(?: \w+)?: "
     r"|^\s*(?:[\w.]+\.)?\w*(?:Error|Exception)(?::|$)|panicked at|^\s+\d+:\d+\s+error\s|: (?:fatal )?error\b"
+)
+
+
+_NOISE = _rule(
+    r"^make(?:\[\d+\])?: (?:\*\*\*|Entering|Leaving)|^npm (?:ERR!|error|notice|warn)|ELIFECYCLE|^error Command failed"
+    r"|^error: [Rr]ecipe |^info Visit |^Traceback \(most|^\[\.\.\.\]$|^[-=_ *]+$|^OSError: .*Broken pipe"
+)
+"""What only tells that a command failed which told why itself."""
+_MISSING = _rule(
+    r"(?::|^)\s?[\w./+@-]+: (?:command )?not found$|^make(?:\[\d+\])?: [\w./+-]+: No such file or directory"
+    r"|env: .{1,80}: No such file or directory|: executable file not found in|^sh: .*: Permission denied$"
+    r"|No module named \S|Cannot find (?:module|package) |ERR_MODULE_NOT_FOUND|LoadError|cannot load such file"
+    r"|no required module provides package|could not find `?Cargo\.toml|Could not find gem|[Mm]issing script:"
+    r"|No rule to make target|does not contain recipe|no such (?:sub)?command|Unknown command:"
+    r"|no tests? ran|collected 0 items$|No tests? (?:were )?(?:found|executed)|Ran 0 tests|NO TESTS RAN"
+    r"|no test specified|No test files found|error: no test|Task 'test' not found"
 )
 
 

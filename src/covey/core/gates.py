@@ -7,6 +7,11 @@ from enum import StrEnum
 
 from covey.values import dataclass
 
+TRY = "try"
+"""The purpose of a gate that a person tries on main: none of the train's, and nothing lands by it."""
+TRY_SLOT = 0
+"""The place of such a gate in the pool: the train's begin after it."""
+
 
 class State(StrEnum):
     """Where a gate stands."""
@@ -58,7 +63,10 @@ class Flake:
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """The gate began on a tree; `test` is its number in the train, `checks` stands for what is run."""
+    """The gate began on a tree; `test` is its number in the train, `checks` stands for what is run.
+
+    `check` is the command that is tried in place of the one in the settings.
+    """
 
     test: int
     base: str
@@ -67,6 +75,7 @@ class Started:
     purpose: str = "group"
     slot: int = 1
     checks: str = ""
+    check: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

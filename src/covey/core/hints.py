@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from covey.core.failures import told
+
 _NETWORK = re.compile(
     r"Temporary failure in name resolution|Name or service not known|nodename nor servname"
     r"|Could ?n[o']t resolve (?:host|proxy)"
@@ -64,5 +66,6 @@ def not_given(names: Collection[str]) -> str:
 
 def given(summary: str) -> list[str]:
     """Return the hints in the summary of a gate that failed; they come before what it printed."""
-    said = summary.partition("\nThe errors:\n")[0].partition("\nThe end of its output:\n")[0].splitlines()
-    return [line for line in said if line.startswith((NO_NETWORK, WROTE_OUTSIDE, _NOT_FOUND, _NOT_GIVEN))]
+    return [
+        line for line in told(summary).first if line.startswith((NO_NETWORK, WROTE_OUTSIDE, _NOT_FOUND, _NOT_GIVEN))
+    ]

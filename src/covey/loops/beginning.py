@@ -41,7 +41,7 @@ async def clear_up(crew: Crew) -> None:
     await crew.desk.beside(lambda: landing.recover(crew.desk.project))
     await crew.gates.recover()
     if await crew.desk.read(lambda call: bool(call.tx.running_gates())):
-        await crew.desk.write(lambda call: lose_all(call, "it was cut short"))
+        await crew.desk.write(lambda call: lose_all(call, "it was cut short", crew.testing.tries))
     crew.testing.unwritten = False
 
 
@@ -81,7 +81,7 @@ async def begin(crew: Crew) -> Journey:
             forgives=forgives or _are_other_checks(call, settings.checks),
         )
         stands = train.put(call, began)
-        lose_all(call, "the train began anew")
+        lose_all(call, "the train began anew", crew.testing.tries)
         for merge in () if goes_on else call.tx.open_merges():
             if merge.state is State.TESTING:
                 step(call, merge, merges.Requeued("its test was cut short"), COVEY)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import field
 
 from covey.app import train
+from covey.app.train import digest
 from covey.app.verbs import Call
 from covey.config import Config
 from covey.config import Merge as MergeSettings
@@ -21,7 +22,7 @@ from covey.loops.entering import Entering
 from covey.loops.gates import Gates
 from covey.loops.main_line import MainLine
 from covey.loops.pushing import Pusher
-from covey.loops.testing import Testing, digest
+from covey.loops.testing import Testing
 from covey.values import dataclass
 
 
@@ -131,7 +132,8 @@ def standing_now(call: Call) -> tuple[bool, bool, bool]:
     return stands.paused or call.tx.fleet().paused, stands.frozen, is_open
 
 
-def lose_all(call: Call, why: str) -> None:
-    """Write that the gates have no result of which nobody knows how they ended."""
+def lose_all(call: Call, why: str, but: Collection[str] = ()) -> None:
+    """Write that the gates have no result of which nobody knows how they ended, `but` for those that still run."""
     for gate in call.tx.running_gates():
-        train.end_gate(call, gate.id, gates.Lost(why))
+        if gate.id not in but:
+            train.end_gate(call, gate.id, gates.Lost(why))

@@ -19,9 +19,10 @@ from typing import Any, TypeVar
 from covey import trash
 from covey.app import gate_logs
 from covey.config import Config
-from covey.core import failures, hints
+from covey.core import failures, hints, test_counts
 from covey.core.checks import Check
 from covey.core.dispatch import MOST_OUTPUT
+from covey.core.gates import TRY_SLOT
 from covey.core.launches import Launch, Observation
 from covey.core.slots import RECENT, slots
 from covey.core.texts import redact
@@ -53,6 +54,8 @@ CANNOT_RUN = (126, 127)
 CLEAR_EVERY = 3600.0
 STRAYED_LOOKS = (0.2, 0.5)
 """Seconds after which we look again at what seems to have strayed."""
+COUNTED = 64 * 1024
+"""Bytes of the end of its output in which a check says how many tests it ran."""
 SUMMARY = 12_000
 """Characters of a summary."""
 MOST_GONE = 0.5
@@ -79,6 +82,10 @@ class Order:
     slot: int
     checks: tuple[Check, ...]
     limit: float
+    config: Config | None = None
+    """The settings that hold for it, if not those of the project."""
+    pauses: bool = True
+    """It stands still while the fleet does."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +176,7 @@ class Gates:
             raise Invalid("A gate without a check tests nothing.", hint='[merge] check = "make test", for example.')
         if order.gate in self._early:
             return Outcome(passed=None, why=UNWANTED)
-        test = _Test(order, self.desk.app.house.config)
+        test = _Test(order, order.config or self.desk.app.house.config)
         for other in [each for each in self._tests.values() if each.order.slot == order.slot]:
             await self._end(other)  # Whoever ran it was called off.
         self._tests[order.gate] = test
@@ -241,7 +248,8 @@ class Gates:
         used = {test.order.slot for test in self._tests.values()}
         for each in await self.desk.beside(self.desk.worktrees.list):
             number = each.name.removeprefix(WORKTREE) if each.name.startswith(WORKTREE) else ""
-            if number.isdigit() and int(number) > keep and int(number) not in used:
+            is_kept = number.isdigit() and TRY_SLOT < int(number) <= keep
+            if number.isdigit() and not is_kept and int(number) not in used:
                 await self.desk.beside(partial(self._put_away, each.name))
 
     def _put_away(self, name: str) -> None:
@@ -417,7 +425,7 @@ class Gates:
             if test.seconds > test.order.limit and not seen.held:
                 await self.desk.near(lambda: self.desk.runner.stop(test.run))
                 return await self.desk.near(lambda: self.desk.runner.look(test.run)), True
-            paused = (await self.desk.read(lambda call: call.tx.fleet())).paused
+            paused = test.order.pauses and (await self.desk.read(lambda call: call.tx.fleet())).paused
             if paused is not seen.held:
                 await self.desk.near(partial(self.desk.runner.hold, test.run, on=paused))
             if ended is None or ended.is_set():
@@ -445,10 +453,15 @@ class Gates:
             code=0,
             seconds=test.seconds,
             cpu=test.cpu,
-            summary=why,
+            summary=why or test_counts.said(self._count_tests(run) for run, _ in test.ended),
             log=kept,
             strayed=astray,
         )
+
+    def _count_tests(self, run: str) -> int | None:
+        """Return how many tests a step ran, as the end of its output says; None if that does not say."""
+        data, _ = self.desk.runner.output(run, max(self.desk.runner.look(run).size - COUNTED, 0))
+        return test_counts.count("\n".join(failures.clean(line) for line in data.split(b"\n")))
 
     def _gone(self, test: _Test) -> str:
         """Return what is wrong if a check deleted most of what it was to test."""
@@ -494,8 +507,6 @@ class Gates:
         lost = test.unwanted or (seen.code is None and not late and not flooded)
         astray = self._astray(test)
         hints = [*_hints(test, found), *([_strayed(astray)] if astray else [])]
-        lines = [why, *hints, *(["The errors:", *found.errors] if found.errors else [])]
-        lines += ["The end of its output:", found.tail] if found.tail else []
         return Outcome(
             passed=None if lost else False,
             why=redact(why)[:500],
@@ -508,7 +519,7 @@ class Gates:
             cpu=test.cpu,
             failures=tuple(redact(each) for each in found.failures),
             fingerprint="" if lost else failures.mark(check.name, late or flooded, found),
-            summary=_shortened(redact("\n".join(lines))),
+            summary=_shortened(redact(failures.tell(why, hints, found))),
             log=self._keep(test),
             strayed=astray,
         )

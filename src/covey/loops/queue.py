@@ -13,7 +13,9 @@ from dataclasses import field
 
 from covey.app import sendback
 from covey.app.sessions import alert
-from covey.core.gates import Gate
+from covey.app.train import digest
+from covey.core import gates
+from covey.core.gates import TRY, Gate
 from covey.core.queue import heard as hearing
 from covey.errors import CoveyError, Unavailable
 from covey.git.fitness import can_write
@@ -21,7 +23,6 @@ from covey.loops import acting, beginning, bringing, joining
 from covey.loops.crew import Anew, Crew, Journey, lose_all, settings_of, standing_now
 from covey.loops.desk import Desk
 from covey.loops.main_line import passed
-from covey.loops.testing import digest
 from covey.store.rows import Change
 from covey.values import dataclass
 
@@ -43,6 +44,8 @@ class Queue:
     news: asyncio.Event = field(default_factory=asyncio.Event)
     _failed: tuple[str, int] = ("", 0)
     """What went wrong last, and how often in a row."""
+    _calling_off: asyncio.Task[None] | None = None
+    """The end of a gate that a person tried; held here so that it is not forgotten half way."""
 
     def __post_init__(self) -> None:
         self.crew = Crew(self.desk, self.news.set)
@@ -66,6 +69,15 @@ class Queue:
                 self.crew.suspects.discard(each.subject)
             elif each.kind == "task.edited":
                 self.crew.entering.look_again()
+            elif isinstance(each.row, Gate) and each.row.purpose == TRY:
+                self._try(each.row, each.payload)
+
+    def _try(self, gate: Gate, payload: object) -> None:
+        """Begin a gate that a person tries, or end one that was called off."""
+        if isinstance(payload, gates.Started):
+            self.crew.testing.try_out(gate, payload.check)
+        elif isinstance(payload, gates.Lost) and gate.id in self.crew.testing.tries:
+            self._calling_off = asyncio.ensure_future(self.crew.testing.call_off(gate.id))
 
     def _take(self, each: Change) -> None:
         was_halted = self.crew.heard.train.halted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from covey.app import train
 from covey.app.changes import step
 from covey.app.reasons import UNSTARTED, mending
 from covey.app.sessions import alert
+from covey.app.train import digest
 from covey.app.verbs import Call
 from covey.config import Config
 from covey.core import checks, gates, merges
@@ -39,15 +39,6 @@ KILLED = (-9, 128 + 9)
 """How a check ends that was killed, as the kernel does when memory runs out: that says nothing of what was tested."""
 
 log = logging.getLogger("covey.queue")
-
-
-def digest(config: Config) -> str:
-    """Return what stands for the checks in the settings; nothing if there are none."""
-    merge = config.merge
-    if not merge.check:
-        return ""
-    room = (merge.isolate, merge.network, merge.env, merge.show)
-    return hashlib.sha256(repr((merge.quick, merge.check, merge.checks, room)).encode()).hexdigest()[:16]
 
 
 @dataclass
@@ -95,6 +86,8 @@ class Testing:
     """The checks that could not be run, and when to try them again."""
     probe: Probe | None = None
     """What is tested, or was last, for its own sake."""
+    tries: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """The gates that a person tries, beside the train and its slots."""
     _unwanted: set[str] = field(default_factory=set)
     _lost: dict[str, int] = field(default_factory=dict)
     """How often a gate was killed, by the commit that it tested."""
@@ -240,11 +233,46 @@ class Testing:
         if self.probe is not None and self.probe.task is not None:
             self.probe.task.cancel()
             await asyncio.gather(self.probe.task, return_exceptions=True)
-        tasks = [each.task for each in self.running.values() if each.task is not None]
+        tasks = [*self.tries.values(), *(each.task for each in self.running.values() if each.task is not None)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.pool.stop_all()
+
+    # Gates that a person tries
+
+    def try_out(self, gate: Gate, check: str) -> asyncio.Task[None]:
+        """Begin the gate that a person tries, with another check than that of the settings if one is named."""
+        config = self.desk.app.house.config
+        config = replace(config, merge=replace(config.merge, check=check or config.merge.check))
+        trying = self.tries[gate.id] = asyncio.ensure_future(self._try(gate, config))
+        trying.add_done_callback(lambda _: self.tries.pop(gate.id, None))
+        return trying
+
+    async def call_off(self, gate: str) -> None:
+        """End a gate that a person tried and does not want any more."""
+        if gate in self.tries:
+            await self.pool.stop(gate)
+
+    async def _try(self, gate: Gate, config: Config) -> None:
+        limit = config.merge.check_minutes * 60
+        order = Order(gate.id, gate.commit, gate.slot, _all_checks(config), limit, config=config, pauses=False)
+        event: gates.Ended | gates.Lost
+        try:
+            outcome = await self.pool.run(order)
+        except CoveyError as error:
+            why = f"{UNSTARTED}: {error.message} {error.hint}".strip()
+            event = gates.Ended(passed=False, step=STARTING, summary=why, fingerprint=STARTING)
+        except Exception as error:
+            log.exception("%s failed", gate.id)
+            event = gates.Lost(f"covey failed in a way that nobody has foreseen ({type(error).__name__}).")
+        else:
+            is_known = outcome.passed is not None and not _is_killed(outcome)
+            event = _told(outcome) if is_known else gates.Lost(outcome.why or "it was ended by somebody else")
+        try:
+            await self.desk.write(lambda call: _ended(call, gate, event))
+        except CoveyError as error:
+            log.warning("%s could not be written to its end: %s", gate.id, error)
 
     # One gate
 
@@ -304,16 +332,7 @@ class Testing:
                 return gates.Lost(why or "it was ended by somebody else")
             summary = f"It ended {LOST} times without a result. The last time: {why}\n{summary}".strip()
         self._lost.pop(gate.commit, None)
-        return gates.Ended(
-            passed=bool(passed),
-            code=outcome.code,
-            step=outcome.step,
-            seconds=round(outcome.seconds, 3),
-            cpu=None if outcome.cpu is None else round(outcome.cpu, 3),
-            failures=outcome.failures,
-            fingerprint=outcome.fingerprint,
-            summary="" if passed else summary,
-        )
+        return _told(replace(outcome, passed=bool(passed), summary=summary))
 
     # Gates that cannot run
 
@@ -430,6 +449,20 @@ def _ended(call: Call, gate: Gate, event: gates.Ended | gates.Lost) -> None:
     tests = tuple(dict.fromkeys(test for each in failed for test in each.failures))
     if tests:
         train.note_flakes(call, gate, tests)
+
+
+def _told(outcome: Outcome) -> gates.Ended:
+    """Return what is written of a gate whose result is known."""
+    return gates.Ended(
+        passed=bool(outcome.passed),
+        code=outcome.code,
+        step=outcome.step,
+        seconds=round(outcome.seconds, 3),
+        cpu=None if outcome.cpu is None else round(outcome.cpu, 3),
+        failures=outcome.failures,
+        fingerprint=outcome.fingerprint,
+        summary=outcome.summary,
+    )
 
 
 def _is_killed(outcome: Outcome) -> bool:

@@ -1,0 +1,88 @@
+"""Figures as people read them: counts, money, spans of time, ages and sizes, the same on every surface.
+
+The page has the same rules in `figures.js`; one table of examples is held against both.
+"""
+
+from __future__ import annotations
+
+from math import floor
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+"""Seconds."""
+TENTHS_BELOW = 9.95
+"""Seconds below which something that was measured is told with tenths."""
+LEAST_DOLLARS, MOST_DIGITS = 1e-12, 14
+HALF_UP = 1 + 1e-12
+"""By which a number that lies between two is made to round up, in every language."""
+
+
+def count(number: int) -> str:
+    """Return a number, with commas between its thousands."""
+    return f"{number:,}"
+
+
+def one(number: int, noun: str, many: str = "") -> str:
+    """Return a number with its noun: 1 task, 3 tasks."""
+    return f"{count(number)} {noun if number == 1 else many or noun + 's'}"
+
+
+def amount(dollars: float) -> str:
+    """Return dollars with as many digits as they need: cents, and for less than a dollar three that count.
+
+    What is not nothing never reads as nothing.
+    """
+    if 0 < abs(dollars) < LEAST_DOLLARS:
+        dollars = LEAST_DOLLARS if dollars > 0 else -LEAST_DOLLARS
+    digits = 2
+    while 0 < abs(dollars) * 10**digits < 99.5 and digits < MOST_DIGITS:
+        digits += 1
+    text = f"{dollars * HALF_UP:,.{digits}f}"
+    return text[: len(text) - digits + 2] + text[len(text) - digits + 2 :].rstrip("0")
+
+
+def money(dollars: float) -> str:
+    """Return dollars as people write them."""
+    return f"-${amount(-dollars)}" if dollars < 0 else f"${amount(dollars)}"
+
+
+def span(seconds: float) -> str:
+    """Return how long something lasts, in its largest two units at most."""
+    whole = floor(max(seconds, 0) + 0.5)
+    if whole < MINUTE:
+        return f"{whole} s"
+    if whole < HOUR:
+        return f"{whole // MINUTE} min"
+    if whole < DAY:
+        minutes = whole % HOUR // MINUTE
+        return f"{whole // HOUR} h {minutes} min" if minutes else f"{whole // HOUR} h"
+    return f"{whole // DAY} d"
+
+
+def took(seconds: float) -> str:
+    """Return how long something took that was measured: tenths count where it was short."""
+    return f"{max(seconds, 0) * HALF_UP:.1f} s" if seconds < TENTHS_BELOW else span(seconds)
+
+
+def age(seconds: float) -> str:
+    """Return how long ago something was."""
+    return f"{span(seconds)} ago"
+
+
+def size(number: int) -> str:
+    """Return bytes in the unit that fits them: 340 MB, 1.2 GB."""
+    if number < 1000:
+        return one(number, "byte")
+    if number < 1_000_000:
+        return f"{_whole(number / 1000)} kB"
+    return f"{_whole(number / 1e6)} MB" if number < 1e9 else f"{number / 1e9 * HALF_UP:,.1f} GB"
+
+
+def tokens(number: int) -> str:
+    """Return a number of tokens where there is little room: 950, 12k, 3.4M."""
+    if number < 1000:
+        return str(number)
+    return f"{_whole(number / 1000)}k" if number < 1e6 else f"{number / 1e6 * HALF_UP:,.1f}M"
+
+
+def _whole(number: float) -> str:
+    return count(floor(number + 0.5))

@@ -1,0 +1,75 @@
+"""What a gate that was tried on main shows: whether it works, and what a person has to do if not."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from covey.core import failures, hints
+from covey.core.figures import took
+from covey.core.gates import Gate, State
+from covey.core.test_counts import NO_TEST
+from covey.values import dataclass
+
+
+class Verdict(StrEnum):
+    """What came of a try."""
+
+    WORKS = "works"
+    EMPTY = "empty"
+    """It passed, and no test was run."""
+    FAILS = "fails"
+    """It ran, and main does not pass."""
+    BROKEN = "broken"
+    """It could not do its work: something that it needs is not there."""
+    LOST = "lost"
+    """It was ended before there was a result."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A try as it is told: in one sentence, with the line that says why, and what to do."""
+
+    verdict: Verdict
+    told: str
+    error: str = ""
+    advice: str = ""
+
+
+AGAIN = "covey init --check tries it again"
+_EMPTY = "Name the command that runs your tests as merge.check in covey.toml"
+_FAILS = "Mend what fails on main, or name another check in covey.toml"
+_LATE = "Name a faster check, or give it more time with check_minutes, under [merge] in covey.toml"
+_BROKEN = (
+    "A gate has a clean checkout of main and the tools of the shell in which covey was started: what git ignores is "
+    "not there. Start covey where your tests run, install what is missing, or let the check itself install it "
+    "(network = true under [merge], if that has to be fetched)"
+)
+
+
+def judge(gate: Gate) -> Trial | None:
+    """Return what a gate on main alone shows; None while it runs."""
+    if gate.state is State.RUNNING:
+        return None
+    if gate.state is State.LOST:
+        return Trial(Verdict.LOST, f"The try was ended before it had a result: {gate.why}.", advice=f"{AGAIN}.")
+    time = took(gate.seconds or 0.0)
+    if gate.state is State.PASSED and gate.summary == NO_TEST:
+        told = f"The gate passed on main in {time} and ran no test, so it would let anything land."
+        return Trial(Verdict.EMPTY, told, advice=f"{_EMPTY}; {AGAIN}.")
+    if gate.state is State.PASSED:
+        tests = f", {gate.summary.rstrip('.')}" if gate.summary else ""
+        return Trial(Verdict.WORKS, f"The gate works: main passed it in {time}{tests}.")
+    return _failed(gate, time)
+
+
+def _failed(gate: Gate, time: str) -> Trial:
+    error = failures.error_line(gate.summary)
+    more = "".join(f" {hint}" for hint in hints.given(gate.summary))
+    if gate.code is None or gate.code < 0:  # it was ended, or never began: what it printed does not say why
+        why = (failures.told(gate.summary).first or (error,))[0]
+        advice = f"{_LATE}; {AGAIN}.{more}" if gate.seconds else f"{AGAIN}."
+        return Trial(Verdict.BROKEN, f"The gate does not work here: {why}", why, advice)
+    if failures.is_missing(error):
+        return Trial(Verdict.BROKEN, f"The gate does not work here: {error}", error, f"{_BROKEN}; {AGAIN}.{more}")
+    told = f"The gate fails on main as it is, after {time}: {error}"
+    return Trial(Verdict.FAILS, told, error, f"{_FAILS}; {AGAIN}.{more}")
