@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from covey import config
-from covey.cli.init import AGENTS, proposed_check, toml
+from covey.cli.init import AGENTS, toml
 from covey.core.spending import Price
 from tests.cli.shell import Shell
 
@@ -111,45 +111,24 @@ def test_every_table_can_be_appended_to_the_settings_that_init_writes(bare_shell
     bare_shell.ok("task", "add", "The settings are read")
 
 
-@pytest.mark.parametrize(
-    ("files", "check"),
-    [
-        ({}, None),
-        ({"Makefile": "all:\n\ntest: all\n\ttrue\n"}, "make test"),
-        ({"Makefile": "test:\n\ttrue\ncheck: test\n"}, "make check"),
-        ({"GNUmakefile": "check:\n\ttrue\n", "tox.ini": ""}, "make check"),
-        ({"Makefile": "tests = 3\nretest:\n\ttrue\n"}, None),
-        ({"Makefile": "all:\n", "package.json": "{}"}, "npm test"),
-        ({"tox.ini": "", "tests/test_it.py": ""}, "tox"),
-        ({"noxfile.py": ""}, "nox"),
-        ({"pytest.ini": ""}, "python3 -m pytest -q"),
-        ({"tests/conftest.py": ""}, "python3 -m pytest -q"),
-        ({"tests/test_it.py": ""}, "python3 -m unittest"),
-        ({"Cargo.toml": ""}, "cargo test"),
-        ({"go.mod": ""}, "go test ./..."),
-    ],
-    ids=str,
-)
-def test_the_gate_that_init_proposes_is_the_one_that_the_repository_has(
-    tmp_path: Path, files: dict[str, str], check: str | None
-) -> None:
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert proposed_check(tmp_path) == check
-    text = toml("main", check)
-    assert config.parse(text) == config.Config(), "a gate is proposed, never set"
+@pytest.mark.parametrize("holds", [False, True])
+def test_a_gate_is_set_if_it_works_and_else_only_proposed(holds: bool) -> None:
+    text = toml("main", "make test", holds=holds)
+    assert config.parse(text).merge.check == ("make test" if holds else "")
+    assert replace(config.parse(text), merge=config.Merge()) == config.Config()
     lines = [
         line.removeprefix("# ") if line.startswith(("# [merge]", "# check = ")) else line for line in text.split("\n")
     ]
-    assert config.parse("\n".join(lines)).merge.check == (check or "")
+    assert config.parse("\n".join(lines)).merge.check == "make test"
 
 
 def test_init_says_which_gate_it_proposes(bare_shell: Shell) -> None:
-    (bare_shell.folder / "Makefile").write_text("test:\n\ttrue\n")
-    answer = bare_shell.json("init")
-    assert answer["check"] == "make test"
+    (bare_shell.folder / "Makefile").write_text("test:\n\ttrue\n")  # which is not on main
+    answer = bare_shell.json("init", "--no-try")
+    assert (answer["check"], answer["holds"], answer["gate"]) == ("make test", False, None)
     assert config.load(bare_shell.folder).merge.check == ""
+    assert "merge.check is not set" in bare_shell.fails(5, "init", "--check")
+    assert "not allowed with" in bare_shell.fails(2, "init", "--check", "--no-try")
 
 
 def test_init_refuses_a_repository_with_submodules_and_begins_nothing(bare_shell: Shell, tmp_path: Path) -> None:

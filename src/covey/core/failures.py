@@ -108,8 +108,8 @@ def error_line(text: str) -> str:
     """Return the one line of a summary that says most: what is missing if something is, else the last error."""
     parts = told(text)
     said = [line.strip() for line in (*parts.errors, *parts.tail)]
+    missing = next((line for line in said if is_missing(line)), None)
     telling = [line for line in said if line and not _NOISE(line)]
-    missing = next((line for line in telling if is_missing(line)), None)
     errors = [line for line in telling if line in {each.strip() for each in parts.errors}]
     return (missing or (errors or telling or [*parts.first[:1], ""])[-1])[:LONGEST]
 

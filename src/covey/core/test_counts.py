@@ -19,7 +19,7 @@ _COUNTS = _rules(
     r"^(?:=+ )?(?:\d+ deselected, )?no tests ran(?=(0?)) in ",
     r"^Ran (\d+) tests? in ",  # unittest
     r"^test result: ok\. (\d+) passed",  # cargo
-    r"^Tests:? +(?:\d+ \w+(?:,| \|) )*(\d+) passed",  # jest, vitest
+    r"^ *Tests:? +(?:\d+ \w+(?:,| \|) )*(\d+) passed",  # jest, vitest
     r"^(?:#|ℹ) tests (\d+)$",  # node
     r"^ +(\d+) passing\b",  # mocha
     r"^(\d+) examples?, \d+ failures?",  # rspec

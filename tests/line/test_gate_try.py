@@ -1,0 +1,85 @@
+"""The gate, tried on main: by covey init in a fresh repository, later, and beside a daemon at work."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+
+from covey import config
+from tests.line.lines import NOTE, Line
+from tests.line.queues import Change, fill
+from tests.serving import wait_until
+
+TEST = "import unittest\n\n\nclass It(unittest.TestCase):\n    def test_it(self) -> None:\n        assert {}\n"
+
+
+def test_init_tries_the_gate_in_its_room_and_a_gate_that_works_holds(made: Callable[..., Line]) -> None:
+    line = made(init=False, files={"tests/test_it.py": TEST.format("True")})
+    said = line.ok("init")
+    check = "python3 -m unittest discover -s tests"
+    assert f"Trying '{check}' on main" in said and "The gate works: main passed it in" in said and "1 test" in said
+    assert config.load(line.root).merge.check == check
+    with (line.root / "covey.toml").open("a") as file:
+        file.write(NOTE)
+    line.ok("run", "Add one")  # which the gate has passed, since only green landings are tested
+    assert line.landed() == ["Add one"]
+    line.commit("tests/test_it.py", TEST.format("False"))
+    done = line.run("init", "--check", "--json")
+    gate = json.loads(done.stdout)
+    assert (done.returncode, gate["verdict"], gate["purpose"]) == (1, "fails", "try")
+    assert gate["commit"] == line.git("rev-parse", "main") and gate["failures"] == ["test_it.It.test_it"]
+    assert gate["error"] == "AssertionError" and "covey init --check" in gate["advice"]
+    line.assert_nothing_left()
+
+
+def test_init_says_so_when_its_gate_does_not_work_and_only_proposes_it(made: Callable[..., Line]) -> None:
+    line = made(init=False, files={"Makefile": "test:\n\tno-such-program --all\n"})
+    answer = line.json("init")
+    assert (answer["check"], answer["holds"]) == ("make test", False)
+    assert answer["gate"]["verdict"] == "broken" and "no-such-program" in answer["gate"]["error"]
+    settings = (line.root / "covey.toml").read_text()
+    assert '# check = "make test"' in settings and config.load(line.root).merge.check == ""
+    (line.root / "covey.toml").write_text(settings.replace("# [merge]", "[merge]").replace("# check = ", "check = "))
+    said = line.ends(1, "init", "--check")
+    assert "The gate does not work here: " in said and "no-such-program" in said
+    line.commit("Makefile", "test:\n\ttrue\n")
+    assert "The gate works" in line.ok("init", "--check")
+    line.assert_nothing_left()
+
+
+def test_a_try_that_is_interrupted_leaves_nothing(made: Callable[..., Line]) -> None:
+    line = made('[merge]\ncheck = "touch $OUTSIDE/began; sleep 600"\n')
+    trying = line.begin("init", "--check")
+    wait_until(line.mark("began").exists, "the gate")
+    trying.send_signal(signal.SIGINT)
+    said, _ = trying.communicate(timeout=60)
+    assert (trying.returncode, said) == (130, "")
+    (lost,) = line.events("gate.lost")
+    assert lost["data"]["why"].startswith("It was ended")
+    line.assert_nothing_left()
+
+
+def test_a_try_runs_beside_the_queue_and_disturbs_nothing(made: Callable[..., Line]) -> None:
+    hold = "while [ ! -e $OUTSIDE/go ]; do sleep 0.05; done"
+    line = made(f'[merge]\ncheck = "echo $COVEY_GATE_SLOT >> $OUTSIDE/began; {hold}"\nslots = 1\n')
+    line.up()
+    fill(line, [Change("values/a", "1\n")])
+    wait_until(lambda: line.marks("began") == ["1"], "the gate of the queue")
+    with line.client() as client:
+        tried = client.post("/api/gates/try")
+        wait_until(lambda: line.marks("began") == ["1", "0"], "the gate that is tried")
+        assert client.post("/api/gates/try")["id"] == tried["id"]  # it is not tried twice at once
+        assert client.ask("POST", "/api/gates/try", {"check": "true"}).status == 409
+        first = next(gate["id"] for gate in client.get("/api/queue")["running"] if gate["purpose"] != "try")
+        assert client.ask("POST", f"/api/gates/{first}/stop", {}).status == 409
+        assert client.post(f"/api/gates/{tried['id']}/stop")["state"] == "lost"
+        again = client.post("/api/gates/try", {"check": "test -e nothing"})
+        wait_until(lambda: client.get(f"/api/gates/{again['id']}")["state"] != "running", "the end of the try")
+        ended = client.get(f"/api/gates/{again['id']}")
+        assert (ended["verdict"], ended["merges"]) == ("fails", [])
+        line.mark("go").touch()
+        wait_until(lambda: line.landed() != [], "the landing")
+        works = line.json("init", "--check")
+        assert (works["verdict"], works["commit"]) == ("works", line.git("rev-parse", "main"))
+        assert client.get(f"/api/gates/{first}")["state"] == "passed"
