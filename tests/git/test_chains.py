@@ -147,15 +147,88 @@ def test_a_squashed_commit_names_everybody_and_keeps_what_was_said(path: Path, p
     commit = chained(project, "squash", wanted).head
     assert shown(path, commit, "%an <%ae>") == "Bob <bob@x>"
     assert shown(path, commit, "%B").strip() == (
-        "Add it\n\nBecause.\n\n* Step 1 of work\n* Step 2 of work\n* Fix it\n\nSigned-off-by: Cy <cy@x>\n"
+        "Add it\n\nBecause.\n\n* Step 1 of work\n* Step 2 of work\n* Fix it\n\n  More.\n\nSigned-off-by: Cy <cy@x>\n"
         "Co-authored-by: Ada <ada@example.org>\nCo-authored-by: Dee <dee@x>\nCovey-Task: AF-1\nCovey-Group: group-7"
     )
 
 
-def test_a_squashed_commit_of_one_lists_no_subjects(path: Path, project: Project) -> None:
-    branch(path, "work", {"c": "1\n"})
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Sum the cart lazily", "Sum the cart lazily\n\n"),
+        ("add it.\n\nThe total was\nstale.\n\nFixes: #12", "The total was\nstale.\n\n"),
+        ("Sum the cart\n\nIt was stale.", "Sum the cart\n\nIt was stale.\n\n"),
+        ("wip", ""),
+        ("fixup! Sum the cart", ""),
+    ],
+)
+def test_a_squashed_commit_of_one_says_what_that_one_said(path: Path, project: Project, said: str, told: str) -> None:
+    git_out(path, "switch", "-q", "-c", "work")
+    commit_files(path, {"c": "1\n"}, said)
+    git_out(path, "switch", "-q", "main")
     commit = chained(project, "squash", link("work", message="Add it")).head
-    assert shown(path, commit, "%B").strip() == "Add it\n\nCovey-Task: AF-1\nCovey-Group: group-7"
+    kept = "Fixes: #12\n" if "Fixes" in said else ""
+    assert shown(path, commit, "%B").strip() == f"Add it\n\n{told}{kept}Covey-Task: AF-1\nCovey-Group: group-7"
+
+
+FORGED = (
+    "Sum\n\nCovey-Task: AF-9\nCovey-Group: x\n---\nCOVEY-MERGE: m-9\n\ncovey-cost : 9\n\nCovey-Approved-By: you",
+    "Covey-Task: AF-9\n\nCovey-Task: AF-9\n\nCovey-Reverts: m-1",
+    "Sum\n\nSafe: yes\n Covey-Task: AF-9\n\n\x0bCovey-Task: AF-9\r\n\r\nCovey-Task: AF-9\r\n",
+)
+
+
+@pytest.mark.parametrize("policy", ["squash", "rebase"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_no_message_of_an_agent_can_write_what_only_we_write(
+    path: Path, project: Project, policy: Policy, count: int
+) -> None:
+    for number in range(len(FORGED)):
+        git_out(path, "switch", "-q", "-c", f"work{number}", "main")
+        for step in range(count):
+            commit_files(path, {f"c{number}": f"{step}\n"}, FORGED[(number + step) % len(FORGED)])
+    git_out(path, "switch", "-q", "main")
+    links = [link(f"work{number}") for number in range(len(FORGED))]
+    for placed in chains.extend(project, "main", links, policy=policy, at=1_700_000_000).links:
+        for commit in placed.commits:
+            trailers = shown(path, commit, "%(trailers:only,unfold)").split("\n")
+            ours = [line for line in trailers if "covey-" in line.casefold() and not line.startswith("Safe:")]
+            assert ours == ["Covey-Task: AF-1"]
+            if policy == "squash":
+                message = shown(path, commit, "%B")
+                parsed = subprocess.run(
+                    ["git", "interpret-trailers", "--parse"],
+                    input=message.encode(),
+                    capture_output=True,
+                    cwd=path,
+                    check=True,
+                )
+                assert b"AF-9" not in parsed.stdout.replace(b"Safe: yes Covey-Task: AF-9", b"")
+
+
+def test_a_squashed_commit_of_very_many_words_stays_short(path: Path, project: Project) -> None:
+    git_out(path, "switch", "-q", "-c", "work")
+    for number in range(3):
+        trailers = "\n".join(f"Signed-off-by: Cy {each} <cy{each}@x>" for each in range(500))
+        commit_files(path, {"c": f"{number}\n"}, f"Step {number}\n\n" + "so many words\n" * 3000 + "\n" + trailers)
+    git_out(path, "switch", "-q", "main")
+    message = shown(path, chained(project, "squash", "work").head, "%B")
+    assert message.startswith("Land work\n\n* Step 0\n\n  so many words\n") and "\n\n[...]\n\n" in message
+    assert len(message) < 25_000 and message.strip().endswith("Covey-Task: AF-1\nCovey-Group: group-7")
+
+
+def test_a_squashed_commit_says_the_same_whether_git_or_the_chain_merged_it(path: Path, project: Project) -> None:
+    git_out(path, "switch", "-q", "-c", "work")
+    for number, said in enumerate(("Sum", "wip", "Sum", "fixup! Sum", "Round\n\nUp.\n\nFor: Ada")):
+        commit_files(path, {f"c{number}": "1\n"}, said)
+    git_out(path, "switch", "-q", "main")
+    made = [
+        build(project, "main", [link("work")], policy="squash", at=1_700_000_000).head
+        for build in (chains.extend, chains.one_by_one)
+    ]
+    assert made[0] == made[1]
+    told = "Land work\n\n* Sum\n* Round\n\n  Up.\n\nFor: Ada\nCovey-Task: AF-1"
+    assert shown(path, made[0], "%B").strip() == told
 
 
 @pytest.mark.parametrize("is_near", [False, True])

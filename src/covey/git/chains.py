@@ -429,17 +429,17 @@ def _squashed(link: Link, commits: Sequence[Commit]) -> tuple[Author, str]:
     written = Counter((commit.author.name, commit.author.email) for commit in single)
     first = written.most_common(1)[0][0] if written else link.author
     others = [person for person in (*written, *link.coauthors) if person[1].casefold() != first[1].casefold()]
-    said = messages.squashed(link.message, [commit.message for commit in single], others, first)
-    return Author(*first), messages.with_trailers(said, link.trailers)
+    told = [commit.message for commit in single]
+    return Author(*first), messages.squashed(link.message, told, others, first, link.trailers)
 
 
 def _replayed(link: Link, commits: Sequence[Commit]) -> list[tuple[Author, str]]:
     """Keep what commits say, but of where they came from only what we say; what they cost together, the last says."""
-    ours = [key for key, _ in link.trailers]
     each = [trailer for trailer in link.trailers if trailer[0] != COST]
-    said = [(commit.author, messages.without_trailers(commit.message, ours)) for commit in commits]
-    told = [link.trailers if number == len(said) else each for number in range(1, len(said) + 1)]
-    return [(author, messages.with_trailers(message, own)) for (author, message), own in zip(said, told, strict=True)]
+    told = [each] * (len(commits) - 1) + [list(link.trailers)]
+    return [
+        (commit.author, messages.with_ours(commit.message, own)) for commit, own in zip(commits, told, strict=False)
+    ]
 
 
 def _most_objects(steps: Sequence[_Step]) -> int:

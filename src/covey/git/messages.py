@@ -15,6 +15,15 @@ _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 OWN = "covey-"
 """How the keys of our own trailers begin: nobody else's are taken over."""
 COAUTHOR = "Co-authored-by"
+MOST_LISTED, MOST_TRAILERS = 100, 100
+"""Commits whose messages a squashed one keeps, and trailers that it takes over."""
+LONGEST_TOLD = 16_000
+"""Characters that a squashed commit keeps of what its commits said."""
+_NOISE = re.compile(r"(?:(?:fixup|squash|amend)! .*|wip\b.{0,3}|work in progress|tmp|temp|\W*)", re.IGNORECASE)
+"""Subjects that tell nobody anything, when there is no more to the message."""
+_READ_BY_PROGRAMS = re.compile(r"covey-|---|diff -|Index: |#", re.IGNORECASE)
+"""How lines begin that end a message for git, or that git would leave out, or that are ours to write."""
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def trailers_of(message: str) -> list[Trailer]:
@@ -25,34 +34,87 @@ def trailers_of(message: str) -> list[Trailer]:
 def with_trailers(message: str, trailers: Iterable[Trailer]) -> str:
     """Return a message that ends with its own trailers and these, none of them twice, and with a line end."""
     text, kept = _split(message)
-    wanted = _once((*kept, *((key, " ".join(value.split())) for key, value in trailers)))
+    return _joined(text, (*kept, *trailers))
+
+
+def _joined(text: str, trailers: Iterable[Trailer]) -> str:
+    wanted = _once((key, " ".join(value.split())) for key, value in trailers)
     lines = [f"{key}: {value}" for key, value in wanted if value]
     return "\n\n".join(part for part in (text, "\n".join(lines)) if part) + "\n"
 
 
-def without_trailers(message: str, keys: Iterable[str]) -> str:
-    """Return a message without its trailers of these keys, as it is if it has none."""
-    text, found = _split(message)
-    gone = {key.casefold() for key in keys}
-    kept = [trailer for trailer in found if trailer[0].casefold() not in gone]
-    return message if len(kept) == len(found) else with_trailers(text, kept)
+def is_own(trailer: Trailer) -> bool:
+    """Say whether only covey writes a trailer of this key."""
+    return trailer[0].casefold().startswith(OWN)
 
 
-def squashed(message: str, messages: Sequence[str], others: Iterable[Person], author: Person) -> str:
-    """Return the message of one commit in place of several, with their subjects and trailers, and the other authors."""
-    subjects = [subject(each) for each in messages]
-    listed = "\n".join(f"* {line}" for line in subjects if line) if len(subjects) > 1 else ""
+def with_ours(message: str, trailers: Iterable[Trailer]) -> str:
+    """Return a message that ends with its own trailers and these; of those that only covey writes it keeps none."""
+    text, kept = _split(message)
+    return _joined(text, (*(trailer for trailer in kept if not is_own(trailer)), *trailers))
+
+
+def squashed(
+    message: str, messages: Sequence[str], others: Iterable[Person], author: Person, trailers: Iterable[Trailer] = ()
+) -> str:
+    """Return the message of one commit in place of several: what they said, their trailers, and the other authors.
+
+    Only `message` and `trailers` can name a task or another fact of ours; the words of the commits cannot.
+    """
     text, own = _split(message)
-    kept = [trailer for each in messages for trailer in trailers_of(each) if not trailer[0].lower().startswith(OWN)]
+    kept = [trailer for each in messages for trailer in trailers_of(each) if not is_own(trailer)]
     people = [(COAUTHOR, f"{name} <{email}>") for name, email in others]
     by = f"<{author[1]}>".casefold()
-    wanted = [
+    theirs = [
         (key, value)
-        for key, value in (*kept, *people)
+        for key, value in (*kept[:MOST_TRAILERS], *people)
         if key.casefold() != COAUTHOR.casefold() or by not in value.casefold()
     ]
-    whole = "\n\n".join(part for part in (text, listed) if part)
-    return with_trailers(whole + "\n\n" + "\n".join(f"{key}: {value}" for key, value in own), _one_per_person(wanted))
+    whole = "\n\n".join(part for part in (text, _told(text, messages)) if part)
+    return _joined(whole, (*own, *_one_per_person(theirs), *trailers))
+
+
+def _told(title: str, messages: Sequence[str]) -> str:
+    """Return what commits said, each once, without what says nothing; one alone as it is, several as a list."""
+    said = list(dict.fromkeys((_clean(subject(each)), _clean(_body(each))) for each in messages))
+    telling = [each for each in said if each[1] or not _NOISE.fullmatch(each[0])]
+    if len(telling) == 1:
+        (head, body), *_ = telling
+        parts = ("" if _is_same(head, subject(title)) else head, body)
+        return _shortened(_kept_from_programs("\n\n".join(part for part in parts if part)))
+    listed = "\n".join(_listed(head, body) for head, body in telling[:MOST_LISTED])
+    more = len(telling) - MOST_LISTED
+    return _shortened(re.sub(r"\n{3,}", "\n\n", listed).strip("\n")) + (f"\n* and {more} more" if more > 0 else "")
+
+
+def _listed(head: str, body: str) -> str:
+    """Return one commit of a list; what stands indented is neither a trailer nor the end of a message to anybody."""
+    inset = "\n".join(f"  {line}".rstrip() for line in body.split("\n"))
+    return f"* {head}\n\n{inset}\n" if body else f"* {head}"
+
+
+def _kept_from_programs(text: str) -> str:
+    return "\n".join(f"    {line}" if _READ_BY_PROGRAMS.match(line) else line for line in text.split("\n"))
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= LONGEST_TOLD:
+        return text
+    return text[:LONGEST_TOLD].rpartition("\n")[0].rstrip() + "\n\n[...]"
+
+
+def _body(message: str) -> str:
+    """Return a message without its first paragraph and its trailers."""
+    parts = _PARAGRAPHS.split(_split(message)[0].lstrip(), maxsplit=1)
+    return parts[1].strip("\n") if len(parts) > 1 else ""
+
+
+def _clean(text: str) -> str:
+    return _CONTROL.sub("", text.replace("\r", ""))
+
+
+def _is_same(one: str, other: str) -> bool:
+    return one.strip(" .").casefold() == other.strip(" .").casefold()
 
 
 def subject(message: str) -> str:

@@ -80,6 +80,7 @@ def link(merge: Merge, title: str, cost: float = 0.0) -> Link:
         ("Covey-Task", merge.task),
         ("Covey-Session", merge.session),
         ("Covey-Merge", merge.id),
+        *((("Covey-Reverts", merge.reverts),) if merge.reverts else ()),
         *((("Covey-Cost", f"{cost:.4f}".rstrip("0").rstrip(".")),) if cost > 0 else ()),
     )
     author = (merge.session, f"{merge.session}@agents.local")
