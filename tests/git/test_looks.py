@@ -274,3 +274,37 @@ def test_a_repository_may_lie_in_a_folder_that_is_called_worktrees(tmp_path: Pat
     worktrees = Worktrees(project, tmp_path / "elsewhere")
     assert worktrees.prepare("ann", BRANCH, "main") == base
     assert not review.is_dirty(project, worktrees.path("ann"))
+
+
+# How much a branch changes
+
+
+def _lines(name: str, count: int) -> str:
+    return "".join(f"{name} {number}\n" for number in range(count))
+
+
+def _one_line_while_others_land(scene: Scene) -> str:
+    """Commit one changed line on the branch, let 547 lines land on main meanwhile, and return where main is then."""
+    git_out(scene.path, "checkout", "--quiet", "--", ".")
+    (scene.path / "new.txt").unlink()
+    commit_files(scene.path, {"a.txt": "mended\n"}, "One line")
+    commit_files(scene.project.root, {"big.txt": _lines("big", 547)}, "By others")
+    return git_out(scene.project.root, "rev-parse", "main")
+
+
+def test_what_others_landed_is_not_counted_as_the_change_of_work_that_is_carried_on(scene: Scene) -> None:
+    """A second try goes on with the branch of the first, which left main before the others landed."""
+    found = sizes.size_of(scene.project, scene.path, _one_line_while_others_land(scene))
+    assert (found.plus, found.minus, found.files) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("taken", [("merge", "--quiet", "--no-edit", "main"), ("rebase", "--quiet", "main")])
+def test_a_main_that_work_has_taken_in_is_not_counted_as_its_change(scene: Scene, taken: tuple[str, ...]) -> None:
+    newest = _one_line_while_others_land(scene)
+    before = git_out(scene.path, "rev-parse", "HEAD")
+    git_out(scene.path, *taken)
+    found = sizes.size_of(scene.project, scene.path, newest, scene.base)
+    assert (found.plus, found.minus, found.files) == (1, 1, 1)
+    commit_files(scene.path, {"b.txt": "mended too\n"}, "Another line")
+    tip = git_out(scene.path, "rev-parse", "HEAD")
+    assert candidates.changed_between(scene.project, before, tip, newest) == ["b.txt"]

@@ -112,6 +112,14 @@ def changed_paths(project: Project, base: str, tip: str, *, only_new: bool = Fal
     return _names(asked.stdout)
 
 
+def changed_between(project: Project, before: str, after: str, main: str) -> list[str]:
+    """Return the paths that a branch changed from one of its tips to a later one, without what it took in of main."""
+    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--end-of-options", before, after)
+    changed = _names(git(*words, at=project.common, patience=PATIENCE))
+    taken = {*changed_paths(project, before, main)}.difference(changed_paths(project, main, after))
+    return [path for path in changed if path not in taken]
+
+
 def folders(project: Project, commit: str, paths: Sequence[str]) -> frozenset[str]:
     """Return which of these paths are folders in a commit."""
     words = ("ls-tree", "-d", "-z", "--name-only", "--full-tree", commit, "--", *paths)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from covey.core.live import Size
-from covey.git.looks import NO_SUBMODULES, look
+from covey.git.looks import NO_SUBMODULES, Look, look
 from covey.git.project import Project
 
 PATIENCE = 20.0
@@ -15,10 +16,15 @@ LARGE = 1024 * 1024
 """Bytes from which on nobody counts the lines of a new file."""
 
 
-def size_of(project: Project, folder: Path, base: str) -> Size:
-    """Return how much a worktree differs from a commit; files that git ignores do not count."""
-    words = ("diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, base, "--")
+def size_of(project: Project, folder: Path, *mains: str) -> Size:
+    """Return how much a worktree changes since it left main; files that git ignores do not count.
+
+    `mains` are where main is and was: work that was carried on from an older main, or has taken a newer one in, is
+    measured from where they last met, so that what others landed never counts as its own.
+    """
     with look(project, folder) as seen:
+        base = _left(seen, mains)
+        words = ("diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, base, "--")
         told = seen.run(*words, patience=PATIENCE)
         listed = seen.run("ls-files", "-z", "--others", "--exclude-standard", patience=PATIENCE)
     lines = [entry.split(b"\t", 2) for entry in told.split(b"\0") if entry]
@@ -26,6 +32,12 @@ def size_of(project: Project, folder: Path, base: str) -> Size:
     new = [name for name in listed.split(b"\0") if name]
     plus += sum(_lines(folder, name) for name in new[:MOST_FILES])
     return Size(plus, minus, len(lines) + len(new))
+
+
+def _left(seen: Look, mains: Sequence[str]) -> str:
+    """Return the commit where the worktree's own work begins; the last main if git knows nothing in common."""
+    asked = seen.ask("merge-base", "--end-of-options", "HEAD", *mains, patience=PATIENCE)
+    return asked.stdout.decode().strip() if asked.returncode == 0 else mains[-1]
 
 
 def _lines(folder: Path, name: bytes) -> int:

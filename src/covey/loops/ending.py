@@ -275,7 +275,9 @@ class Closer:
         began, committed = run.head or base, list[str]()
         if found.head is not None and found.head != began:
             with contextlib.suppress(CoveyError, OSError):  # git says elsewhere what it cannot read
-                committed = candidates.changed_paths(self.desk.project, began, found.head)
+                project, target = self.desk.project, self.desk.app.house.config.target
+                main = candidates.resolve(project, f"refs/heads/{target}") or base
+                committed = candidates.changed_between(project, began, found.head, main)
         return (*committed, *found.dirty)
 
     def _found(self, run: Run, base: str, rescued: Rescued | None) -> tuple[tree.Tree, str | None]:

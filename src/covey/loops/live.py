@@ -19,6 +19,7 @@ from covey.core.live import Glimpse, Limit, Machine, Sight, Size
 from covey.core.runs import Run
 from covey.core.spending import whole
 from covey.errors import CoveyError
+from covey.git.candidates import resolve
 from covey.git.sizes import size_of
 from covey.loops.desk import Desk
 from covey.loops.fleet import Fleet
@@ -236,14 +237,19 @@ class Live:
         for run, after in due:
             if run.id not in self._measured or run.base is None:
                 continue
-            folder, base = self.desk.worktrees.path(run.session), run.base
             size, later = self._measured[run.id].size, 0.0
             try:
-                size = await self.desk.aside(partial(size_of, self.desk.project, folder, base))
+                size = await self.desk.aside(partial(self._size, run.session, run.base))
             except (CoveyError, OSError) as error:
                 log.info("the changes of %s could not be counted: %s", run.session, error)
                 later = MEASURE_AGAIN_S  # the others wait for this look
             self._measured[run.id] = Measured(size, self.desk.awake() + later, after)
+
+    def _size(self, session: str, base: str) -> Size:
+        """Return how much a session's branch changes; the main that it began on may have moved, and been taken in."""
+        project, target = self.desk.project, self.desk.app.house.config.target
+        main = resolve(project, f"refs/heads/{target}")
+        return size_of(project, self.desk.worktrees.path(session), *(() if main is None else (main,)), base)
 
 
 def _mark(heard: Heard) -> object:
