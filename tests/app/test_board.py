@@ -255,7 +255,8 @@ def test_a_rejected_merge_is_first_in_line_for_its_author(world: World) -> None:
     urgent = world.add(priority=99)
     world.ask("merge.reject", id=merge, reason="test_login failed")
     shown = world.task(task)
-    assert (shown["status"], shown["front"], shown["failed_tries"]) == ("todo", "ada", 1)
+    assert (shown["status"], shown["front"], shown["failed_tries"]) == ("todo", "ada", 0)
+    assert shown["sent_back"] == 1, "a person wants it otherwise, which is not a failure"
     assert shown["tries"][0]["what"] == "test_login failed"
     assert world.next("bob") == urgent
     assert world.next("bob") is None

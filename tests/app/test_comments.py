@@ -169,6 +169,7 @@ def test_work_that_is_sent_back_resumes_its_author_with_the_comments(team: World
     assert (sent["to"], sent["status"], sent["waits"]) == ("ada", "todo", None)
     shown = team.task(task)
     assert (shown["front"], shown["reason"]) == ("ada", None)
+    assert (shown["failed_tries"], shown["sent_back"]) == (0, 1)
     if not blocked:
         merge = team.ask("merge.show", id=task)
         assert (merge["state"], merge["reason"]) == ("rejected", "Sent back with 1 comment: Almost.")

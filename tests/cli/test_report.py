@@ -10,6 +10,9 @@ from covey.core import sent_back
 from covey.core.judge import OUTPUT, in_short
 from tests.core.test_sent_back import RED
 
+WISH = "Not so, please."
+"""What a person says who sends work back."""
+
 
 def blocked(*what: str, tasks: int = 1) -> str:
     """Return the report of blocked tasks whose tries were told so."""
@@ -25,7 +28,7 @@ def _task(*what: str) -> dict[str, Any]:
         "commit": None,
         "merge": None,
         "reason": "It failed 3 times",
-        "tries": [{"session": "ada", "what": each} for each in what],
+        "tries": [{"session": "ada", "what": each, "by": "owner" if each == WISH else ""} for each in what],
         "cost": 0.0,
         "tokens": 0,
         "unpriced": 0,
@@ -50,6 +53,12 @@ def test_what_is_the_same_of_several_tries_and_tasks_is_told_once() -> None:
     assert told.count("The model says no.") == 1 and told.count("It failed 3 times") == 1
     assert "T-1, T-2, T-3 are blocked: It failed 3 times" in told
     assert "try 1, ada; try 2, ada (of T-1):" in told and "covey task reopen T-1 T-2 T-3 " in told
+
+
+def test_what_a_person_sent_back_is_not_told_as_a_try() -> None:
+    told = blocked("It crashed.", WISH, "It hung.")
+    assert "try 1, ada:" in told and "sent back to ada:" in told and "try 2, ada:" in told
+    assert "try 3" not in told
 
 
 def test_a_story_in_one_line_says_what_went_wrong_and_the_last_line_of_output() -> None:

@@ -274,7 +274,7 @@ def _rejected(call: Call, task: Task, merge: merges.Merge | None, author: str | 
     actor = call.actor(None)
     if task.status is Status.BLOCKED:
         task = change(call, task, tasks.edit(task, tasks.Edited(status=Status.TODO)), actor)
-        return change(call, task, tasks.Rejected(author or OWNER, story), actor)
+        return change(call, task, tasks.Rejected(author or OWNER, story, wished=True), actor)
     if merge is not None:
         step(call, merge, merges.Rejected(reason), actor)
     return change(call, task, tasks.reject(task, author or OWNER, story, wished=True), actor)

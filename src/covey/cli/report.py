@@ -11,6 +11,7 @@ from covey.cli.client import Client
 from covey.cli.needs import unmet
 from covey.cli.show import escaped, one, paint, plain, span, spent, table, title
 from covey.config import Config
+from covey.core.sessions import OWNER
 from covey.values import dataclass
 
 LINES = 12
@@ -131,8 +132,12 @@ def _blocked(together: list[dict[str, Any]]) -> Iterator[str]:
     task, ids = together[0], [task["id"] for task in together]
     yield f"\n{', '.join(ids)} {'is' if len(ids) == 1 else 'are'} {paint('blocked')}: {plain(task['reason'] or '')}"
     stories: dict[str, list[str]] = {}
-    for number, tried in enumerate(task["tries"], 1):
-        stories.setdefault(tried["what"], []).append(f"try {number}, {tried['session']}")
+    number = 0
+    for tried in task["tries"]:
+        is_wish = tried["by"] == OWNER
+        number += not is_wish
+        head = f"sent back to {tried['session']}" if is_wish else f"try {number}, {tried['session']}"
+        stories.setdefault(tried["what"], []).append(head)
     for what, tries in stories.items():
         yield f"  {'; '.join(tries)}{f' (of {ids[0]})' if len(ids) > 1 else ''}:"
         yield from (f"    {plain(line)}" for line in _short(what.splitlines()))

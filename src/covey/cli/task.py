@@ -218,13 +218,16 @@ def show(args: Namespace, client: Client) -> None:
         as_json(answer)
         return
     from covey.cli import trail
+    from covey.core.sessions import OWNER
 
     events = client.ask("log.list", fields={"subject": args.id, "limit": 1000, "newest": True}).value
     print(card(answer.value))
     for what in answer.value["notes"]:
         print(f"  {'note':<13}by {what['by']}:", *quoted(what["text"], " " * 15), sep="\n")
     for attempt in answer.value["tries"]:
-        print(f"  {'tried':<13}by {attempt['session']}:", *quoted(attempt["what"], " " * 15), sep="\n")
+        by = attempt["by"]
+        head = f"{'sent back':<13}by {by}, to" if by == OWNER else f"{'tried':<13}by"
+        print(f"  {head} {attempt['session']}:", *quoted(attempt["what"], " " * 15), sep="\n")
     print("\nWhat happened:")
     for event in events:
         print(trail.line(event))

@@ -50,6 +50,11 @@ class Try:
     by: str = ""
     """Who sent the work back, if it was handed in; else `what` may hold words of its session and of programs."""
 
+    @property
+    def has_failed(self) -> bool:
+        """Say whether it failed: work that a person wants otherwise did not."""
+        return self.by != OWNER
+
 
 @dataclass(frozen=True)
 class Note:

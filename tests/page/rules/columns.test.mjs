@@ -7,7 +7,7 @@ import {
 
 const task = (id, more = {}) => ({
   id, title: `Task ${id}`, status: "todo", session: null, assignee: null, role: null, priority: 0, rank: Number(id.split("-")[1]), needs: [], needs_any: [], parent: null,
-  scope: [], overlap: false, ready: true, reason: null, commit: null, kind: "change", failed_tries: 0, created: 1, updated: 1, claimed: null, ended: null, batch: null, ...more,
+  scope: [], overlap: false, ready: true, reason: null, commit: null, kind: "change", failed_tries: 0, sent_back: 0, created: 1, updated: 1, claimed: null, ended: null, batch: null, ...more,
 });
 const all = (...tasks) => new Map(tasks.map((each) => [each.id, each]));
 
@@ -91,6 +91,9 @@ test("a card says what happens, or what it waits for", () => {
   assert.equal(lineOf(task("A-4", { needs: ["A-1", "A-2"], ready: false }), "todo", { tasks }), "needs A-1");
   assert.equal(lineOf(task("A-4", { ready: false }), "todo", { tasks }), "waits for its children");
   assert.equal(lineOf(task("A-4", { assignee: "ada" }), "todo", { tasks }), "ready for ada");
+  assert.equal(lineOf(task("A-4", { failed_tries: 2 }), "todo", { tasks }), "ready again after 2 failed tries");
+  assert.equal(lineOf(task("A-4", { sent_back: 1 }), "todo", { tasks }), "ready again after you sent it back");
+  assert.equal(lineOf(task("A-4", { failed_tries: 1, sent_back: 2 }), "todo", { tasks }), "ready again after a failed try, and after you sent it back 2 times");
   assert.equal(lineOf(task("A-4", { status: "doing", session: "ada" }), "doing", { live: { action: "editing auth.py" } }), "editing auth.py");
   assert.equal(lineOf(task("A-4", { status: "blocked", reason: "Which one?" }), "needs"), "Which one?");
   assert.equal(lineOf(task("A-4", { status: "doing", session: "ada" }), "needs", { item: { text: "May I push?" } }), "May I push?");

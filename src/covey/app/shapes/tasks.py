@@ -143,6 +143,7 @@ class TaskRow(Struct, frozen=True, kw_only=True):
     reason: str | None
     commit: str | None
     failed_tries: int
+    sent_back: int
     created: float
     updated: float
     claimed: float | None

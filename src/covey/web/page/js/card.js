@@ -36,6 +36,7 @@ function facts(task, column, live) {
   if (cost) parts.push(["fact", money(cost), "estimated cost of this task"]);
   if (live?.overlaps) parts.push(["warn", some(live.overlaps, "overlap"), "others write the same files"]);
   if (task.failed_tries && column !== "done") parts.push(["bad", `${task.failed_tries} failed`, "tries that failed"]);
+  if (task.sent_back && column !== "done") parts.push(["fact", task.sent_back === 1 ? "sent back" : `sent back ${task.sent_back}×`, "by you, to be mended"]);
   if (task.priority) parts.push(["fact", `p${task.priority}`, "priority"]);
   if (task.batch) parts.push(["fact", `#${task.batch}`, "batch"]);
   return parts;

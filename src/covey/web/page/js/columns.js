@@ -252,9 +252,16 @@ export function lineOf(task, column, { live = null, merge = null, item = null, t
   const open = waitsFor(task, tasks);
   if (open.length) return `needs ${list(open)}`;
   if (!task.ready) return "waits for its children";
-  if (task.failed_tries) return `ready again after ${task.failed_tries === 1 ? "a failed try" : `${task.failed_tries} failed tries`}`;
+  if (task.failed_tries || task.sent_back) return readyAgain(task);
   if (task.assignee) return `ready for ${task.assignee}`;
   return task.status === "backlog" ? "not planned yet" : "ready";
+}
+
+/** Say what came before a task that is ready again; work that a person sent back has not failed. */
+function readyAgain({ failed_tries: failed, sent_back: back = 0 }) {
+  const tries = failed ? [failed === 1 ? "a failed try" : `${failed} failed tries`] : [];
+  const wishes = back ? [back === 1 ? "you sent it back" : `you sent it back ${back} times`] : [];
+  return `ready again after ${[...tries, ...wishes].join(", and after ")}`;
 }
 
 /** Return what a merge waits for as one phrase. */

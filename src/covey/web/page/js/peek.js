@@ -37,11 +37,18 @@ export function Peek({ id, whole, onWhole, onClose, onEdit, onShow }) {
       ${task.done_when?.length ? html`<section><h3>Done when</h3><ul class="peek-list">${task.done_when.map((each) => html`<li><${Words} text=${each} /></li>`)}</ul></section>` : null}
       <${Needs} task=${task} whole=${whole} onWhole=${onWhole} onShow=${onShow} />
       ${task.result ? html`<section><h3>Result</h3><pre class="peek-text"><${Words} text=${task.result} most=${20000} /></pre></section>` : null}
-      ${task.tries?.length ? html`<section><h3>Failed tries</h3><ul class="peek-list">${task.tries.map((each) => html`<li><span class="faint"><${Words} text=${each.session} /> ${clock(each.at)}</span> <${Words} text=${each.what} /></li>`)}</ul></section>` : null}
+      <${Tries} title="Failed tries" tries=${task.tries?.filter(({ by }) => by !== "owner")} />
+      <${Tries} title="Sent back by you" tries=${task.tries?.filter(({ by }) => by === "owner")} />
       ${task.notes?.length ? html`<section><h3>Notes</h3><ul class="peek-list">${task.notes.map((each) => html`<li><span class="faint"><${Words} text=${each.by} /> ${clock(each.at)}</span> <${Words} text=${each.text} /></li>`)}</ul></section>` : null}
       <${Trail} id=${id} />
     </div>
   </aside>`;
+}
+
+/** What was handed in or tried before; what a person sent back stands apart from what failed. */
+function Tries({ title, tries }) {
+  if (!tries?.length) return null;
+  return html`<section><h3>${title}</h3><ul class="peek-list">${tries.map((each) => html`<li key=${each.at}><span class="faint"><${Words} text=${each.session} /> ${clock(each.at)}</span> <${Words} text=${each.what} /></li>`)}</ul></section>`;
 }
 
 const Close = ({ onClose }) => html`<button type="button" class="button quiet" aria-label="Close the panel" title="Close (Esc)" onClick=${onClose}>✕</button>`;

@@ -27,7 +27,7 @@ export function View({ what }) {
 function waiting() {
   const order = { review: 0, blocked: 1, merging: 2, doing: 3 };
   return [...state.tasks.values()]
-    .filter((task) => task.kind === "change" && task.status in order && (task.status !== "blocked" || task.failed_tries || task.commit))
+    .filter((task) => task.kind === "change" && task.status in order && (task.status !== "blocked" || task.failed_tries || task.sent_back || task.commit))
     .sort((one, other) => order[one.status] - order[other.status] || one.updated - other.updated);
 }
 
