@@ -236,3 +236,33 @@ def test_comments_reach_who_is_at_work_at_once(team: World) -> None:
     team.ask("session.pause", name="ada")
     write(team, task)
     assert "ada is paused" in team.ask("comment.send", task=task)["waits"]
+
+
+# Several tasks together
+
+
+def together(shop: Reviewed, *tasks: str) -> Any:
+    return shop.world.ask("diff.show", tasks=",".join(tasks))
+
+
+def test_a_comment_on_several_lines_of_combined_work_stands_at_the_lines_of_its_own_task(shop: Reviewed) -> None:
+    first = shop.done("Begin", {"a.txt": "zero\nnought\n" + LINES})
+    second = shop.done("End", {"a.txt": LINES.replace("line 30\n", "thirty\n30\n")}, session="bob")
+    both = together(shop, first, second)
+    [file] = both["files"]
+    assert file["written"] == {first: [[1, 2]], second: [[32, 33]]}
+    written = write(shop.world, second, path="a.txt", line=32, lines=2, commit=both["tip"])
+    assert (written["line"], written["lines"], written["quote"]) == (30, 2, "thirty")
+    assert written["commit"] == shop.diff(second)["tip"]
+    [alone] = shop.world.ask("comment.list", task=second)
+    [among] = shop.world.ask("comment.list", task=second, tip=both["tip"], base=both["base"])
+    assert (alone["now"], among["now"], among["place"]) == (30, 32, "here")
+    with pytest.raises(Refused, match=rf"no line 1 in a\.txt as {second} has it"):
+        write(shop.world, second, path="a.txt", line=1, commit=both["tip"])
+
+
+def test_lines_that_end_after_the_file_are_refused(shop: Reviewed) -> None:
+    task = shop.done("Mend it", {"b.txt": "one\ntwo\n"})
+    with pytest.raises(Refused, match=r"no lines 2-9 in b\.txt"):
+        write(shop.world, task, path="b.txt", line=2, lines=8)
+    assert write(shop.world, task, path="b.txt", line=1, lines=2)["lines"] == 2

@@ -156,3 +156,16 @@ def test_a_preview_tells_of_main_of_the_queue_and_of_those_at_work(shop: Reviewe
 def test_a_session_may_look_at_what_others_change(shop: Reviewed) -> None:
     task = shop.done("Mend it", {"new.py": "x = 1\n"})
     assert shop.world.ask("task.diff", Principal("bob"), id=task)["files"]
+
+
+def test_the_list_of_work_has_its_size_and_what_it_conflicts_with(shop: Reviewed) -> None:
+    waits = shop.done("Mend it", {"a.txt": LINES.replace("line 7\n", "seven\n"), "new.py": "x = 1\n"})
+    begun = shop.world.add("Begin")
+    shop.world.claim(begun, "bob")
+    shop.commit(begun, {"b.txt": "1\n2\n"})
+    idle = shop.world.add("Wait")
+    listed = {row["task"]: row for row in shop.world.ask("review.list")}
+    sizes = {task: (row["plus"], row["minus"], row["files"]) for task, row in listed.items()}
+    assert sizes == {waits: (2, 1, 2), begun: (2, 0, 1)}
+    assert listed[waits]["merge"] == shop.diff(waits)["merge"] and idle not in listed
+    assert listed[waits]["conflicts"] == []

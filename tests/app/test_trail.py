@@ -103,3 +103,15 @@ def test_the_way_back_from_a_time_begins_at_that_time(world: World) -> None:
         upto = [each for each in whole if each["time"] <= row["time"]]
         assert world.ask("trail.list", newest=True, until=row["time"], limit=4) == upto[-4:]
         assert world.ask("trail.list", newest=True, until=row["time"], before=upto[-1]["seq"]) == upto[:-1]
+
+
+def test_every_event_names_the_task_that_it_has_to_do_with(world: World) -> None:
+    task = world.add("Mend it")
+    world.claim(task, "ada")
+    world.ask("lease.take", session="ada", resources=["src/a.py"], task=task)
+    merge = world.hand_in(task, "ada")
+    world.ask("merge.reject", id=merge, reason="not yet")
+    told = {row["kind"]: row["task"] for row in world.ask("trail.list", limit=1000)}
+    kinds = ("task.added", "task.claimed", "lease.taken", "merge.queued", "merge.rejected")
+    assert {kind: told[kind] for kind in kinds} == dict.fromkeys(kinds, task)
+    assert told["session.registered"] is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import SequenceMatcher
 
 import pytest
 from hypothesis import given
@@ -101,3 +102,21 @@ def test_a_story_keeps_its_bound_and_says_what_is_left_out() -> None:
     assert len(long.encode()) < 12_000 and "And 7 more: covey comment list T-1" in long
     huge = comments.story("T-1", None, "", [Said(DRAFT, "x" * 16_000)])
     assert len(huge.encode()) < 12_000 and "xxx ..." in huge
+
+
+def test_a_line_is_carried_past_what_came_and_went_before_it_and_not_through_a_change() -> None:
+    shifts = [comments.Shift(3, 0, 2), comments.Shift(10, 2, 1)]  # two lines come before 3, 10 and 11 become one
+    assert [comments.carried(shifts, line) for line in (2, 3, 9, 10, 11, 12)] == [2, 5, 11, None, None, 13]
+    assert comments.carried_range(shifts, 8, 3) == (10, 2)
+    assert comments.carried_range(shifts, 10, 2) is None
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
+def test_a_carried_line_says_the_same_in_both_texts(one: list[str], other: list[str]) -> None:
+    steps = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    shifts = [comments.Shift(a + 1, b - a, d - c) for tag, a, b, c, d in steps if tag != "equal"]
+    there = [comments.carried(shifts, line) for line in range(1, len(one) + 1)]
+    assert all(one[at] == other[line - 1] for at, line in enumerate(there) if line is not None)
+    kept = [line for line in there if line is not None]
+    assert len(kept) == sum(b - a for tag, a, b, _, _ in steps if tag == "equal")
+    assert kept == sorted(set(kept))

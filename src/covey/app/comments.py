@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from covey.app import mail as mail_verbs
 from covey.app.changes import change, step
@@ -21,6 +22,9 @@ from covey.core.texts import redact
 from covey.errors import Refused
 from covey.store import rows
 from covey.values import dataclass
+
+if TYPE_CHECKING:
+    from covey.git.project import Project
 
 MOST = 1000
 """Comments that are listed."""
@@ -54,13 +58,27 @@ def _look(call: Call, asked: ListComments) -> Callable[[], dict[str, Found]] | N
             if work is not None and each.path is not None:
                 asked_for[each.id] = (work.base if each.side is Side.OLD else work.tip, each.path)
         texts = review.lines(project, list(asked_for.values()))
-        return {
+        seen = {
             each.id: comments.place(texts[asked_for[each.id]], each.line, each.quote)
             for each in found
             if each.id in asked_for and each.line is not None
         }
+        elsewhere = {each.id: asked.base if each.side is Side.OLD else asked.tip for each in found}
+        return {name: _carried(project, *asked_for[name], elsewhere[name], where) for name, where in seen.items()}
 
     return look
+
+
+def _carried(project: Project, commit: str, path: str, elsewhere: str | None, where: Found) -> Found:
+    """Return where a line is in another commit, if one is asked for."""
+    from covey.git import carrying
+
+    place, line = where
+    if elsewhere is None or line is None or elsewhere == commit:
+        return where
+    shifts = carrying.shifts(project, path, commit, elsewhere)
+    there = None if shifts is None else comments.carried(shifts, line)
+    return (Place.OUTDATED, None) if there is None else (place, there)
 
 
 def _listed(call: Call, task: str | None) -> list[Comment]:
@@ -94,8 +112,12 @@ def _row(call: Call, comment: Comment, found: Found | None = None) -> CommentRow
 
 @dataclass(frozen=True)
 class _Line:
+    """The lines that are commented on, as the work for the task has them; without a quote they are not there."""
+
     commit: str
-    quote: str | None
+    quote: str | None = None
+    line: int | None = None
+    lines: int = 1
 
 
 def _look_at_line(call: Call, asked: WriteComment) -> Callable[[], _Line | None] | None:
@@ -107,18 +129,37 @@ def _look_at_line(call: Call, asked: WriteComment) -> Callable[[], _Line | None]
 
     def look() -> _Line | None:
         from covey.git import review
+        from covey.git.candidates import is_ancestor
 
         work = locate(project, main_of(project, target), place)
         if work is None:
             return None
-        commit = asked.commit or (work.base if asked.side is Side.OLD else work.tip)
+        own = work.base if asked.side is Side.OLD else work.tip
+        commit = asked.commit or own
         if asked.path is None or asked.line is None:
-            return _Line(commit, None)
+            return _Line(commit)
         text = review.lines(project, [(commit, asked.path)])[commit, asked.path]
-        there = text is not None and asked.line <= len(text)
-        return _Line(commit, text[asked.line - 1] if text is not None and there else None)
+        if text is None or asked.line + asked.lines - 1 > len(text):
+            return _Line(commit)
+        here = _Line(commit, text[asked.line - 1], asked.line, asked.lines)
+        return (
+            here if commit == own or is_ancestor(project, commit, work.tip) else _own_lines(project, asked, here, own)
+        )
 
     return look
+
+
+def _own_lines(project: Project, asked: WriteComment, there: _Line, own: str) -> _Line:
+    """Return lines of a commit that others have a part in as the task's own work has them."""
+    from covey.git import carrying, review
+
+    path, line = asked.path or "", asked.line or 1
+    shifts = carrying.shifts(project, path, there.commit, own)
+    found = None if shifts is None else comments.carried_range(shifts, line, asked.lines)
+    if found is None:
+        return _Line(own)
+    text = review.lines(project, [(own, path)])[own, path] or []
+    return _Line(own, text[found[0] - 1], *found)
 
 
 @verb("comment.write", "POST /api/comments", WriteComment, CommentRow, may=OWNER_ONLY, status=201, ahead=_look_at_line)
@@ -128,10 +169,12 @@ def write(call: Call, asked: WriteComment) -> CommentRow:
     seen: _Line | None = call.seen
     if asked.line is not None and asked.path is None:
         raise Refused("A line is one of a file.", hint="Name its path too.")
-    quote = asked.quote if seen is None or seen.quote is None else seen.quote
+    is_seen = seen is not None and seen.quote is not None
+    quote = seen.quote if seen is not None and is_seen else asked.quote
     if asked.line is not None and quote is None:
+        lines = f"line {asked.line}" if asked.lines == 1 else f"lines {asked.line}-{asked.line + asked.lines - 1}"
         raise Refused(
-            f"There is no line {asked.line} in {asked.path} as {task.id} has it.",
+            f"There {'is' if asked.lines == 1 else 'are'} no {lines} in {asked.path} as {task.id} has it.",
             hint=f"covey task diff {task.id} shows what there is.",
         )
     event = comments.Written(
@@ -140,8 +183,8 @@ def write(call: Call, asked: WriteComment) -> CommentRow:
         commit=asked.commit if seen is None else seen.commit,
         path=asked.path,
         side=asked.side,
-        line=asked.line,
-        lines=asked.lines,
+        line=seen.line if seen is not None and is_seen else asked.line,
+        lines=seen.lines if seen is not None and is_seen else asked.lines,
         quote=comments.quoted(quote or ""),
     )
     seq, actor = call.tx.next_seq, call.actor(None)

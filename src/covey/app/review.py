@@ -13,18 +13,23 @@ from covey.app.shapes.review import (
     MeetingRow,
     ReadDiff,
     ReadTogether,
+    ReviewRow,
     TaskDiff,
     Together,
 )
 from covey.app.tasks import find
 from covey.app.verbs import Call, verb
-from covey.core.merges import OPEN, Merge
+from covey.core.merges import OPEN, Merge, State
+from covey.core.overlaps import Level
 from covey.core.rights import SHARED
 from covey.core.tasks import Kind, Status, Task
 from covey.errors import Invalid, NotFound, Refused, Unavailable
+from covey.store import rows
 from covey.values import dataclass
 
 if TYPE_CHECKING:
+    from covey.core.live import Size
+    from covey.git.carrying import Lines
     from covey.git.overlap import Contact
     from covey.git.project import Project
     from covey.git.review import Combined, Diff, File, Part, Work
@@ -32,6 +37,10 @@ if TYPE_CHECKING:
 BRANCH = "covey/"
 TASKS = 30
 """Tasks that are put together at once."""
+LISTED = 1000
+"""Tasks of each status that are listed."""
+TOLD_APART = 50
+"""Files that several of them change, of which it is told who wrote which lines."""
 MANY = 200
 """Tasks at work with which one is compared."""
 
@@ -91,8 +100,8 @@ def _nothing_of(task: Task) -> NotFound:
     return NotFound(f"There is no work on {task.id} to look at yet.", hint="There is once something was committed.")
 
 
-def _file(file: File, tasks: Sequence[str] = ()) -> DiffFile:
-    return DiffFile(**file.__dict__, tasks=list(tasks))
+def _file(file: File, tasks: Sequence[str] = (), written: dict[str, list[Lines]] | None = None) -> DiffFile:
+    return DiffFile(**file.__dict__, tasks=list(tasks), written=written or {})
 
 
 # One task
@@ -156,6 +165,74 @@ def show(call: Call, asked: ReadDiff, id: str) -> TaskDiff:
     )
 
 
+# All that can be looked at
+
+_STATUSES = (Status.REVIEW, Status.MERGING, Status.DOING, Status.BLOCKED)
+
+
+@dataclass(frozen=True)
+class _SeenSizes:
+    tips: dict[str, str]
+    sizes: dict[str, Size]
+
+
+def _under_way(call: Call) -> list[Task]:
+    """Return the tasks whose work is written, waits or is on its way."""
+    found = [call.tx.board(status=status, session=None, limit=LISTED, after=None) for status in _STATUSES]
+    return [task for tasks in found for task in tasks if task.kind is Kind.CHANGE]
+
+
+def _look_at_sizes(call: Call, asked: Nothing) -> Callable[[], _SeenSizes] | None:
+    project, target = call.house.repository, call.house.config.target
+    if project is None:
+        return None
+    names, merges = [task.id for task in _under_way(call)], {merge.task: merge for merge in call.tx.open_merges()}
+
+    def look() -> _SeenSizes:
+        from covey.git import overlap, sizes
+
+        tips = overlap.tips(project, target)
+        handed_in = {name: merges[name].commit for name in names if name in merges}
+        known = {name: tip for name in names if (tip := handed_in.get(name) or tips.branches.get(name)) is not None}
+        return _SeenSizes(known, {} if tips.main is None else sizes.sizes_of(project, tips.main, list(known.values())))
+
+    return look
+
+
+@verb("review.list", "GET /api/review", Nothing, list[ReviewRow], may=SHARED, ahead=_look_at_sizes)
+def list_work(call: Call, asked: Nothing) -> list[ReviewRow]:
+    """List the work that waits for a review, is on its way to main or being written, with how much each changes."""
+    repository(call)
+    seen: _SeenSizes = call.seen or _SeenSizes({}, {})
+    merges = {merge.task: merge for merge in call.tx.open_merges()}
+    meets = _conflicts_by_task(call)
+    return [_review_row(task, merges.get(task.id), seen, meets.get(task.id, [])) for task in _under_way(call)]
+
+
+def _conflicts_by_task(call: Call) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in call.tx.find(rows.OVERLAPS, "WHERE gone IS NULL AND level = ? ORDER BY id", (Level.CONFLICT,)):
+        for task, other in ((each.one, each.other), (each.other, each.one)):
+            found.setdefault(task, []).append(other)
+    return found
+
+
+def _review_row(task: Task, merge: Merge | None, seen: _SeenSizes, conflicts: list[str]) -> ReviewRow:
+    tip = seen.tips.get(task.id)
+    size = seen.sizes.get(tip or "")
+    return ReviewRow(
+        task=task.id,
+        merge=None if merge is None else merge.id,
+        session=task.session if merge is None else merge.session,
+        waits=merge is not None and merge.state is State.REVIEW,
+        tip=tip,
+        plus=0 if size is None else size.plus,
+        minus=0 if size is None else size.minus,
+        files=0 if size is None else size.files,
+        conflicts=conflicts,
+    )
+
+
 # Several tasks
 
 
@@ -163,6 +240,8 @@ def show(call: Call, asked: ReadDiff, id: str) -> TaskDiff:
 class _SeenTogether:
     combined: Combined
     diff: Diff
+    written: dict[str, dict[str, list[Lines]]]
+    """Which lines each task wrote, of the files that several of them change."""
 
 
 def _look_together(call: Call, asked: ReadTogether) -> Callable[[], _SeenTogether] | None:
@@ -173,7 +252,7 @@ def _look_together(call: Call, asked: ReadTogether) -> Callable[[], _SeenTogethe
     places = [sought(call, task) for task in found if task is not None and task.status is not Status.DONE]
 
     def look() -> _SeenTogether:
-        from covey.git import review
+        from covey.git import carrying, review
 
         main = main_of(project, target)
         if main is None:
@@ -182,9 +261,22 @@ def _look_together(call: Call, asked: ReadTogether) -> Callable[[], _SeenTogethe
         tips = [(task, work.tip) for task, work in works.items() if work is not None]
         combined = review.combined(project, main, tips)
         shown = _diff(project, combined.base, combined.tip, asked)
-        return _SeenTogether(combined, shown)
+        owners = {part.commit: part.task for part in combined.parts if part.commit is not None}
+        touched = _touched(combined)
+        several = [file.path for file in shown.files if len(_touching(file, touched)) > 1 and not file.binary]
+        written = carrying.written(project, combined.base, combined.tip, several[:TOLD_APART], owners)
+        return _SeenTogether(combined, shown, written)
 
     return look
+
+
+def _touched(combined: Combined) -> dict[str, list[str]]:
+    """Return the tasks that change each file."""
+    touched: dict[str, list[str]] = {}
+    for part in combined.parts:
+        for path in part.files if not part.message else ():
+            touched.setdefault(path, []).append(part.task)
+    return touched
 
 
 def _names(asked: ReadTogether) -> list[str]:
@@ -202,15 +294,12 @@ def together(call: Call, asked: ReadTogether) -> Together:
     if seen is None:
         raise Unavailable("The work of these tasks could not be looked at.", hint="Try again.")
     parts = {part.task: part for part in seen.combined.parts}
-    touched: dict[str, list[str]] = {}
-    for part in seen.combined.parts:
-        for path in part.files if not part.message else ():
-            touched.setdefault(path, []).append(part.task)
+    touched = _touched(seen.combined)
     return Together(
         tasks=[_part(task, parts) for task in found],
         base=seen.combined.base,
         tip=seen.combined.tip,
-        files=[_file(file, _touching(file, touched)) for file in seen.diff.files],
+        files=[_file(file, _touching(file, touched), seen.written.get(file.path)) for file in seen.diff.files],
         plus=seen.diff.plus,
         minus=seen.diff.minus,
         more=seen.diff.more,
@@ -290,14 +379,14 @@ def conflicts(call: Call, asked: Nothing, id: str) -> Conflicts:
     met = {name: contact for name, contact in seen.others.items() if contact.shared or contact.conflicts}
     found = call.tx.tasks_named(list(met))
     queued = {merge.task: merge for merge in call.tx.open_merges() if merge.task in met}
-    rows = [_meeting(found[name], queued.get(name), contact) for name, contact in met.items() if name in found]
-    rows.sort(key=lambda row: (not row.conflicts, not row.close, row.merge is None, row.task))
+    others = [_meeting(found[name], queued.get(name), contact) for name, contact in met.items() if name in found]
+    others.sort(key=lambda row: (not row.conflicts, not row.close, row.merge is None, row.task))
     return Conflicts(
         task=task.id,
         tip=seen.tip,
         main=seen.main,
         conflicts=[] if seen.with_main is None else list(seen.with_main.conflicts),
-        others=rows,
+        others=others,
     )
 
 

@@ -16,6 +16,7 @@ from covey.core.events import Event
 from covey.core.rights import PARTLY
 from covey.core.trail import sentence
 from covey.errors import Invalid
+from covey.store.transaction import parts
 from covey.store.tx import Tx
 
 Kinds = Annotated[str, Meta(max_length=1000)]
@@ -51,7 +52,7 @@ class ListTrail(ListEvents, frozen=True, kw_only=True):
 
 
 class TrailRow(Struct, frozen=True, kw_only=True):
-    """One event as a sentence."""
+    """One event as a sentence, and the task that it has to do with, if it is one."""
 
     seq: int
     time: float
@@ -59,6 +60,7 @@ class TrailRow(Struct, frozen=True, kw_only=True):
     kind: str
     subject: str
     text: str
+    task: str | None = None
 
 
 @verb("trail.list", "GET /api/trail", ListTrail, list[TrailRow], may=PARTLY)
@@ -71,14 +73,38 @@ def tell(call: Call, asked: ListTrail) -> list[TrailRow]:
     if asked.origin is not None and (asked.session is not None or asked.task is not None):
         raise Invalid("Only our own log knows what belongs to a session or a task.", hint="Ask by actor or subject.")
     check_origin(call, asked.origin)
-    return [_row(for_eyes_of(call, event)) for event in _found(call, asked, kinds, without)]
+    found = [for_eyes_of(call, event) for event in _found(call, asked, kinds, without)]
+    tasks = {} if asked.origin is not None else _tasks_of(call, {event.subject for event in found})
+    return [_row(event, tasks) for event in found]
 
 
-def _row(event: Event) -> TrailRow:
-    said = sentence(event.kind, event.actor, event.subject, msgspec.json.decode(event.data))
+def _row(event: Event, tasks: dict[str, str]) -> TrailRow:
+    data = msgspec.json.decode(event.data)
+    named = data.get("task")
     return TrailRow(
-        seq=event.seq, time=event.time, actor=event.actor, kind=event.kind, subject=event.subject, text=said
+        seq=event.seq,
+        time=event.time,
+        actor=event.actor,
+        kind=event.kind,
+        subject=event.subject,
+        text=sentence(event.kind, event.actor, event.subject, data),
+        task=event.subject
+        if event.kind.startswith("task.")
+        else named
+        if isinstance(named, str)
+        else tasks.get(event.subject),
     )
+
+
+def _tasks_of(call: Call, subjects: set[str]) -> dict[str, str]:
+    """Return the task of each run, merge, question and lease among some subjects."""
+    found: dict[str, str] = {}
+    for table, noun in (("runs", "run-"), ("merges", "merge-"), ("questions", "question-"), ("leases", "lease-")):
+        names = sorted(name for name in subjects if name.startswith(noun))
+        for some, marks in parts(names):
+            sql = f"SELECT id, task FROM {table} WHERE id IN ({marks}) AND task IS NOT NULL"
+            found |= {str(name): str(task) for name, task in call.tx.db.rows(sql, tuple(some))}
+    return found
 
 
 def _kinds(text: str | None) -> list[str]:

@@ -22,7 +22,7 @@ def _list_arguments(parser: Parser) -> None:
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("task", metavar="ID", help="the task whose work it is about")
-    parser.add_argument("place", metavar="PATH:LINE", help="the line; or a PATH, or - for the work as a whole")
+    parser.add_argument("place", metavar="PATH:LINE", help="the line, or lines as 12-15; or a PATH, or - for all of it")
     parser.add_argument("text", nargs="+", metavar="TEXT", help="what you say; - reads it from standard input")
     parser.add_argument("--old", action="store_true", help="the line is one of the file as it was before")
 
@@ -85,16 +85,29 @@ def _place(place: str) -> dict[str, Any]:
     if place == "-":
         return {}
     place = place.removeprefix("./")
-    path, colon, line = place.rpartition(":")
-    return {"path": path, "line": int(line)} if colon and path and line.isdecimal() else {"path": place}
+    path, _, span = place.rpartition(":")
+    begin, dash, end = span.partition("-")
+    if not path or not begin.isdecimal() or (dash and not end.isdecimal()):
+        return {"path": place}
+    first, last = int(begin), int(end or begin)
+    if last < first:
+        raise Invalid(f"{span} ends before it begins.", hint=f"Write {path}:{last}-{first}.")
+    return {"path": path, "line": first} | ({"lines": last - first + 1} if last > first else {})
 
 
 def _shown(comment: dict[str, Any]) -> str:
-    where = plain(comment["path"] or "the work as a whole") + (f":{comment['line']}" if comment["line"] else "")
+    where = plain(comment["path"] or "the work as a whole") + _span(comment)
     moved = {"moved": f" (now line {comment['now']})", "outdated": " (outdated)"}.get(comment["place"] or "", "")
     lines = [f"{comment['id']}  {comment['task']}  {where}{moved}  {_became(comment)}"]
     lines += [f"  > {plain(comment['quote'])}"] if comment["quote"].strip() else []
     return "\n".join([*lines, *(f"  {line}" for line in prose(comment["text"]).split("\n"))])
+
+
+def _span(comment: dict[str, Any]) -> str:
+    if not comment["line"]:
+        return ""
+    last = comment["line"] + comment["lines"] - 1
+    return f":{comment['line']}" + (f"-{last}" if comment["lines"] > 1 else "")
 
 
 def _became(comment: dict[str, Any]) -> str:

@@ -167,6 +167,33 @@ def place(lines: Sequence[str] | None, line: int, quote: str) -> tuple[Place, in
     return (Place.OUTDATED, None) if nearest is None else (Place.MOVED, nearest)
 
 
+@dataclass(frozen=True)
+class Shift:
+    """Lines of a text that others took the place of: `count` from `start` on, by `other`; a count of 0 is before it."""
+
+    start: int
+    count: int
+    other: int
+
+
+def carried(shifts: Sequence[Shift], line: int) -> int | None:
+    """Return where a line of one text is in another; None if it was changed on the way. The shifts are in order."""
+    moved = 0
+    for shift in shifts:
+        if line < shift.start:
+            break
+        if line < shift.start + shift.count:
+            return None
+        moved += shift.other - shift.count
+    return line + moved
+
+
+def carried_range(shifts: Sequence[Shift], line: int, lines: int) -> tuple[int, int] | None:
+    """Return where a line and those after it are in another text: the first of them, and how many; None: nowhere."""
+    found = [there for each in range(line, line + lines) if (there := carried(shifts, each)) is not None]
+    return (found[0], found[-1] - found[0] + 1) if found else None
+
+
 # What its reader is told
 
 

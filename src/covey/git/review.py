@@ -378,6 +378,8 @@ class Part:
     conflicts: tuple[str, ...] = ()
     message: str = ""
     """What git says of the conflict; empty where there is none."""
+    commit: str | None = None
+    """That in which its work is put on what came before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -398,6 +400,9 @@ def combined(project: Project, main: str, tips: Sequence[tuple[str, str]]) -> Co
         links = [Link(id=task, tip=tip, message=f"{task}\n", author=_NOBODY) for task, tip in left]
         chain = chains.extend(project, head, links, policy="squash", at=0.0)  # the same commits whenever it is asked
         head = chain.head
+        parts |= {
+            placed.id: replace(parts[placed.id], commit=placed.commit) for placed in chain.links if not placed.is_empty
+        }
         if chain.stopped is None:
             break
         stopped = chain.stopped

@@ -1,4 +1,4 @@
-"""How much a worktree changes, counted in lines and files, with what was not committed."""
+"""How much work changes, counted in lines and files: a worktree with what is not committed, or many commits at once."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from covey.core.live import Size
+from covey.git import overlap_read as reading
 from covey.git.looks import NO_SUBMODULES, Look, look
 from covey.git.project import Project
+from covey.git.run import git
 
 PATIENCE = 20.0
 MOST_FILES = 200
@@ -38,6 +40,28 @@ def _left(seen: Look, mains: Sequence[str]) -> str:
     """Return the commit where the worktree's own work begins; the last main if git knows nothing in common."""
     asked = seen.ask("merge-base", "--end-of-options", "HEAD", *mains, patience=PATIENCE)
     return asked.stdout.decode().strip() if asked.returncode == 0 else mains[-1]
+
+
+def sizes_of(project: Project, main: str, tips: Sequence[str]) -> dict[str, Size]:
+    """Return how much each commit that left main changes since then; a few processes for all of them."""
+    looked = reading.looks(project, main, list(dict.fromkeys(tips))) if tips else {}
+    pairs = {tip: look.trees for tip, look in looked.items() if look.trees is not None}
+    asked = "".join(f"{one} {other}\n" for one, other in dict.fromkeys(pairs.values())).encode()
+    found: dict[tuple[str, str], Size] = dict.fromkeys(pairs.values(), Size())
+    if not pairs:
+        return {}
+    words = ("diff-tree", "--stdin", "-r", "-M", "--numstat", "--no-ext-diff", "--no-textconv")
+    pair = ("", "")
+    for line in git(*words, at=project.common, stdin=asked, patience=PATIENCE).splitlines():
+        plus, tab, rest = line.partition(b"\t")
+        if not tab:
+            one, other = line.decode().split(" ")
+            pair = (one, other)
+        elif pair in found:
+            minus, before = rest.partition(b"\t")[0], found[pair]
+            counts = (int(plus), int(minus)) if plus.isdigit() else (0, 0)
+            found[pair] = Size(before.plus + counts[0], before.minus + counts[1], before.files + 1)
+    return {tip: found[trees] for tip, trees in pairs.items()}
 
 
 def _lines(folder: Path, name: bytes) -> int:

@@ -16,15 +16,18 @@ CommentId = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
 class ListComments(Asked, frozen=True, kw_only=True):
-    """Those of one task, or all drafts."""
+    """Those of one task, or all drafts; `tip` and `base`: where their lines are in these, not in its own work."""
 
     task: TaskId | None = None
+    tip: Commit | None = None
+    base: Commit | None = None
 
 
 class WriteComment(Asked, frozen=True, kw_only=True):
     """A draft: on a line of a file as it is, or with `side` old was, in a commit; else on the file, or on it all.
 
-    `quote` is the line, for one that is not committed yet.
+    `quote` is the line, for one that is not committed yet. A line of a commit that is not the task's own, such as that
+    of several tasks together, is carried to its work.
     """
 
     task: TaskId

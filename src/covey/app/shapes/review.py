@@ -29,7 +29,10 @@ class ReadTogether(Asked, frozen=True, kw_only=True):
 
 
 class DiffFile(Struct, frozen=True, kw_only=True):
-    """One file that differs: `patch` has its hunks, null if it is binary or has no room; `next` is where to go on."""
+    """One file that differs: `patch` has its hunks, null if it is binary or has no room; `next` is where to go on.
+
+    `tasks` are those of several that change it, `written` the lines of each, from and to, where they are more than one.
+    """
 
     path: str
     old_path: str | None
@@ -44,6 +47,7 @@ class DiffFile(Struct, frozen=True, kw_only=True):
     next: int | None
     shortened: int
     tasks: list[str] = []
+    written: dict[str, list[tuple[int, int]]] = {}
 
 
 class TaskDiff(Struct, frozen=True, kw_only=True):
@@ -64,6 +68,24 @@ class TaskDiff(Struct, frozen=True, kw_only=True):
     plus: int
     minus: int
     more: int
+
+
+class ReviewRow(Struct, frozen=True, kw_only=True):
+    """Work that can be looked at: how much it changes, and whether git could not merge it as things are.
+
+    Without a `tip` nothing is committed yet. `conflicts` are the tasks, or main, with which it conflicts as the radar
+    saw it last; `waits`: its merge waits for a person's word.
+    """
+
+    task: str
+    merge: str | None
+    session: str | None
+    waits: bool
+    tip: str | None
+    plus: int
+    minus: int
+    files: int
+    conflicts: list[str]
 
 
 class DiffPart(Struct, frozen=True, kw_only=True):
