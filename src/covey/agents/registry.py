@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from covey.agents.agent import Agent
+from covey.agents.agent import Agent, Assignment
 from covey.agents.declared import Declared
+from covey.agents.environment import agent_env
 from covey.core.launches import Launch
 from covey.errors import Invalid, NotFound
 
@@ -53,6 +54,18 @@ def executable(launch: Launch) -> str | None:
     if any(os.access(path, os.X_OK) for path in found):
         return None
     return f"{found[0]} may not be executed" if found else f"there is no program {program} on the PATH"
+
+
+def absent(agent: Agent, *, folder: str, env: Iterable[str] = (), program: str = "") -> str | None:
+    """Say why the program of an agent cannot be run in a folder, or nothing if it can.
+
+    `env` names the variables that the settings give it besides the usual ones, `program` the one that they name.
+    """
+    work = Assignment(
+        run="run-0", session="worker-1", task="T-1", title="", worktree=folder, prompt="", prompt_file="", body_file="",
+        env=agent_env((*agent.traits.env, *env)), program=program, folder=folder,
+    )  # fmt: skip
+    return executable(agent.launch(work))
 
 
 def _entries() -> dict[str, EntryPoint]:

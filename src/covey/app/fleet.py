@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Iterable
 
 from covey.app import journals, transcripts
 from covey.app.changes import change
 from covey.app.costs import spent_by
 from covey.app.lines import end_all
-from covey.app.sessions import check_agent, full, register
-from covey.app.shapes.fleet import BatchRow, FleetRow, StartBatch
+from covey.app.sessions import check_agent, fresh_names, full, is_free, must_fit, register
+from covey.app.shapes.fleet import BatchRow, FleetRow, StartBatch, StartFleet
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.runs import ListRuns, Logs, ReadLogs, RunRow
 from covey.app.shapes.sessions import RemoveSession, SessionFull
 from covey.app.verbs import Call, missing, verb
 from covey.core import batches, fleet, leases, merges, runs, sessions, tasks
+from covey.core.events import NAMES
 from covey.core.merges import State as MergeState
 from covey.core.rights import OWN, OWNER_ONLY, PARTLY
-from covey.core.sessions import Kind
+from covey.core.sessions import Goal, Kind
 from covey.core.spending import Used
 from covey.core.tasks import Status
 from covey.errors import CoveyError, Refused, Unavailable
 from covey.store import rows
 
-MOST_NAMES = 10_000
+_AWAKE = (Goal.WORKING, Goal.PAUSED)
 
 
 def find(call: Call, name: str) -> sessions.Session:
@@ -37,10 +38,18 @@ def find(call: Call, name: str) -> sessions.Session:
 @verb("session.start", "POST /api/sessions/{name}/start", Nothing, SessionFull, may=OWNER_ONLY)
 def start(call: Call, asked: Nothing, name: str) -> SessionFull:
     """Let a session work the board until it is stopped."""
+    return let_work(call, [name])[0]
+
+
+def let_work(call: Call, names: Iterable[str]) -> list[SessionFull]:
+    """Let sessions work the board, with the settings as they are now."""
     call.house.refresh()
     call.house.broken_gate = False
-    _forgive(call, name)
-    return aim(call, name, sessions.start)
+    started = []
+    for name in names:
+        _forgive(call, name)
+        started.append(aim(call, name, sessions.start))
+    return started
 
 
 def _forgive(call: Call, name: str) -> None:
@@ -219,17 +228,67 @@ def resume_fleet(call: Call, asked: Nothing) -> FleetRow:
 
 
 def _turn(call: Call, event: fleet.Event, *, paused: bool) -> FleetRow:
-    before = call.tx.get(rows.FLEET, fleet.FLEET)
-    now = before or fleet.Fleet()
+    now = call.tx.fleet()
     if now.paused is not paused:
-        after = fleet.apply(now, event, call.tx.now, call.actor(None))
-        if before is None:
-            call.tx.insert(rows.FLEET, after)
-        else:
-            call.tx.update(rows.FLEET, before, after)
-        call.tx.append(call.actor(None), fleet.FLEET, event, after)
-        now = after
+        now = _put_fleet(call, event)
     return FleetRow(now.paused, now.by, now.since)
+
+
+def _put_fleet(call: Call, event: fleet.Event) -> fleet.Fleet:
+    """Write the fleet as it is after an event, and the event."""
+    before = call.tx.get(rows.FLEET, fleet.FLEET)
+    after = fleet.apply(before or fleet.Fleet(), event, call.tx.now, call.actor(None))
+    if before is None:
+        call.tx.insert(rows.FLEET, after)
+    else:
+        call.tx.update(rows.FLEET, before, after)
+    call.tx.append(call.actor(None), fleet.FLEET, event, after)
+    return after
+
+
+@verb("fleet.stop", "POST /api/stop", Nothing, list[SessionFull], may=OWNER_ONLY)
+def stop_fleet(call: Call, asked: Nothing) -> list[SessionFull]:
+    """Stop every session that covey runs, and note who they were: POST /api/start brings them back."""
+    aims = {goal: [each.name for each in call.tx.run_sessions() if each.goal is goal] for goal in _AWAKE}
+    event = fleet.Stopped(tuple(aims[Goal.WORKING]), tuple(aims[Goal.PAUSED]))
+    names = sorted((*event.working, *event.paused))
+    if names:
+        _put_fleet(call, event)
+    stopped = [aim(call, name, sessions.stop) for name in names]
+    for name in names:
+        _leave_line(call, name)
+    return stopped
+
+
+@verb("fleet.start", "POST /api/start", StartFleet, list[SessionFull], may=OWNER_ONLY)
+def start_fleet(call: Call, asked: StartFleet) -> list[SessionFull]:
+    """Bring back the sessions that were stopped together last, as they were; with `all`, start all that are stopped."""
+    together = stopped_together(call)
+    names = stopped(call) if asked.all else sorted(together)
+    begun = let_work(call, names)
+    stood_still = {name for name, goal in together.items() if goal is Goal.PAUSED}
+    return [aim(call, each.name, sessions.pause) if each.name in stood_still else each for each in begun]
+
+
+def stopped(call: Call) -> list[str]:
+    """Return the sessions that covey runs and that shall not work now."""
+    return [session.name for session in call.tx.run_sessions() if session.goal is Goal.STOPPED]
+
+
+def stopped_together(call: Call) -> dict[str, Goal]:
+    """Return who was stopped last by one word for all and was not started since, each with what it did before."""
+    last = call.tx.events(subject=fleet.FLEET, kind=NAMES[fleet.Stopped], limit=1, newest=True)
+    told = rows.decode_payload(last[0].kind, last[0].data) if last else None
+    if not isinstance(told, fleet.Stopped):
+        return {}
+    goals = dict.fromkeys(told.working, Goal.WORKING) | dict.fromkeys(told.paused, Goal.PAUSED)
+    again = (NAMES[sessions.Started], NAMES[sessions.Registered])
+    where = "SELECT 1 FROM events WHERE subject = ? AND seq > ? AND kind IN (?, ?) LIMIT 1"
+    return {
+        name: goals[name]
+        for name in stopped(call)
+        if name in goals and not call.tx.db.rows(where, (name, last[0].seq, *again))
+    }
 
 
 @verb("batch.start", "POST /api/batches", StartBatch, BatchRow, may=OWNER_ONLY, status=201, long=True)
@@ -246,30 +305,13 @@ def start_batch(call: Call, asked: StartBatch) -> BatchRow:
     wanted = call.tx.batch(asked.name)
     if not wanted:
         raise Refused(f"No task of {asked.name} waits.", hint="covey task list shows the board.")
-    assignees = {task.assignee: None for task in wanted if task.assignee and _is_free(call, task.assignee)}
-    names = [*assignees, *_fresh_names(call, asked.sessions, assignees)]
-    most = call.house.config.sessions.max
-    count = len(call.tx.run_sessions()) + len(names)
-    if count > most:
-        raise Refused(
-            f"That would be {count} sessions, and at most {most} are allowed.",
-            hint="Take fewer with -n, or set sessions.max in covey.toml.",
-        )
+    assignees = {task.assignee: None for task in wanted if task.assignee and is_free(call, task.assignee)}
+    names = [*assignees, *fresh_names(call, asked.sessions, assignees)]
+    must_fit(call, len(names))
     for name in names:
         session = register(call, name, agent=agent, batch=asked.name)
         call.put_session(session, name, sessions.Started())
     return _batch(call, asked.name)
-
-
-def _is_free(call: Call, name: str) -> bool:
-    session = call.tx.session(name)
-    return name not in sessions.RESERVED and (session is None or session.removed)
-
-
-def _fresh_names(call: Call, count: int, taken: Container[str]) -> list[str]:
-    names = (f"worker-{number}" for number in range(1, MOST_NAMES))
-    free = (name for name in names if name not in taken and _is_free(call, name))
-    return [next(free) for _ in range(count)]
 
 
 @verb("batch.show", "GET /api/batches/{name}", Nothing, BatchRow, may=OWNER_ONLY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Container
 
 from msgspec import structs
 
@@ -24,8 +25,10 @@ from covey.core.rights import OWNER_ONLY, PARTLY
 from covey.core.sessions import COVEY, Kind, State
 from covey.core.spending import Used
 from covey.core.texts import redact
-from covey.errors import Invalid
+from covey.errors import Invalid, Refused
 from covey.store import rows
+
+MOST_NAMES = 10_000
 
 
 @verb("session.list", "GET /api/sessions", Nothing, list[SessionFull], may=PARTLY)
@@ -42,6 +45,7 @@ def new(call: Call, asked: NewSession) -> SessionFull:
     if asked.agent is not None:
         call.house.refresh()
         check_agent(call, asked.agent)
+        must_fit(call, 1)
     given = {"role": asked.role, "agent": asked.agent, "permissions": asked.permissions}
     return full(call, register(call, asked.name, wip=asked.wip, **given))
 
@@ -64,6 +68,30 @@ def register(
     event = sessions.register(before, kind, role, wip, agent=agent, batch=batch, permissions=permissions)
     call.hear(name)
     return call.put_session(before, name, event)
+
+
+def must_fit(call: Call, more: int) -> None:
+    """Refuse sessions beyond what the settings allow."""
+    most = call.house.config.sessions.max
+    count = len(call.tx.run_sessions()) + more
+    if count > most:
+        raise Refused(
+            f"That would be {count} sessions, and at most {most} are allowed.",
+            hint="Take fewer, remove some (covey session list), or set sessions.max in covey.toml.",
+        )
+
+
+def is_free(call: Call, name: str) -> bool:
+    """Say whether a session may be given this name."""
+    session = call.tx.session(name)
+    return name not in sessions.RESERVED and (session is None or session.removed)
+
+
+def fresh_names(call: Call, count: int, taken: Container[str] = ()) -> list[str]:
+    """Return names for new sessions, which nobody has and which are not among those taken."""
+    names = (f"worker-{number}" for number in range(1, MOST_NAMES))
+    free = (name for name in names if name not in taken and is_free(call, name))
+    return [next(free) for _ in range(count)]
 
 
 def check_agent(call: Call, name: str) -> None:

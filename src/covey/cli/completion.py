@@ -106,7 +106,7 @@ def _of_command(parser: Parser, before: list[str], last: str, client: Client) ->
         return _starting({option for option in options if option.startswith("--")}, last)
     places = [action for action in parser._actions if not action.option_strings]
     given = _positionals(before, options)
-    if not places or (given >= len(places) and places[-1].nargs != "+"):
+    if not places or (given >= len(places) and places[-1].nargs not in ("*", "+")):
         return set()
     return _starting(_values(places[min(given, len(places) - 1)], client), last)
 

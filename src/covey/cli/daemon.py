@@ -77,6 +77,9 @@ def _up_arguments(parser: Parser) -> None:
         "--certificate", type=Path, metavar="FILE", help="certificate for --bind (default: self-signed)"
     )
     parser.add_argument("--key", type=Path, metavar="FILE", help="private key of the certificate")
+    parser.add_argument(
+        "--agents", action="store_true", help="bring back the sessions that covey down --agents stopped, as they were"
+    )
 
 
 def _down_arguments(parser: Parser) -> None:
@@ -199,6 +202,8 @@ def up(args: argparse.Namespace, client: Client) -> int:
     """Start the daemon, unless it runs, and say where it answers."""
     if args.bind is None and (args.certificate or args.key):
         raise Invalid("--certificate and --key are for --bind.", hint="covey up --bind HOST:PORT answers with TLS.")
+    if args.agents and (args.service or args.foreground):
+        raise Invalid("--agents is for a daemon in the background.", hint="covey up --agents does it when that is up.")
     project = projects.find(Path(client.folder)).must_be_begun()
     if args.service:
         _keep_name(project, args.name)
@@ -218,7 +223,8 @@ def up(args: argparse.Namespace, client: Client) -> int:
         said, own = _have(project, _command(project, args))
     if dead and own and not args.json:
         print(obituary(client))
-    _say_up(project, said, as_json=args.json)
+    back = [each["name"] for each in client.ask("fleet.start", fields={}).value] if args.agents else None
+    _say_up(project, said, back, as_json=args.json)
     return 0
 
 
@@ -231,8 +237,9 @@ def obituary(client: Client) -> str:
     return f"The daemon had died: it was not told to end.{went_on}"
 
 
-def _say_up(project: Project, said: dict[str, Any], *, as_json: bool) -> None:
+def _say_up(project: Project, said: dict[str, Any], back: list[str] | None, *, as_json: bool) -> None:
     answer = {"url": said["url"], "token": project.token(), "pid": said["pid"]}
+    answer |= {} if back is None else {"sessions": back}
     beyond = {name: said[name] for name in ("bind", "fingerprint") if name in said}
     if as_json:
         print(json.dumps(answer | beyond))
@@ -241,6 +248,8 @@ def _say_up(project: Project, said: dict[str, Any], *, as_json: bool) -> None:
     print(f"covey open shows the page, at {said.get('page', said['url'])}.")
     if beyond:
         print(f"Also at {said['bind']}, certificate SHA-256 {said['fingerprint']}.")
+    if back is not None:
+        print(f"Back: {', '.join(back)}." if back else "There is no session to bring back.")
 
 
 def down(args: argparse.Namespace, client: Client) -> None:
@@ -249,9 +258,10 @@ def down(args: argparse.Namespace, client: Client) -> None:
     if not project.lock.exists():
         project.must_be_begun()
     ended: list[str] = []
+    back: list[str] = []
     if args.agents:
         with errand(client):
-            ended = _stop_agents(client)
+            ended, back = _stop_agents(client)
     dead = _died_unless_lost(client)
     project.kept.unlink(missing_ok=True)
     pid = stop_daemon(project)
@@ -259,13 +269,15 @@ def down(args: argparse.Namespace, client: Client) -> None:
     with contextlib.suppress(CoveyError):  # it is down, also where the board cannot be read
         running = [session["name"] for session in client.ask("session.list").value if session["run"]]
     if args.json:
-        stopped = {"stopped": pid is not None, "pid": pid, "running": running, "ended": ended}
+        stopped = {"stopped": pid is not None, "pid": pid, "running": running, "ended": ended, "back": back}
         print(json.dumps(stopped | {"died": dead and pid is None}))
         return
     if ended:
         print(f"Stopped {', '.join(ended)}; what they had not committed is kept (covey rescue list).")
     died_before = "covey was not up: its daemon had died." if dead else "covey was not up."
     print("covey is down." if pid else died_before)
+    if back:
+        print(f"covey up --agents brings back {', '.join(back)}.")
     if running:
         print(f"Still at work: {', '.join(running)}. covey up takes them up again; covey down --agents stops them.")
 
@@ -279,18 +291,19 @@ def _died_unless_lost(client: Client) -> bool:
         return False
 
 
-def _stop_agents(client: Client) -> list[str]:
-    """Stop every session that covey runs, wait until nothing of them is alive, and return those that were at work."""
-    sessions = [session for session in client.ask("session.list").value if session["kind"] == "run"]
-    ours = [session["name"] for session in sessions]
-    for name in ours:
-        client.ask("session.stop", {"name": name}, {})
+def _stop_agents(client: Client) -> tuple[list[str], list[str]]:
+    """Stop every session that covey runs, and wait until nothing of them is alive.
+
+    Return those that were at work, and those that `covey up --agents` would bring back.
+    """
+    at_work = [each["name"] for each in client.ask("session.list").value if each["kind"] == "run" and each["run"]]
+    client.ask("fleet.stop", fields={})
     deadline = time.monotonic() + PATIENCE
     while any(session["run"] for session in client.ask("session.list").value):
         if time.monotonic() > deadline:
             raise Unavailable("Some agents have not stopped.", hint="covey session list shows them; try again.")
         time.sleep(0.05)
-    return [session["name"] for session in sessions if session["run"]]
+    return at_work, client.ask("session.offer").value["stopped_together"]
 
 
 def _port(text: str) -> int:
@@ -617,11 +630,12 @@ def _escaped(word: str) -> str:
 
 COMMANDS = {
     "up": Command("start the daemon of this repository in the background, and return when it answers", _up_arguments,
-                  up, example="covey up\ncovey up --bind 192.0.2.7:8443\ncovey up --name box.example.ts.net\n"
+                  up, example="covey up\ncovey up --agents   and the sessions that were stopped with it\n"
+                              "covey up --bind 192.0.2.7:8443\ncovey up --name box.example.ts.net\n"
                               "covey up --json | jq -r .url   the address at which it answers",
                   prints="{url, token, pid}, and {bind, fingerprint} if it answers beyond loopback; "
-                         "with --service {unit, enable, enabled, why}"),
+                         "with --agents {sessions} too; with --service {unit, enable, enabled, why}"),
     "down": Command("stop the daemon of this repository; agents at work go on until it is up again", _down_arguments,
                     down, example="covey down\ncovey down --agents   stops the agents too",
-                    prints="{stopped, pid, running, ended, died}"),
+                    prints="{stopped, pid, running, ended, back, died}"),
 }  # fmt: skip

@@ -15,7 +15,6 @@ from typing import Any
 
 from covey import config
 from covey.agents import registry
-from covey.agents.agent import Assignment
 from covey.agents.declared import check
 from covey.cli import exporting, importing
 from covey.cli.client import Client
@@ -32,7 +31,6 @@ from covey.git.project import Project
 from covey.git.run import try_git
 from covey.git.worktrees import Worktrees, default_folder
 from covey.installation import step_back
-from covey.loops.outfit import agent_env
 from covey.store.lock import NeedLock
 
 LOOK_EVERY = 0.15
@@ -149,16 +147,11 @@ def _check(project: Project, settings: Config, asked: str | None) -> None:
     Worktrees(project, default_folder(project, settings.sessions.worktrees)).must_have_place()
     name = asked or settings.default_agent()
     agent = registry.find(name, settings.declared())
-    where = str(project.root)
     step_back(project.root)  # the agent is looked for where the daemon will look for it
     own = settings.agents.get(name) or AgentSettings()
     if own.command:
         check(name, own.command)
-    work = Assignment(
-        run="run-0", session="worker-1", task="T-1", title="", worktree=where, prompt="", prompt_file="", body_file="",
-        env=agent_env((*agent.traits.env, *own.env)), program=own.program, folder=where,
-    )  # fmt: skip
-    problem = registry.executable(agent.launch(work))
+    problem = registry.absent(agent, folder=str(project.root), env=own.env, program=own.program)
     if problem is not None:
         hint = "covey.toml names its command." if own.command else f"Install {name}, or choose another with --agent."
         raise Invalid(f"The agent {name} cannot be started: {problem}.", hint=hint)

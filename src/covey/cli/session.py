@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from argparse import Namespace
 
-from covey.cli import trail
+from covey.cli import several, trail
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, whole_number
-from covey.cli.show import age, as_json, clock, first_line, prose, reply, span, spent, table
-from covey.errors import Refused, Unavailable
+from covey.cli.show import age, as_json, clock, escaped, first_line, prose, reply, span, spent, table
+from covey.errors import Invalid, Refused, Unavailable
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -22,15 +23,22 @@ if TYPE_CHECKING:
 PATIENCE = 60.0
 """Seconds for which we wait until a session is where it shall be."""
 
+KEPT = "; what it had not committed is kept (covey rescue list)"
+NOBODY_STOPPED = "No session is stopped; covey session new --start adds one"
 LEVELS = ("ask", "edits", "full")
 ABOUT = "Sessions: named workers. One that claims a task under a new name becomes known by that."
 
 
 def _new_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="left out, covey chooses a name: worker-1")
+    parser.mixed = True
     parser.add_argument(
         "--agent", metavar="AGENT", help="the program that covey runs in it; without one it is yours to run"
     )
+    parser.add_argument(
+        "-n", dest="count", type=whole_number(1, 1000), metavar="N", help="so many, with names that covey chooses"
+    )
+    parser.add_argument("--start", action="store_true", help="let it work at once; its agent is that of the settings")
     parser.add_argument("--role", metavar="ROLE", help="what it is good at: it gets tasks and mail of this role")
     parser.add_argument(
         "--permissions", choices=LEVELS, help="what its agent may do without asking (default: as the settings say)"
@@ -47,7 +55,7 @@ def _name_argument(parser: Parser) -> None:
 
 
 def _remove_arguments(parser: Parser) -> None:
-    _name_argument(parser)
+    several.names_argument(parser)
     parser.add_argument("--force", action="store_true", help="also if it is at work")
 
 
@@ -65,83 +73,167 @@ def _send_arguments(parser: Parser) -> None:
     parser.either("text", "TEXT", "what its program reads")
 
 
-def new(args: Namespace, client: Client) -> None:
-    """Make a session known."""
-    answer = client.ask("session.new", fields=body_of(args, "name", "role", "wip", "agent", "permissions"))
-    then = (
-        f"covey session start {args.name} lets it work"
-        if args.agent
-        else f"covey task next --as {args.name} gives it work"
-    )
-    reply(args, answer, f"Session {args.name} is known; {then}")
+def new(args: Namespace, client: Client) -> int:
+    """Make sessions known; those that covey runs can begin at once."""
+    if not args.names and not args.count and not args.start:
+        raise Invalid("Which session?", hint="Name one, or say how many: covey session new -n 4 --start.")
+    if args.count or args.start or (args.agent and len(args.names) != 1):
+        return _add(args, client)
+    fields = body_of(args, "role", "wip", "agent", "permissions")
+    told = several.each(args, lambda name: client.ask("session.new", fields={"name": name} | fields))
+    for name in told.names:
+        told.say(
+            f"Session {name} is known; covey session start {name} lets it work"
+            if args.agent
+            else f"Session {name} is known; covey task next --as {name} gives it work"
+        )
+    return told.end()
 
 
-def start(args: Namespace, client: Client) -> None:
-    """Let a session work, with a daemon that looks after it."""
+def _add(args: Namespace, client: Client) -> int:
+    """Add sessions that covey runs, all or none."""
+    if args.wip:
+        raise Invalid("--wip is for a session of your own.", hint="One that covey runs holds one task at a time.")
+    fields = body_of(args, "count", "agent", "role", "permissions") | {"start": args.start}
+    answer = client.ask("session.add", fields=fields | ({"names": args.names} if args.names else {}))
+    began = _have_daemon(client) if args.start else False
+    names = [each["name"] for each in answer.value]
+    if args.json and len(args.names) == 1:
+        print(escaped(json.dumps(answer.value[0])))
+        return 0
+    agent = answer.value[0]["agent"]
+    if args.start:
+        reply(args, answer, _at_work(names, began, agent=agent))
+    else:
+        known = f"{several.listed(names)} with {agent} {'is' if len(names) == 1 else 'are'} known"
+        reply(args, answer, f"{known}; covey session start {' '.join(names)} lets {several.them(names)} work")
+    return 0
+
+
+def start(args: Namespace, client: Client) -> int:
+    """Let sessions work, with a daemon that looks after them."""
+    several.must_name(args)
+    began = _have_daemon(client)
+    if args.all:
+        answer = client.ask("fleet.start", fields={"all": True})
+        reply(args, answer, _at_work([each["name"] for each in answer.value], began))
+        return 0
+    told = several.each(args, lambda name: client.ask("session.start", {"name": name}, {}))
+    if told.names:
+        told.say(_at_work(told.names, began))
+    return told.end()
+
+
+def _have_daemon(client: Client) -> bool:
+    """Have a daemon that stays, and say whether it was started."""
     from pathlib import Path
 
     from covey.cli.daemon import ensure_up
     from covey.git.project import find
 
-    began = ensure_up(find(Path(client.folder)).must_be_begun())
-    answer = client.ask("session.start", {"name": args.name}, {})
+    return ensure_up(find(Path(client.folder)).must_be_begun())
+
+
+def _at_work(names: list[str], began: bool, *, agent: str = "") -> str:
+    """Say who works from now on, and what ends that."""
     up = "covey is up, and " if began else ""
-    reply(args, answer, f"{up}{args.name} works the board until covey session stop {args.name}")
+    if not names:
+        return f"{up}no session is stopped; covey session new --start adds one" if up else NOBODY_STOPPED
+    works = f"{'works' if len(names) == 1 else 'work'} the board{f' with {agent}' if agent else ''}"
+    until = names[0] if len(names) == 1 else "--all"
+    return f"{up}{several.listed(names)} {works} until covey session stop {until}"
 
 
-def stop(args: Namespace, client: Client) -> None:
-    """Stop a session, and wait until nothing of it is alive."""
-    answer = _bring_about(client, "stop", args.name, {}, lambda session: not session["run"] and not session["tasks"])
-    kept = "; what it had not committed is kept (covey rescue list)" if answer.value["run"] else ""
-    reply(args, answer, f"Stopped {args.name}{kept}")
+def stop(args: Namespace, client: Client) -> int:
+    """Stop sessions, and wait until nothing of them is alive."""
+    several.must_name(args)
+
+    def stopped(session: dict[str, Any]) -> bool:
+        return not session["run"] and not session["tasks"]
+
+    if args.all:
+        answer = _stop_all(client, stopped)
+        names = [each["name"] for each in answer.value]
+        kept = "what was not committed is kept (covey rescue list)"
+        back = f"covey up --agents brings {several.them(names)} back"
+        reply(args, answer, f"Stopped {several.listed(names)}; {kept}; {back}" if names else "No session was at work.")
+        return 0
+    told = _bring_about(args, client, "stop", {}, stopped)
+    for name in told.names:
+        told.say(f"Stopped {name}{KEPT if told.answers[name].value['run'] else ''}")
+    return told.end()
 
 
-def pause(args: Namespace, client: Client) -> None:
-    """Let a session stand still."""
-    answer = _bring_about(client, "pause", args.name, {}, lambda session: session["state"] == "paused")
-    reply(args, answer, f"{args.name} stands still; covey session resume {args.name} lets it go on")
+def _stop_all(client: Client, good: Callable[[dict[str, Any]], bool]) -> Answer:
+    from covey.cli.daemon import errand
+
+    with errand(client):
+        answer = client.ask("fleet.stop", fields={})
+        _await(client, [each["name"] for each in answer.value], good)
+    return answer
 
 
-def resume(args: Namespace, client: Client) -> None:
-    """Let a session go on."""
-    answer = client.ask("session.resume", {"name": args.name}, {})
-    reply(args, answer, f"{args.name} goes on")
+def pause(args: Namespace, client: Client) -> int:
+    """Let sessions stand still."""
+    told = _bring_about(args, client, "pause", {}, lambda session: session["state"] == "paused")
+    for name in told.names:
+        told.say(f"{name} stands still; covey session resume {name} lets it go on")
+    return told.end()
 
 
-def restart(args: Namespace, client: Client) -> None:
-    """Begin a session's task anew."""
-    answer = client.ask("session.restart", {"name": args.name}, {})
-    again = f"{args.name} begins its task again; what it had not committed is kept (covey rescue list)"
-    reply(args, answer, again if answer.value["run"] else f"{args.name} had no run to end; it works the board")
+def resume(args: Namespace, client: Client) -> int:
+    """Let sessions go on."""
+    told = several.each(args, lambda name: client.ask("session.resume", {"name": name}, {}))
+    for name in told.names:
+        told.say(f"{name} goes on")
+    return told.end()
 
 
-def remove(args: Namespace, client: Client) -> None:
-    """Remove a session, and wait until nothing of it is left."""
-    answer = _bring_about(client, "remove", args.name, {"force": args.force}, lambda session: False)
-    kept = client.ask("log.list", fields={"kind": "session.rescued", "subject": args.name, "newest": True, "limit": 1})
-    where = f"; its last unsaved work is in {kept.value[0]['data']['ref']}" if kept.value else ""
-    reply(args, answer, f"Removed {args.name}{where}")
+def restart(args: Namespace, client: Client) -> int:
+    """Begin the tasks of sessions anew."""
+    told = several.each(args, lambda name: client.ask("session.restart", {"name": name}, {}))
+    for name in told.names:
+        again = f"{name} begins its task again{KEPT}"
+        told.say(again if told.answers[name].value["run"] else f"{name} had no run to end; it works the board")
+    return told.end()
+
+
+def remove(args: Namespace, client: Client) -> int:
+    """Remove sessions, and wait until nothing of them is left."""
+    told = _bring_about(args, client, "remove", {"force": args.force}, lambda session: False)
+    for name in told.names:
+        kept = client.ask("log.list", fields={"kind": "session.rescued", "subject": name, "newest": True, "limit": 1})
+        where = f"; its last unsaved work is in {kept.value[0]['data']['ref']}" if kept.value else ""
+        told.say(f"Removed {name}{where}")
+    return told.end()
 
 
 def _bring_about(
-    client: Client, verb: str, name: str, fields: dict[str, Any], good: Callable[[dict[str, Any]], bool]
-) -> Answer:
+    args: Namespace, client: Client, verb: str, fields: dict[str, Any], good: Callable[[dict[str, Any]], bool]
+) -> several.Told:
     """Ask for what the daemon's loops do, and wait until it is done; a daemon is had for it if none is up."""
     from covey.cli.daemon import errand
 
     with errand(client):
-        answer = client.ask(f"session.{verb}", {"name": name}, fields)
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            found = next((each for each in client.ask("session.list").value if each["name"] == name), None)
-            if found is None or good(found):
-                return answer
-            if time.monotonic() > deadline:
-                raise Unavailable(
-                    f"{name} is not there yet after {PATIENCE:g} s: it is {found['state']}.",
-                    hint="It goes on; covey session list shows it.",
-                )
-            time.sleep(0.05)
+        told = several.each(args, lambda name: client.ask(f"session.{verb}", {"name": name}, fields))
+        _await(client, told.names, good)
+    return told
+
+
+def _await(client: Client, names: list[str], good: Callable[[dict[str, Any]], bool]) -> None:
+    """Wait until sessions are as they shall be, or gone."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        late = [each for each in client.ask("session.list").value if each["name"] in names and not good(each)]
+        if not late:
+            return
+        if time.monotonic() > deadline:
+            states = ", ".join(f"{each['name']} is {each['state']}" for each in late)
+            raise Unavailable(
+                f"That has not come about after {PATIENCE:g} s: {states}.",
+                hint="It goes on; covey session list shows it.",
+            )
+        time.sleep(0.05)
 
 
 def logs(args: Namespace, client: Client) -> None:
@@ -299,22 +391,27 @@ def token(args: Namespace, client: Client) -> None:
 
 
 COMMANDS = {
-    "new": Command("make a session known: with an agent one that covey runs, else one of your own", _new_arguments,
-                   new, owner=True, example="covey session new ada --agent sh\ncovey session new rita --role quality"),
+    "new": Command("make sessions known: with an agent those that covey runs, else of your own", _new_arguments,
+                   new, owner=True, prints=several.PRINTS,
+                   example="covey session new ada --agent sh\ncovey session new rita --role quality\n"
+                           "covey session new -n 4 --agent claude --start   four at once, at work"),
     "list": Command("list the sessions, what each holds and did last", _nothing, list_sessions,
                     example="covey session list"),
-    "start": Command("let a session work the board until it is stopped", _name_argument, start, owner=True,
-                     example="covey session start ada"),
-    "stop": Command("stop a session: its work is kept, its task goes back to the board", _name_argument, stop,
-                    owner=True, example="covey session stop ada"),
-    "pause": Command("let a session stand still with its task", _name_argument, pause, owner=True,
-                     example="covey session pause ada"),
-    "resume": Command("let a session that stands still go on", _name_argument, resume, owner=True,
-                      example="covey session resume ada"),
-    "restart": Command("end a session's run and begin its task again", _name_argument, restart, owner=True,
-                       example="covey session restart ada"),
-    "remove": Command("remove a session and its worktree; its work is kept first", _remove_arguments, remove,
-                      owner=True, example="covey session remove ada\ncovey session remove ada --force   also at work"),
+    "start": Command("let sessions work the board until they are stopped",
+                     several.names_or_all("every one that is stopped"), start, owner=True, prints=several.PRINTS,
+                     example="covey session start ada bob\ncovey session start --all"),
+    "stop": Command("stop sessions: their work is kept, their tasks go back to the board",
+                    several.names_or_all("every one; covey up --agents brings them back"), stop, owner=True,
+                    prints=several.PRINTS, example="covey session stop ada bob\ncovey session stop --all"),
+    "pause": Command("let sessions stand still with their tasks", several.names_argument, pause, owner=True,
+                     prints=several.PRINTS, example="covey session pause ada"),
+    "resume": Command("let sessions that stand still go on", several.names_argument, resume, owner=True,
+                      prints=several.PRINTS, example="covey session resume ada"),
+    "restart": Command("end the runs of sessions and begin their tasks again", several.names_argument, restart,
+                       owner=True, prints=several.PRINTS, example="covey session restart ada"),
+    "remove": Command("remove sessions and their worktrees; their work is kept first", _remove_arguments, remove,
+                      owner=True, prints=several.PRINTS,
+                      example="covey session remove ada bob\ncovey session remove ada --force   also at work"),
     "logs": Command("print what a session's agent said and did, or its program printed", _logs_arguments, logs,
                     example="covey session logs ada --follow\ncovey session logs ada --runs\n"
                             "covey session logs ada --run run-12 --raw"),

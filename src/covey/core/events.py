@@ -151,6 +151,7 @@ KINDS: dict[str, type[Payload]] = {
     "run.wrote": runs.Wrote,
     "fleet.paused": fleet.Paused,
     "fleet.resumed": fleet.Resumed,
+    "fleet.stopped": fleet.Stopped,
     "question.asked": questions.Asked,
     "question.answered": questions.Answered,
     "question.expired": questions.Expired,

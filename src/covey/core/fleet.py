@@ -27,7 +27,15 @@ class Resumed:
     """The fleet shall go on."""
 
 
-Event = Paused | Resumed
+@dataclass(frozen=True)
+class Stopped:
+    """All sessions that worked or stood still shall work no more; who they were, so that they can be brought back."""
+
+    working: tuple[str, ...] = ()
+    paused: tuple[str, ...] = ()
+
+
+Event = Paused | Resumed | Stopped
 
 
 def apply(fleet: Fleet, event: Event, at: float, by: str) -> Fleet:
@@ -37,3 +45,5 @@ def apply(fleet: Fleet, event: Event, at: float, by: str) -> Fleet:
             return Fleet(paused=True, by=by, since=at)
         case Resumed():
             return Fleet()
+        case Stopped():
+            return fleet

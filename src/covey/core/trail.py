@@ -166,6 +166,9 @@ _TELL: dict[str, Any] = {
     "session.given_back": "{who} gave the conversation of {it} back",
     "fleet.paused": "{who} paused the fleet",
     "fleet.resumed": "{who} resumed the fleet",
+    "fleet.stopped": lambda data: (
+        f"{{who}} stopped the fleet: {_list([*data.get('working', ()), *data.get('paused', ())])}"
+    ),
     "session.changed": lambda data: f"session {{it}} is {_safe(data['state'])}{_because(data, 'evidence')}",
     "session.removed": "{who} removed session {it}",
     "session.token_minted": "{who} made a token for {it}",

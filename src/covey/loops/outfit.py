@@ -12,6 +12,7 @@ from pathlib import Path
 from covey import proof
 from covey.agents import registry
 from covey.agents.agent import Agent, Assignment, HookDoor, terminal_of
+from covey.agents.environment import NO_BYTECODE, PROXIES, agent_env
 from covey.app import journals
 from covey.app.readings import PROMPT
 from covey.app.runs import Work
@@ -27,19 +28,12 @@ from covey.installation import put_launcher
 from covey.runners.tmux import make_place, place_of
 from covey.runners.tools import CACHE_VARIABLES, TOOL_VARIABLES
 
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy")
-ALLOWED = (
-    "HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "TMPDIR", "NO_COLOR",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", *PROXIES,
-)  # fmt: skip
-"""Variables of ours that every agent gets."""
 GATE_ALLOWED = (
     "HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "CI",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "CC", "CXX", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "PYENV_VERSION",
     "RUSTUP_TOOLCHAIN", "CONDA_DEFAULT_ENV", "GEM_PATH",
 )  # fmt: skip
 """Variables of ours that every gate gets, with those that say where tools and their caches are."""
-ALLOWED_STARTS = ("LC_", "XDG_")
 TOLD = "told.json"
 """The file of a run with the parts of its task that its conversation has heard once it has its prompt."""
 SEEN, MISSED = "hooks", "missed"
@@ -48,23 +42,6 @@ RELAY = Path(__file__).parents[1] / "hooks" / "relay.py"
 """A program of its own, which imports nothing of ours: agents start it at every step."""
 LAUNCHER = "bin"
 """The folder that is first on the PATH of a run: the covey that is called there is the one that runs it."""
-NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
-"""Python trusts bytecode whose source has the same size and second: in a worktree that changes many times a second, a
-test would run what is no longer there."""
-
-
-def agent_env(extra: Iterable[str]) -> dict[str, str]:
-    """Return what agents get of our own environment: what is on the list, and what settings and agent name besides.
-
-    A name that ends with * stands for all that begin so.
-    """
-    named = {*ALLOWED, *extra}
-    starts = (*ALLOWED_STARTS, *(name[:-1] for name in named if name.endswith("*") and len(name) > 1))
-    env = {name: value for name, value in os.environ.items() if name in named or name.startswith(starts)}
-    env.setdefault("LANG", "C.UTF-8")
-    env |= NO_BYTECODE
-    env.setdefault("PATH", os.defpath)
-    return env
 
 
 def gate_env(extra: Iterable[str] = (), *, network: bool = False) -> dict[str, str]:

@@ -18,6 +18,12 @@ class StartBatch(Asked, frozen=True, kw_only=True):
     all: bool = False
 
 
+class StartFleet(Asked, frozen=True, kw_only=True):
+    """Brings back those that were stopped together last; with `all`, every session that is stopped."""
+
+    all: bool = False
+
+
 class FleetRow(Struct, frozen=True):
     """Whether the whole fleet stands still, since when and by whose word."""
 

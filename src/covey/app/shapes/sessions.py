@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from covey.app.shapes.forms import Asked, Name
 from covey.app.shapes.log import EventRow
@@ -25,6 +25,20 @@ class NewSession(Asked, frozen=True, kw_only=True):
     permissions: Level | None = None
 
 
+class AddSessions(Asked, frozen=True, kw_only=True):
+    """Sessions that covey runs: those of `names`, or `count` ones with names that are free; all of them or none.
+
+    Without an `agent` they have the one of the settings. With `start` they work the board at once.
+    """
+
+    count: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    names: Annotated[list[Name], Meta(max_length=1000)] = field(default_factory=list)
+    agent: Name | None = None
+    role: Name | None = None
+    permissions: Level | None = None
+    start: bool = False
+
+
 class RemoveSession(Asked, frozen=True, kw_only=True):
     """Whether a session at work is removed too; its work is kept either way."""
 
@@ -35,6 +49,31 @@ class SendText(Asked, frozen=True, kw_only=True):
     """What is typed to the program of a session."""
 
     text: Annotated[str, Meta(min_length=1, max_length=65_536)]
+
+
+class AgentRow(Struct, frozen=True):
+    """An agent by its name; `absent`: why its program cannot be run, null if it can."""
+
+    name: str
+    absent: str | None
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """What new sessions can be: agents, those that can be run first; names that are free; and how many more may be.
+
+    `agent`: which one new sessions should have, the settings' own if it can be run. `permissions`: what the settings
+    let agents do without asking. `stopped`: sessions that could be started; `stopped_together`: those of them that were
+    stopped last by one word for all, and can be brought back by one.
+    """
+
+    agent: str
+    agents: list[AgentRow]
+    permissions: Level
+    names: list[str]
+    room: int
+    most: int
+    stopped: list[str]
+    stopped_together: list[str]
 
 
 class SessionRow(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,61 @@
+"""Several sessions by one command: made, started, stopped, removed; and all of them brought back after covey down."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.shell import Shell
+
+
+def goals(shell: Shell) -> dict[str, str]:
+    """Return what each session shall do."""
+    return {each["name"]: each["goal"] for each in shell.json("session", "list")}
+
+
+def test_sessions_are_made_and_started_by_one_command_that_needs_no_name(shell: Shell) -> None:
+    said = shell.fails(2, "session", "new", "--start", env={"PATH": "/nowhere"})
+    assert "The agent claude cannot be started: there is no program claude on the PATH" in said
+    assert "covey was not up" in shell.ok("down"), "what cannot work starts no daemon"
+    assert "covey session new -n 4 --start" in shell.fails(2, "session", "new")
+    assert "--wip is for a session of your own" in shell.fails(2, "session", "new", "-n", "2", "--wip", "3")
+    known = shell.ok("session", "new", "ada", "bob", "--agent", "scripted")
+    assert known == "ada and bob with scripted are known; covey session start ada bob lets them work\n"
+    assert [each["name"] for each in shell.json("session", "new", "rita", "tom", "--role", "qa")] == ["rita", "tom"]
+    assert shell.verb("session.new", "session", "new", "eve", "--agent", "scripted")["goal"] == "stopped"
+    assert shell.fails(5, "session", "new", "ada", "--agent", "scripted")
+    assert goals(shell) == dict.fromkeys(["ada", "bob", "eve", "rita", "tom"], "stopped")
+
+
+def test_several_sessions_are_told_by_one_command_and_each_refusal_is_told(served: Shell) -> None:
+    said = served.ok("session", "new", "-n", "3", "--agent", "scripted", "--start")
+    assert said == "worker-1, worker-2 and worker-3 work the board with scripted until covey session stop --all\n"
+    done = served.run("session", "stop", "worker-1", "nobody", "worker-2")
+    assert (done.returncode, done.stdout) == (4, "Stopped worker-1\nStopped worker-2\n")
+    assert done.stderr.startswith("covey: There is no session 'nobody'.\n")
+    assert goals(served) == {"worker-1": "stopped", "worker-2": "stopped", "worker-3": "working"}
+    one = served.verb("session.start", "session", "start", "worker-1")
+    assert one["goal"] == "working", "one that is named is a row, as ever"
+    done = served.run("session", "pause", "worker-1", "worker-2", "--json")
+    assert [each["name"] for each in json.loads(done.stdout)] == ["worker-1"]
+    assert (done.returncode, json.loads(done.stderr)["error"]) == (5, "worker-2 does not work.")
+    assert "Name the sessions, or say --all" in served.fails(2, "session", "start")
+    assert "exclude each other" in served.fails(2, "session", "stop", "worker-1", "--all")
+
+
+def test_after_down_with_its_agents_one_command_brings_back_who_worked(served: Shell) -> None:
+    served.ok("session", "new", "ada", "bob", "kim", "--agent", "scripted", "--start")
+    served.ok("session", "stop", "kim")
+    told = served.json("down", "--agents")
+    assert (told["stopped"], told["back"]) == (True, ["ada", "bob"])
+    assert "covey up --agents brings back ada, bob." in served.ok("down", "--agents"), "also said again"
+    assert "Back: ada, bob." in served.ok("up", "--agents")
+    assert goals(served) == {"ada": "working", "bob": "working", "kim": "stopped"}
+    assert served.json("up", "--agents")["sessions"] == []
+    back = served.ok("session", "stop", "--all")
+    assert back.startswith("Stopped ada and bob; ")
+    assert back.endswith("covey up --agents brings them back\n")
+    assert served.ok("session", "start", "--all") == "ada, bob and kim work the board until covey session stop --all\n"
+    assert served.ok("session", "start", "--all").startswith("No session is stopped")
+    removed = served.ok("session", "remove", "ada", "bob", "kim")
+    assert removed == "Removed ada\nRemoved bob\nRemoved kim\n"
+    assert goals(served) == {}
