@@ -1,6 +1,7 @@
 """`python scripts/screenshots.py [--out FOLDER] [VIEW...]`: show the page at work, dark, light and on a phone.
 
 Every picture is of a real run: a project, its daemon, and scripted agents that it started (tests/page/stage.py).
+`--matrix FOLDER` takes every view at three widths with 0, 3 and 300 tasks, and sheets of them, to judge the page by.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]  # a script, not a part of the package: what it shares with the tests is beside it
 
-from playwright.sync_api import Page  # noqa: E402
+from playwright.sync_api import Browser, Page  # noqa: E402
 
+from scripts.screenshot_matrix import take_matrix  # noqa: E402
+from tests.page.boards import BOARDS  # noqa: E402
 from tests.page.browser import Complaints, Site, Theme, chromium, wait_for_page  # noqa: E402
 from tests.page.stage import Stage, play_all, stage  # noqa: E402
 
@@ -47,24 +51,40 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Take pictures of the page at work.")
     parser.add_argument("views", nargs="*", metavar="VIEW", help=f"some of: {', '.join(VIEWS)}")
     parser.add_argument("--out", type=Path, default=IMAGES, help="where they go")
+    parser.add_argument("--matrix", type=Path, metavar="FOLDER", help="every view, width, size of board and theme")
+    parser.add_argument("--tasks", type=int, choices=BOARDS, action="append", help="of the matrix, this board alone")
     words = parser.parse_args(argv)
     unknown = set(words.views) - set(VIEWS)
-    if unknown:
+    if unknown and not words.matrix:
         parser.error(f"there is no view {', '.join(sorted(unknown))}")
-    words.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="covey-screenshots-") as folder:
-        home = Path(folder, "browser")
-        home.mkdir()
-        os.environ["FONTCONFIG_FILE"] = str(_letters(home))
-        with stage(Path(folder)) as playing, chromium(home) as browser:
-            play_all(playing)
-            complaints = Complaints()
-            site = Site(playing.line, browser)
-            for name in words.views or VIEWS:
-                _take(site, playing, complaints, name, words.out)
-    for told in complaints.open:
+    with tempfile.TemporaryDirectory(prefix="covey-screenshots-") as folder, _browser(Path(folder)) as browser:
+        if words.matrix:
+            complaints = take_matrix(browser, words.matrix, words.tasks or list(BOARDS), words.views)
+        else:
+            complaints = _take_all(browser, Path(folder), words.out, words.views or list(VIEWS))
+    for told in complaints:
         print(f"The page complained: {told}", file=sys.stderr)
-    return 1 if complaints.open else 0
+    return 1 if complaints else 0
+
+
+@contextmanager
+def _browser(folder: Path) -> Iterator[Browser]:
+    home = folder / "browser"
+    home.mkdir()
+    os.environ["FONTCONFIG_FILE"] = str(_letters(home))
+    with chromium(home) as browser:
+        yield browser
+
+
+def _take_all(browser: Browser, folder: Path, out: Path, names: list[str]) -> list[str]:
+    out.mkdir(parents=True, exist_ok=True)
+    complaints = Complaints()
+    with stage(folder) as playing:
+        play_all(playing)
+        site = Site(playing.line, browser)
+        for name in names:
+            _take(site, playing, complaints, name, out)
+    return complaints.open
 
 
 def _letters(home: Path) -> Path:

@@ -35,13 +35,15 @@ command = ["bash", "{{body_file}}"]
 command = ["bash", "{{body_file}}"]
 
 [board]
-tries = 1
+tries = {tries}
 
 [budget]
 day = 80.0
 run = 4.0
 
 [merge]
+isolate = "off"
+env = ["OUTSIDE"]
 check = "make test"
 review = {review}
 slots = 2
@@ -77,9 +79,9 @@ class Stage:
         """Return the file for which all wait who are at work."""
         return self.line.mark("go")
 
-    def settings(self, *, runner: str = "process", review: bool = False) -> None:
+    def settings(self, *, runner: str = "process", review: bool = False, tries: int = 1) -> None:
         """Write covey.toml, which counts from the next run on."""
-        self.line.settings(SETTINGS.format(runner=runner, review=str(review).lower()))
+        self.line.settings(SETTINGS.format(runner=runner, review=str(review).lower(), tries=tries))
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Ask the daemon as the owner; what is asked must be done."""
