@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.page.browser import DESK, PHONE, Complaints, Site, wait_for_page
 from tests.page.conftest import Visit
-from tests.page.stage import SEARCH, SHELF, Stage, stage, terminal, writes
+from tests.page.stage import SEARCH, SHELF, Stage, indented, stage, terminal, writes
 from tests.serving import wait_until
 
 pytestmark = pytest.mark.xdist_group("page-flows")
@@ -327,6 +327,64 @@ def test_work_is_approved_lands_and_is_reverted(
     page.get_by_role("dialog").get_by_role("checkbox").uncheck()
     page.get_by_role("dialog").get_by_role("button", name="Revert").click()
     wait_until(lambda: f"{name}.txt" not in played.line.git("ls-tree", "--name-only", "main"), "a main without it")
+
+
+def hand_in(played: Stage, name: str, title: str, files: dict[str, str], **more: Any) -> str:
+    """Let a session hand in some files, which then wait for a review."""
+    writes = "".join(f"write {path}\n{indented(text)}" for path, text in files.items())
+    played.settings(review=True)
+    task = played.play(name, title, f"{writes}commit {title}\nresult I wrote it as {name} does.\n", **more)
+    played.until("review", title)
+    played.settings()
+    return task
+
+
+def test_what_is_chosen_is_read_commented_on_and_approved_together(played: Stage, visit: Visit) -> None:
+    one = hand_in(played, "jane", "Write a rhyme", {"rhyme.txt": "roses\nviolets\nsugar\n"})
+    other = hand_in(played, "jack", "Write a tale", {"tale.txt": "Once\nupon\na time\n"})
+    page = visit("/#/review")
+    rows = [page.locator(f'.waiting-row[data-task="{task}"]') for task in (one, other)]
+    expect(rows[0]).to_contain_text("1 file")
+    expect(rows[0]).to_contain_text("+3 −0")
+    rows[0].locator("a").focus()
+    page.keyboard.press("Shift+ArrowDown")
+    expect(page.get_by_role("toolbar", name="Chosen tasks")).to_contain_text("2 chosen")
+    page.keyboard.press("t")
+    line = page.locator(".line.plus")
+    line.filter(has_text="violets").locator("button").last.click()
+    line.filter(has_text="sugar").locator("button").last.click(modifiers=["Shift"])
+    expect(page.locator(".editor-head")).to_contain_text("lines 2–3")
+    page.keyboard.type("Are blue.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".review-main .remark")).to_contain_text("lines 2–3")
+    [said] = played.ask("GET", f"/api/comments?task={one}")
+    assert (said["path"], said["line"], said["lines"], said["commit"]) == (
+        "rhyme.txt", 2, 2, played.ask("GET", f"/api/board/{one}/diff")["tip"],
+    )  # fmt: skip
+    page.keyboard.press("a")
+    for task in (one, other):
+        played.line.wait_for(task, "done")
+
+
+@LOOKS
+def test_what_was_asked_what_is_said_and_what_conflicts_is_seen_before_it_is_approved(
+    played: Stage, visit: Visit, look: Look, request: pytest.FixtureRequest
+) -> None:
+    names = [unique(request, name) for name in ("kate", "karl")]
+    path = f"{names[0]}.txt"
+    one, other = (hand_in(played, name, f"Name the shop ({name})", {path: f"The shop of {name}\n"}) for name in names)
+    page = visit(f"/#/review/{one}", **look)
+    brief = page.get_by_role("region", name=f"About {one}")
+    expect(brief).to_contain_text("commit Name the shop")
+    expect(brief).to_contain_text(f"I wrote it as {names[0]} does.")
+    expect(brief).to_contain_text("merges cleanly with main")
+    expect(brief).to_contain_text(f"conflicts with {other}")
+    approve = page.get_by_role("main").get_by_role("button", name=re.compile("^Approve"))
+    expect(page.locator(".verdict")).to_contain_text(f"conflicts with {other}")
+    approve.click()
+    expect(page.get_by_role("dialog")).to_contain_text(f"It conflicts with {other}")
+    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    played.line.wait_for(one, "done")
 
 
 # The fleet

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { coloursOf, languageOf, listen, tokens, withMark } from "../../../src/covey/web/page/js/colours.js";
-import { anchor, beside, columns, difference, isAside, marks, parse, tree } from "../../../src/covey/web/page/js/diff.js";
+import { anchor, beside, columns, difference, isAside, marks, ownerOf, parse, placed, rangeOf, sayLines, tree } from "../../../src/covey/web/page/js/diff.js";
 
 const PATCH = "@@ -1,4 +1,4 @@ def one():\n a\n-b = 1\n+b = 2\n+c\n d\n\\ No newline at end of file\n@@ -10 +11 @@\n-x\n+y\n";
 const kinds = (rows) => rows.map(({ kind }) => kind).join(" ");
@@ -85,4 +85,41 @@ test("a mark cuts tokens and loses nothing of the line", () => {
   const pieces = withMark([["ab", "keyword"], ["cdef", ""]], [1, 4], "abcdef");
   assert.deepEqual(pieces, [["a", "keyword", false], ["b", "keyword", true], ["cd", "", true], ["ef", "", false]]);
   assert.deepEqual(withMark(null, undefined, "abc"), [["abc", "", false]]);
+});
+
+test("a comment covers the lines between two rows, in either direction, and never more than one hunk", () => {
+  const rows = parse(PATCH); // hunk same minus plus plus same note hunk minus plus
+  assert.deepEqual(rangeOf(rows, 1), { side: "new", line: 1, lines: 1, quote: "a", from: 1, to: 1 });
+  assert.deepEqual(rangeOf(rows, 1, 5), { side: "new", line: 1, lines: 4, quote: "a", from: 1, to: 5 });
+  assert.deepEqual(rangeOf(rows, 4, 2), { side: "new", line: 2, lines: 2, quote: "b = 2", from: 2, to: 4 });
+  assert.deepEqual(rangeOf(rows, 2), { side: "old", line: 2, lines: 1, quote: "b = 1", from: 2, to: 2 });
+  assert.deepEqual(rangeOf(rows, 4, 9), { side: "new", line: 3, lines: 2, quote: "c", from: 4, to: 6 });
+  assert.deepEqual(rangeOf(rows, 9, 1), { side: "new", line: 11, lines: 1, quote: "y", from: 8, to: 9 });
+  assert.equal(rangeOf(rows, 0), null);
+});
+
+test("a comment on several lines stands below the last of them that is shown, and all of them are marked", () => {
+  const rows = parse(PATCH);
+  const said = [
+    { id: 1, side: "new", line: 2, lines: 2, now: 2 },
+    { id: 2, side: "new", line: 3, lines: 9, now: 4 },
+    { id: 3, side: "new", line: 700, lines: 1 },
+    { id: 4, side: "new", line: 2, lines: 1, place: "outdated" },
+    { id: 5, side: "old", line: 2, lines: 1 },
+    { id: 6, line: null },
+  ];
+  const { top, below, within } = placed(rows, said);
+  assert.deepEqual(top.map(({ id }) => id), [3, 4, 6]);
+  assert.deepEqual([...below].map(([row, list]) => [rows.indexOf(row), list.map(({ id }) => id)]), [[4, [1]], [9, [2]], [2, [5]]]);
+  assert.deepEqual([...within].map((row) => rows.indexOf(row)), [3, 4, 5, 9]);
+});
+
+test("of several tasks that change a file, a comment goes to the one that wrote the lines", () => {
+  const file = { tasks: ["A-1", "B-1"], written: { "A-1": [[1, 2]], "B-1": [[30, 31], [40, 44]] } };
+  assert.equal(ownerOf(file, { side: "new", line: 31, lines: 3 }), "B-1");
+  assert.equal(ownerOf(file, { side: "new", line: 2, lines: 1 }), "A-1");
+  assert.equal(ownerOf(file, { side: "new", line: 20, lines: 1 }), "A-1");
+  assert.equal(ownerOf(file, { side: "old", line: 31, lines: 1 }), "A-1");
+  assert.equal(ownerOf({ tasks: [] }, { side: "new", line: 1, lines: 1 }), null);
+  assert.deepEqual([sayLines(12, 1), sayLines(12, 4)], ["line 12", "lines 12–15"]);
 });

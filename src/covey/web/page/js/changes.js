@@ -1,7 +1,7 @@
 // What work changes, file by file: lines with their numbers and colours, side by side or one below the other.
 import { html, useEffect, useMemo, useRef, useState } from "./lib.js";
 import { coloursOf, languageOf, listen, withMark } from "./colours.js";
-import { anchor, beside, columns, isAside, marks, parse } from "./diff.js";
+import { anchor, beside, columns, isAside, marks, ownerOf, parse, placed, rangeOf, sayLines } from "./diff.js";
 import { Flow } from "./flow.js";
 import { useCommands } from "./keys.js";
 import { to } from "./places.js";
@@ -45,22 +45,24 @@ function height(text, fit) {
   return Math.max(1, Math.ceil(columns(text.length > SHOWN ? text.slice(0, SHOWN) : text) / fit)) * LINE;
 }
 
-/** Return all that can be seen of some files, one item for each row. */
-function itemsOf(files, { split, open, notes, editing, fit }) {
-  const items = [];
+/** Return all that can be seen of some files, one item for each row; what `leads` stands before all of them. */
+function itemsOf(files, { split, open, notes, editing, fit, leads }) {
+  const items = leads ? [{ key: "\nlead", type: "lead", size: 140 }] : [];
   for (const file of files) {
     const key = file.path;
     items.push({ key, type: "file", file, size: HEAD });
     if (!open(file)) continue;
-    for (const comment of notes(file, null)) items.push({ key: `${key}\n${comment.id}`, type: "remark", file, comment, size: 80 });
-    if (editing?.path === file.path && editing.line === null) items.push({ key: `${key}\nnew`, type: "editor", file, size: 130 });
-    const said = remark(file);
-    if (said) items.push({ key: `${key}\nsaid`, type: "said", file, text: said, size: 30 });
     const found = rowsOf(file);
+    const said = placed(found.rows, notes.get(file.path) ?? []);
+    for (const comment of said.top) items.push({ key: `${key}\n${comment.id}`, type: "remark", file, comment, size: 80 });
+    if (editing?.path === file.path && editing.line === null) items.push({ key: `${key}\nnew`, type: "editor", file, size: 130 });
+    const about = remark(file);
+    if (about) items.push({ key: `${key}\nsaid`, type: "said", file, text: about, size: 30 });
     const rows = split ? (found.pairs ??= beside(found.rows)) : found.rows;
     rows.forEach((row, at) => {
       items.push(split ? pairItem(file, row, at, fit) : lineItem(file, row, at, fit));
-      below(items, file, split ? [row.left, row.right === row.left ? null : row.right] : [row], { notes, editing, at });
+      items.at(-1).within = split ? said.within.has(row.left) || said.within.has(row.right) : said.within.has(row);
+      below(items, file, split ? [row.left, row.right === row.left ? null : row.right] : [row], { said, editing, at });
     });
     if (file.cut) items.push({ key: `${key}\nmore`, type: "more", file, size: 38 });
   }
@@ -79,12 +81,12 @@ function pairItem(file, pair, at, fit) {
 }
 
 /** Add what stands below a row: its comments, and the field for a new one. */
-function below(items, file, rows, { notes, editing, at }) {
+function below(items, file, rows, { said, editing, at }) {
   for (const row of rows) {
     const where = row && anchor(row);
     if (!where) continue;
-    for (const comment of notes(file, where)) items.push({ key: `${file.path}\n${comment.id}`, type: "remark", file, comment, row, size: 80 });
-    if (editing?.path === file.path && editing.side === where.side && editing.line === where.line) items.push({ key: `${file.path}\nnew${at}`, type: "editor", file, row, size: 130 });
+    for (const comment of said.below.get(row) ?? []) items.push({ key: `${file.path}\n${comment.id}`, type: "remark", file, comment, row, size: 80 });
+    if (editing?.path === file.path && editing.side === where.side && editing.line !== null && editing.line + editing.lines - 1 === where.line) items.push({ key: `${file.path}\nnew${at}`, type: "editor", file, row, size: 130 });
   }
 }
 
@@ -110,13 +112,15 @@ function Code({ file, row, split }) {
 
 /**
  * All that some files change. `comments` stand at their lines; `onComment(fields, now)` writes one (null: there is nothing to
- * comment on), `onMore(file, context)` loads the rest of a file, or all of it with more lines around.
+ * comment on), `onMore(file, context)` loads the rest of a file, or all of it with more lines around. `lead` stands first.
  */
-export function Changes({ files, comments = [], split, label, viewed, onViewed, onComment, onMore, control, onFile, children }) {
+export function Changes({ files, comments = [], split, label, viewed, onViewed, onComment, onMore, control, onFile, lead = null }) {
   const flow = useRef(null);
+  const drag = useRef(null);
   const [, again] = useState(0);
   const [shut, setShut] = useState(new Map());
   const [editing, setEditing] = useState(null);
+  const [picked, setPicked] = useState(null);
   const [cursor, setCursor] = useState(null);
   const [top, setTop] = useState(null);
   const [fit, setFit] = useState(100);
@@ -138,51 +142,124 @@ export function Changes({ files, comments = [], split, label, viewed, onViewed, 
 
   const open = (file) => !(shut.get(file.path) ?? (viewed.has(file.path) || isAside(file, files.length === 1)));
   const toggle = (file, to = open(file)) => setShut((before) => new Map(before).set(file.path, to));
-  const notes = useMemo(() => byPlace(comments), [comments]);
-  const items = useMemo(
-    () => itemsOf(files, { split, open, notes: (file, where) => notes.get(where ? `${file.path}\n${where.side}\n${where.line}` : file.path) ?? [], editing, fit }),
-    [files, split, shut, viewed, notes, editing, fit],
-  );
+  const notes = useMemo(() => byFile(comments), [comments]);
+  const leads = lead !== null;
+  const items = useMemo(() => itemsOf(files, { split, open, notes, editing, fit, leads }), [files, split, shut, viewed, notes, editing, fit, leads]);
 
-  const begin = (file, row) => {
-    const where = row ? anchor(row) : { side: "new", line: null };
-    if (!onComment || !where) return;
-    setEditing({ path: file.path, ...where, quote: row?.text ?? null });
+  const pick = (file, one, other) => {
+    const range = rangeOf(rowsOf(file).rows, one, other);
+    setPicked(range && { path: file.path, one, other, ...range });
+    return range;
+  };
+  /** Open the field for a comment: on the lines from one row to another, on one row, or on the file. */
+  const begin = (file, row, other = row) => {
+    if (!onComment) return;
+    const { index } = rowsOf(file);
+    const range = row ? pick(file, index.get(row), index.get(other)) : { side: "new", line: null, lines: 1, quote: null };
+    if (range) setEditing({ path: file.path, task: file.tasks?.length ? ownerOf(file, range) : null, ...range });
   };
   const end = () => {
     setEditing(null);
+    setPicked(null);
     flow.current?.focus();
   };
   const save = (now) => async (text) => {
-    const { path, side, line, quote } = editing;
-    const kept = await onComment({ text, path, side, ...(line && { line, quote }) }, now);
+    const { path, side, line, lines, quote, task } = editing;
+    const kept = await onComment({ text, path, side, ...(task && { task }), ...(line && { line, lines, quote }) }, now);
     if (kept) end();
     return kept;
   };
+  /** Let the comment that is being written be about a line more, or less, at its end. */
+  const stretch = (by) => {
+    const file = files.find(({ path }) => path === editing.path);
+    const to = picked.to + by;
+    const range = to >= picked.from ? pick(file, picked.from, to) : null;
+    if (range) setEditing((before) => ({ ...before, ...range }));
+  };
+
+  // A pointer goes over numbers
+  const rowAt = (target) => {
+    const item = byKey.current.get(target.closest?.("[data-key]")?.dataset.key);
+    if (!item || (item.type !== "line" && item.type !== "pair")) return null;
+    return { file: item.file, row: item.type === "line" ? item.row : target.closest(".half")?.matches(":first-child") ? item.pair.left : item.pair.right };
+  };
+  const byKey = useRef(new Map());
+  byKey.current = useMemo(() => new Map(items.map((item) => [item.key, item])), [items]);
+  const press = (event) => {
+    if (!onComment || event.button !== 0 || !event.target.closest("button.line-number")) return;
+    const found = rowAt(event.target);
+    if (!found?.row) return;
+    event.preventDefault(); // no text is marked while lines are
+    const { index } = rowsOf(found.file);
+    const at = index.get(found.row);
+    const before = !event.shiftKey ? null : picked?.path === found.file.path ? picked.one : current()?.file === found.file ? index.get(current().row) : null;
+    drag.current = { file: found.file, one: before ?? at, other: at };
+    pick(found.file, drag.current.one, at);
+  };
+  const pass = (event) => {
+    const found = drag.current && rowAt(event.target);
+    if (!found?.row || found.file !== drag.current.file) return;
+    drag.current.other = rowsOf(found.file).index.get(found.row);
+    pick(found.file, drag.current.one, drag.current.other);
+  };
+  const release = useRef(null);
+  release.current = () => {
+    const { file, one, other } = drag.current;
+    drag.current = null;
+    const { rows } = rowsOf(file);
+    begin(file, rows[one], rows[other]);
+  };
+  useEffect(() => {
+    const up = () => drag.current && release.current();
+    addEventListener("mouseup", up);
+    return () => removeEventListener("mouseup", up);
+  }, []);
 
   const lines = () => items.filter((item) => item.type === "line" || item.type === "pair" || item.type === "file" || item.type === "hunk");
   const move = (by, wanted = () => true) => {
     const rows = lines().filter((item) => item.key === cursor || wanted(item));
     const now = rows.findIndex((item) => item.key === cursor);
     const next = rows[now < 0 ? (top ? Math.max(0, rows.findIndex((item) => item.file === top.file)) : 0) : Math.min(Math.max(now + by, 0), rows.length - 1)];
-    if (!next) return;
+    if (!next) return null;
     setCursor(next.key);
     flow.current?.to(next.key, next.type === "file" ? "top" : "near");
+    return next;
+  };
+  /** Take the line at the cursor, and the next one, among those that are commented on together. */
+  const extend = (by) => {
+    const from = current();
+    if (!onComment || !from?.row || from.type === "hunk") return move(by);
+    const { index } = rowsOf(from.file);
+    const one = picked?.path === from.file.path && !editing ? picked.one : index.get(from.row);
+    const next = move(by, (item) => item.type === "line" || item.type === "pair");
+    return next?.file === from.file ? pick(from.file, one, index.get(next.row)) : null;
+  };
+  const say = () => {
+    const item = current();
+    if (picked && !editing) begin(files.find(({ path }) => path === picked.path), ...[picked.one, picked.other].map((at) => rowsOf(files.find(({ path }) => path === picked.path)).rows[at]));
+    else if (item) begin(item.file, item.type === "file" || item.type === "hunk" ? null : item.row);
   };
   const current = () => items.find((item) => item.key === cursor);
+  const step = (by) => {
+    if (!editing) setPicked(null);
+    move(by);
+  };
   const fileNow = () => current()?.file ?? top?.file;
   useCommands([
-    { label: "Next line", group: "Review", keys: ["j", "arrowdown"], unlisted: true, run: () => move(1) },
-    { label: "Previous line", group: "Review", keys: ["k", "arrowup"], unlisted: true, run: () => move(-1) },
+    { label: "Next line", group: "Review", keys: ["j", "arrowdown"], unlisted: true, run: () => step(1) },
+    { label: "Previous line", group: "Review", keys: ["k", "arrowup"], unlisted: true, run: () => step(-1) },
+    { label: "Take the next line too", group: "Review", keys: ["shift+arrowdown", "J"], when: () => Boolean(onComment), run: () => extend(1) },
+    { label: "Take the previous line too", group: "Review", keys: ["shift+arrowup", "K"], when: () => Boolean(onComment), run: () => extend(-1) },
+    { label: "Let go of the lines", group: "Review", keys: "escape", unlisted: true, when: () => picked !== null && editing === null, run: () => setPicked(null) },
     { label: "Next file", group: "Review", keys: "n", run: () => move(1, (item) => item.type === "file") },
     { label: "Previous file", group: "Review", keys: "p", run: () => move(-1, (item) => item.type === "file") },
     { label: "Next change", group: "Review", keys: "]", run: () => move(1, (item) => item.type === "hunk") },
     { label: "Previous change", group: "Review", keys: "[", run: () => move(-1, (item) => item.type === "hunk") },
-    { label: "Comment on the line", group: "Review", keys: "c", when: () => Boolean(onComment), run: () => { const item = current(); if (item) begin(item.file, item.type === "file" || item.type === "hunk" ? null : item.row); } },
+    { label: "Comment on the line", group: "Review", keys: "c", when: () => Boolean(onComment), run: say },
     { label: "Mark the file as viewed", group: "Review", keys: "v", run: () => fileNow() && see(fileNow()) },
     { label: "Open or close the file", group: "Review", keys: "o", run: () => fileNow() && toggle(fileNow()) },
     { label: "Show the whole file", group: "Review", keys: "e", run: () => fileNow() && onMore(fileNow(), true) },
-  ], [items, cursor, top, viewed]);
+  ], [items, cursor, top, viewed, picked, editing]);
 
   const see = (file) => {
     const now = !viewed.has(file.path);
@@ -197,42 +274,54 @@ export function Changes({ files, comments = [], split, label, viewed, onViewed, 
 
   const head = (file, more = "") => html`<${FileHead} file=${file} more=${more} open=${open(file)} viewed=${viewed.has(file.path)} onToggle=${() => toggle(file)} onViewed=${() => see(file)}
     onComment=${onComment && (() => begin(file, null))} onWhole=${() => onMore(file, true)} remarks=${comments.filter((comment) => comment.path === file.path).length} />`;
+  const isPicked = (file, row) => picked?.path === file.path && row && rowsOf(file).index.get(row) >= picked.from && rowsOf(file).index.get(row) <= picked.to && anchor(row)?.side === picked.side;
   const draw = (item) => {
-    const here = item.key === cursor ? "cursor" : "";
+    const here = `${item.key === cursor ? "cursor" : ""} ${item.within ? "within" : ""}`;
     switch (item.type) {
+      case "lead": return html`<div class="row-lead" key=${item.key} data-key=${item.key}>${lead}</div>`;
       case "file": return html`<div class=${`row-file ${here}`} key=${item.key} data-key=${item.key}>${head(item.file)}</div>`;
       case "hunk": return html`<div class=${`row-hunk ${here}`} key=${item.key} data-key=${item.key}><span aria-hidden="true">⋯</span> <${Words} text=${item.row.text} most=${160} /><span class="faint"> line ${item.row.new}</span></div>`;
       case "note": return html`<div class="row-note" key=${item.key} data-key=${item.key}><${Words} text=${item.row.text} /></div>`;
       case "said": return html`<div class="row-note" key=${item.key} data-key=${item.key}><${Words} text=${item.text} /></div>`;
-      case "line": return html`<${Line} key=${item.key} item=${item} here=${here} onBegin=${onComment && begin} />`;
-      case "pair": return html`<${Pair} key=${item.key} item=${item} here=${here} onBegin=${onComment && begin} />`;
-      case "remark": return html`<div class="row-remark" key=${item.key} data-key=${item.key}><${Remark} comment=${item.comment} /></div>`;
-      case "editor": return html`<div class="row-remark" key=${item.key} data-key=${item.key}><${Editor} label=${editing.line ? `Comment on ${item.file.path}, line ${editing.line}` : `Comment on ${item.file.path}`} onSave=${save(false)} onNow=${save(true)} onClose=${end} /></div>`;
+      case "line": return html`<${Line} key=${item.key} item=${item} here=${here} picked=${isPicked(item.file, item.row)} onBegin=${onComment && begin} />`;
+      case "pair": return html`<${Pair} key=${item.key} item=${item} here=${here} left=${isPicked(item.file, item.pair.left)} right=${isPicked(item.file, item.pair.right)} onBegin=${onComment && begin} />`;
+      case "remark": return html`<div class="row-remark" key=${item.key} data-key=${item.key}><${Remark} comment=${item.comment} task=${Boolean(item.file.tasks?.length)} /></div>`;
+      case "editor": return html`<div class="row-remark" key=${item.key} data-key=${item.key}><${Editor} label=${editing.line ? `Comment on ${item.file.path}, ${sayLines(editing.line, editing.lines)}` : `Comment on ${item.file.path}`} onSave=${save(false)} onNow=${save(true)} onClose=${end}>
+        <${About} editing=${editing} tasks=${item.file.tasks ?? []} onTask=${(task) => setEditing((before) => ({ ...before, task }))} onStretch=${picked && stretch} /><//></div>`;
       default: return html`<${More} key=${item.key} item=${item} onMore=${onMore} />`;
     }
   };
   const watch = (item, into) => {
-    if (item && (top?.file !== item.file || top.into !== (item.type !== "file" || into > 2))) {
+    if (item?.type === "lead") {
+      if (top) setTop(null);
+    } else if (item && (top?.file !== item.file || top.into !== (item.type !== "file" || into > 2))) {
       setTop({ file: item.file, into: item.type !== "file" || into > 2 });
       onFile?.(item.file);
     }
   };
-  return html`<div class=${`changes ${split ? "split" : "unified"}`} ref=${place}>
+  return html`<div class=${`changes ${split ? "split" : "unified"}`} ref=${place} onMouseDown=${press} onMouseOver=${pass}>
     <span class="probe mono" aria-hidden="true">${"0".repeat(100)}</span>
     ${top?.into && files.includes(top.file) && html`<div class="row-file above">${head(top.file, "above")}</div>`}
-    <${Flow} items=${items} draw=${draw} label=${label} class="diff" control=${flow} onTop=${watch}>${children}<//>
+    <${Flow} items=${items} draw=${draw} label=${label} class="diff" control=${flow} onTop=${watch} />
   </div>`;
 }
 
-function byPlace(comments) {
+function byFile(comments) {
   const found = new Map();
-  for (const comment of comments) {
-    if (!comment.path) continue;
-    const line = comment.place === "outdated" ? null : comment.now ?? comment.line;
-    const key = line ? `${comment.path}\n${comment.side}\n${line}` : comment.path;
-    found.set(key, [...(found.get(key) ?? []), comment]);
-  }
+  for (const comment of comments) if (comment.path) found.set(comment.path, [...(found.get(comment.path) ?? []), comment]);
   return found;
+}
+
+/** What a comment that is being written is about: its lines, with a way to take more of them, and whose work they are. */
+function About({ editing, tasks, onTask, onStretch }) {
+  const words = editing.line ? `${editing.side === "old" ? "Before the change, " : "On "}${sayLines(editing.line, editing.lines)}` : "On the file";
+  return html`<header class="editor-head">
+    <span class="soft">${words}</span>
+    ${editing.line && onStretch && html`<button type="button" class="button quiet" aria-label="One line less" disabled=${editing.lines < 2} onClick=${() => onStretch(-1)}>−</button>
+      <button type="button" class="button quiet" aria-label="One line more" onClick=${() => onStretch(1)}>+</button>`}
+    ${tasks.length > 1 ? html`<label class="editor-task">for <select aria-label="Whose work it is" value=${editing.task} onChange=${(event) => onTask(event.target.value)}>${tasks.map((task) => html`<option key=${task} value=${task}>${task}</option>`)}</select></label>`
+      : editing.task && html`<span class="soft">for <span class="mono">${editing.task}</span></span>`}
+  </header>`;
 }
 
 function FileHead({ file, open, viewed, onToggle, onViewed, onComment, onWhole, remarks, more }) {
@@ -255,31 +344,31 @@ function Numbered({ file, row, side, onBegin }) {
   if (line === null || line === undefined) return html`<span class="line-number"></span>`;
   const own = side === "new" || row.kind === "minus";
   if (!onBegin || !own) return html`<span class="line-number">${line}</span>`;
-  return html`<button type="button" class="line-number" tabindex="-1" aria-label=${`Comment on line ${line}`} onClick=${(event) => { event.stopPropagation(); onBegin(file, row); }}>${line}</button>`;
+  return html`<button type="button" class="line-number" tabindex="-1" aria-label=${`Comment on line ${line}`} onClick=${(event) => event.detail === 0 && onBegin(file, row)}>${line}</button>`;
 }
 
-function Line({ item, here, onBegin }) {
+function Line({ item, here, picked, onBegin }) {
   const { file, row } = item;
   const [sign, word] = MARKS[row.kind];
   const tap = (event) => onBegin && matchMedia("(max-width: 760px)").matches && !getSelection().toString() && !event.target.closest("button") && onBegin(file, row);
-  return html`<div class=${`line ${row.kind} ${here}`} data-key=${item.key} onClick=${tap}>
+  return html`<div class=${`line ${row.kind} ${here} ${picked ? "picked" : ""}`} data-key=${item.key} onClick=${tap}>
     <${Numbered} file=${file} row=${row} side="old" onBegin=${onBegin} /><${Numbered} file=${file} row=${row} side="new" onBegin=${onBegin} />
     <span class="line-sign" aria-hidden="true">${sign}</span><span class="unseen">${word}</span><${Code} file=${file} row=${row} />
   </div>`;
 }
 
-function Half({ file, row, side, onBegin }) {
+function Half({ file, row, side, picked, onBegin }) {
   if (!row) return html`<div class="half none"></div>`;
   const [sign, word] = MARKS[row.kind];
-  return html`<div class=${`half ${row.kind}`}>
+  return html`<div class=${`half ${row.kind} ${picked ? "picked" : ""}`}>
     <${Numbered} file=${file} row=${row} side=${side} onBegin=${onBegin} /><span class="line-sign" aria-hidden="true">${sign}</span><span class="unseen">${word}</span><${Code} file=${file} row=${row} />
   </div>`;
 }
 
-function Pair({ item, here, onBegin }) {
+function Pair({ item, here, left, right, onBegin }) {
   const { file, pair } = item;
   return html`<div class=${`pair ${here}`} data-key=${item.key}>
-    <${Half} file=${file} row=${pair.left} side="old" onBegin=${onBegin} /><${Half} file=${file} row=${pair.right} side="new" onBegin=${onBegin} />
+    <${Half} file=${file} row=${pair.left} side="old" picked=${left} onBegin=${onBegin} /><${Half} file=${file} row=${pair.right} side="new" picked=${right} onBegin=${onBegin} />
   </div>`;
 }
 

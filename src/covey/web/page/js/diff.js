@@ -33,6 +33,70 @@ export function anchor(row) {
   return row.kind === "plus" || row.kind === "same" ? { side: "new", line: row.new } : null;
 }
 
+/**
+ * Return the lines between two rows that one comment can be about: {side, line, lines, quote, from, to} with the first
+ * and the last row, or null. It ends where a hunk does, and is about the text after the change unless all of it is gone.
+ */
+export function rangeOf(rows, one, other = one) {
+  const step = other < one ? -1 : 1;
+  let end = one;
+  while (end !== other && rows[end + step] && rows[end + step].kind !== "hunk") end += step;
+  const [from, to] = [Math.min(one, end), Math.max(one, end)];
+  const places = [];
+  for (let at = from; at <= to; at++) {
+    const where = rows[at] && anchor(rows[at]);
+    if (where) places.push({ ...where, quote: rows[at].text });
+  }
+  if (!places.length) return null;
+  const side = places.some((place) => place.side === "new") ? "new" : "old";
+  const own = places.filter((place) => place.side === side);
+  return { side, line: own[0].line, lines: own.at(-1).line - own[0].line + 1, quote: own[0].quote, from, to };
+}
+
+const keyOf = ({ side, line }) => `${side}\n${line}`;
+
+/** Return the lines of a comment as they are by now: {side, first, last}, or null if it stands at none. */
+export function linesOf(comment) {
+  const first = comment.place === "outdated" ? null : comment.now ?? comment.line;
+  return first ? { side: comment.side, first, last: first + Math.max(1, comment.lines ?? 1) - 1 } : null;
+}
+
+/**
+ * Return where the comments on a file stand: `top` has those on the file and on lines that are not shown, `below` those
+ * under a row (at the last of their lines that is shown), and `within` says whether a row is one of several lines.
+ */
+export function placed(rows, comments) {
+  const shown = new Map();
+  rows.forEach((row) => {
+    const where = anchor(row);
+    if (where) shown.set(keyOf(where), row);
+  });
+  const found = { top: [], below: new Map(), within: new Set() };
+  for (const comment of comments) {
+    const lines = linesOf(comment);
+    let row = null;
+    for (let line = lines?.last; lines && line >= lines.first && !row; line--) row = shown.get(keyOf({ side: lines.side, line })) ?? null;
+    if (!row) found.top.push(comment);
+    else found.below.set(row, [...(found.below.get(row) ?? []), comment]);
+    for (let line = lines?.first; lines && lines.last > lines.first && line <= lines.last; line++) {
+      const covered = shown.get(keyOf({ side: lines.side, line }));
+      if (covered) found.within.add(covered);
+    }
+  }
+  return found;
+}
+
+/** Return the task, of several that change a file, whose lines these are; the first of them where nobody knows. */
+export function ownerOf(file, { side, line, lines }) {
+  const meets = ([from, to]) => side === "new" && from < line + lines && to >= line;
+  return file.tasks.find((task) => (file.written?.[task] ?? []).some(meets)) ?? file.tasks[0] ?? null;
+}
+
+/** Return lines in words: "line 12", "lines 12–15". */
+export function sayLines(line, lines) {
+  return lines > 1 ? `lines ${line}–${line + lines - 1}` : `line ${line}`;
+}
+
 /** Return rows side by side: each {left, right} with rows of `parse`, either of them null; what is one row for both is `both`. */
 export function beside(rows) {
   const found = [];

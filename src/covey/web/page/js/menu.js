@@ -84,7 +84,7 @@ export function Menu({ where, places, onClose, first = "menu" }) {
     <div class="menu-foot">
       <${Button} kind="quiet" onClick=${() => setShown("phone")}>Connect a phone<//>
       <${Button} kind="quiet" onClick=${() => setShown("devices")}>Devices<//>
-      <${Button} kind="quiet" keys="?" onClick=${() => { onClose(); touch("help"); }}>Keyboard<//>
+      <${Button} kind="quiet with-keys" keys="?" onClick=${() => { onClose(); touch("help"); }}>Keyboard<//>
       <${Button} kind="quiet" onClick=${() => { onClose(); leave(); }}>Log out<//>
     </div>
   <//>`;

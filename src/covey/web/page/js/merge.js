@@ -4,7 +4,7 @@ import { get, post } from "./api.js";
 import { saidOfWait } from "./columns.js";
 import { saidOfRevert, stepsOf } from "./steps.js";
 import { useRead } from "./store.js";
-import { clock, span } from "./text.js";
+import { clock, some, span } from "./text.js";
 import { to } from "./places.js";
 import { Age, attempt, Button, confirm, Dialog, note, State, Words } from "./ui.js";
 
@@ -29,6 +29,34 @@ export function approve(merge) {
 export async function sendBack(merge) {
   const reason = await confirm({ title: `Send ${merge.task} back?`, body: "Its author goes on with it, and is told what you write here.", text: "What is wrong", action: "Send back", required: true });
   if (reason) await change(merge, "reject", { reason: oneLine(reason) }, `Sent ${merge.task} back.`);
+}
+
+/** Do the same with several merges, one after another; says how many it was done with, the rest have told why not. */
+async function each(merges, verb, body) {
+  const done = [];
+  for (const { merge } of merges) if ((await attempt(() => post(`/api/merges/${merge}/${verb}`, body))) !== undefined) done.push(merge);
+  return done;
+}
+
+/** Let the work of several tasks into the queue, asking first where some of it conflicts; says whether that was done. */
+export async function approveAll(rows) {
+  const clashing = rows.filter(({ conflicts }) => conflicts.length);
+  const body = clashing.length ? `${clashing.map(({ task, conflicts }) => `${task} conflicts with ${conflicts.join(", ")}`).join("; ")}. What cannot be merged when its turn comes goes back to its author.` : "";
+  if (clashing.length && (await confirm({ title: `Approve ${some(rows.length, "task")}?`, body, action: "Approve" })) === null) return false;
+  const done = await each(rows, "approve", {});
+  const undo = () => Promise.all(done.map((merge) => attempt(() => post(`/api/merges/${merge}/hold`, {}))));
+  if (done.length) note(done.length === 1 ? `Approved ${rows.find(({ merge }) => merge === done[0]).task}.` : `Approved ${done.length} tasks.`, { undo });
+  return done.length > 0;
+}
+
+/** Send the work of several tasks back with the same words; says whether that was done. */
+export async function sendBackAll(rows) {
+  const title = rows.length === 1 ? `Send ${rows[0].task} back?` : `Send ${rows.length} tasks back?`;
+  const reason = await confirm({ title, body: "Each author goes on with its own, and is told what you write here.", text: "What is wrong", action: "Send back", required: true });
+  if (!reason) return false;
+  const done = await each(rows, "reject", { reason: oneLine(reason) });
+  if (done.length) note(`Sent ${some(done.length, "task")} back.`);
+  return done.length > 0;
 }
 
 /** Let a merge wait for a person. */

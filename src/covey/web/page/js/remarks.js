@@ -1,6 +1,8 @@
 // Comments on lines: written where one reads, kept as drafts, sent to whoever wrote the work, with a receipt.
 import { html, useEffect, useRef, useState } from "./lib.js";
 import { ask, patch, post } from "./api.js";
+import { sayLines } from "./diff.js";
+import { to } from "./places.js";
 import { clock } from "./text.js";
 import { attempt, Button, note, Words } from "./ui.js";
 
@@ -24,7 +26,7 @@ export function Receipt({ comment }) {
 
 /** Say where the line of a comment is by now, if that is another place. */
 export function Moved({ comment }) {
-  if (comment.place === "moved") return html`<span class="moved">now line ${comment.now}</span>`;
+  if (comment.place === "moved") return html`<span class="moved">now ${sayLines(comment.now, comment.lines)}</span>`;
   return comment.place === "outdated" ? html`<span class="moved">outdated</span>` : null;
 }
 
@@ -47,7 +49,7 @@ export async function send(task, { ids = null, text = "", back = false } = {}) {
 }
 
 /** One comment where it stands, with what can be done with it. */
-export function Remark({ comment, place = false, onGo = null }) {
+export function Remark({ comment, place = false, task = false, onGo = null }) {
   const [editing, setEditing] = useState(false);
   const draft = comment.state === "draft";
   if (editing) {
@@ -58,9 +60,12 @@ export function Remark({ comment, place = false, onGo = null }) {
     };
     return html`<div class="remark"><${Editor} value=${comment.text} action="Save" onSave=${save} onClose=${() => setEditing(false)} /></div>`;
   }
-  const where = comment.path ? `${comment.path}${comment.line ? `:${comment.now ?? comment.line}` : ""}` : "The work as a whole";
+  const first = comment.now ?? comment.line;
+  const where = comment.path ? `${comment.path}${first ? `:${first}${comment.lines > 1 ? `–${first + comment.lines - 1}` : ""}` : ""}` : "The work as a whole";
   return html`<article class=${`remark ${draft ? "is-draft" : ""}`} aria-label=${`Comment, ${RECEIPTS[comment.state]?.[1] ?? ""}`}>
     <header class="remark-head">
+      ${task && html`<a class="file-task" href=${to("review", comment.task)}>${comment.task}</a>`}
+      ${!place && comment.line && comment.lines > 1 && html`<span class="soft">${sayLines(first, comment.lines)}</span>`}
       ${place && html`<button type="button" class="remark-place mono" onClick=${onGo} disabled=${!onGo}><${Words} text=${where} most=${200} /></button>`}
       <${Moved} comment=${comment} />
       <${Receipt} comment=${comment} />
@@ -75,7 +80,7 @@ export function Remark({ comment, place = false, onGo = null }) {
 }
 
 /** A field for a comment: saved as a draft, or sent at once if `onNow` is there. */
-export function Editor({ value = "", action = "Add comment", label = "Comment", onSave, onNow = null, onClose }) {
+export function Editor({ value = "", action = "Add comment", label = "Comment", onSave, onNow = null, onClose, children = null }) {
   const field = useRef(null);
   const [text, setText] = useState(value);
   const [busy, setBusy] = useState(false);
@@ -99,6 +104,7 @@ export function Editor({ value = "", action = "Add comment", label = "Comment", 
     }
   };
   return html`<form class="editor" onSubmit=${(event) => { event.preventDefault(); end(onSave); }}>
+    ${children}
     <textarea ref=${field} rows=${Math.min(12, Math.max(3, text.split("\n").length))} aria-label=${label} placeholder="What should change, and why" value=${text}
       onInput=${(event) => setText(event.target.value)} onKeyDown=${type} maxlength="16384"></textarea>
     <footer class="editor-foot">

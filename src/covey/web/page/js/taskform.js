@@ -37,7 +37,7 @@ export function QuickAdd({ status, onClose, onForm, onAdded }) {
   return html`<div class="quick-add">
     <input ref=${field} aria-label=${`New task in ${status === "backlog" ? "Backlog" : "To do"}`} placeholder="New task: title p5 @session role:docs" value=${text} maxlength="500" aria-busy=${busy > 0}
       autocomplete="off" onInput=${(event) => setText(event.target.value)} onKeyDown=${press} onBlur=${() => !text && onClose()} />
-    <div class="quick-hint">${parts.length ? parts.map(([name, value]) => html`<span class="board-token"><b>${name}</b> <bdi>${visible(String(value), 40)}</bdi></span>`) : html`<span><kbd>Enter</kbd> adds</span><span><kbd>Ctrl+Enter</kbd> form</span><span><kbd>Esc</kbd> ends</span>`}</div>
+    <div class="quick-hint">${parts.length ? parts.map(([name, value]) => html`<span class="board-token"><b>${name}</b> <bdi>${visible(String(value), 40)}</bdi></span>`) : html`<span class="with-keys"><kbd>Enter</kbd> adds</span><span class="with-keys"><kbd>Ctrl+Enter</kbd> form</span><span class="with-keys"><kbd>Esc</kbd> ends</span>`}</div>
   </div>`;
 }
 

@@ -292,7 +292,7 @@ function Nothing({ onAdd }) {
     return html`<div class="board-nothing beside"><${Empty} title="No task passes the filter"><${Button} onClick=${() => setFilter({ text: "", quick: null })} keys="Esc">Show all<//><//></div>`;
   }
   return html`<div class="board-nothing"><${Empty} title="No tasks yet">
-    <p>Press <kbd>n</kbd> to write the first one, or bring a list of them:</p>
+    <p><span class="with-keys">Press <kbd>n</kbd> to write</span><span class="with-thumbs">Write</span> the first one, or bring a list of them:</p>
     <pre><code>covey task import TODO.md</code></pre>
     <${Button} kind="primary" onClick=${() => onAdd("todo")} keys="n">New task<//>
   <//></div>`;
