@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from covey.core import failures, hints, test_counts
-from covey.core.gate_trials import Verdict, judge
+from covey.core.gate_trials import Verdict, judge, never_passed
 from covey.core.gates import Gate, State
 
 GATE = Gate(id="gate-1", ordinal=1, test=0, base="a", commit="a", seconds=12.4)
@@ -74,6 +74,26 @@ def test_a_gate_whose_tests_fail_names_the_last_error_and_what_may_explain_it() 
     assert trial is not None
     assert (trial.verdict, trial.error) == (Verdict.FAILS, "E   assert 1 == 2")
     assert trial.advice.endswith(hints.NO_NETWORK)
+
+
+def test_a_gate_that_wants_the_network_does_not_work_and_is_told_how_it_gets_it() -> None:
+    output = (
+        "npm error code EAI_AGAIN\nnpm error syscall getaddrinfo\nnpm error errno EAI_AGAIN\n"
+        "npm error request to https://registry.npmjs.org/jest failed, reason: getaddrinfo EAI_AGAIN\n"
+        "npm error A complete log of this run can be found in: /x\n"
+    )
+    trial = judge(_failed(output, hint=hints.NO_NETWORK))
+    assert trial is not None and trial.verdict is Verdict.BROKEN
+    assert trial.error.startswith("npm error request to https://registry.npmjs.org/jest failed")
+    assert trial.advice.startswith(hints.NO_NETWORK) and trial.advice.endswith("covey init --check tries it again.")
+
+
+def test_a_gate_that_never_passed_is_told_with_its_error_and_blames_no_commit() -> None:
+    told = never_passed(_failed("E   ModuleNotFoundError: No module named 'requests'\n"))
+    assert told == (
+        "The gate does not work here: E   ModuleNotFoundError: No module named 'requests'. "
+        "It has never passed, so no commit is to blame (gate-1)."
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 
 from covey import config
+from covey.errors import Unavailable
 from tests.line.lines import NOTE, Line
 from tests.line.queues import Change, fill
 from tests.serving import wait_until
@@ -46,6 +47,32 @@ def test_init_says_so_when_its_gate_does_not_work_and_only_proposes_it(made: Cal
     line.commit("Makefile", "test:\n\ttrue\n")
     assert "The gate works" in line.ok("init", "--check")
     line.assert_nothing_left()
+
+
+def test_a_gate_that_never_worked_is_told_with_its_error_and_no_commit_is_to_blame(made: Callable[..., Line]) -> None:
+    line = made('[merge]\ncheck = "echo No module named pytest; exit 1"\n')
+    line.up()
+    (task,) = fill(line, [Change("values/a", "1\n")])
+    wait_until(lambda: line.events("queue.halted") != [], "the halt")
+    (told,) = line.alerts()
+    why = "The gate does not work here: No module named pytest. It has never passed, so no commit is to blame"
+    assert told.startswith(why) and "covey init --check" in told
+    assert line.git("rev-parse", "--short", "main") not in told
+    reasons = line.ok("merge", "why", task)
+    assert why in reasons and "covey init --check" in reasons and "git revert" not in reasons
+    line.settings('[merge]\ncheck = "true"\n')
+    wait_until(lambda: line.landed() != [], "the landing")
+
+
+def test_a_try_keeps_the_board_and_whoever_waits_is_told_so(made: Callable[..., Line]) -> None:
+    line = made('[merge]\ncheck = "touch $OUTSIDE/began; while [ ! -e $OUTSIDE/go ]; do sleep 0.05; done"\n')
+    trying = line.begin("init", "--check")
+    wait_until(line.mark("began").exists, "the gate")
+    assert "covey init tries the gate at this moment" in line.ends(Unavailable.exit_code, "task", "add", "Wait")
+    line.mark("go").touch()
+    said, _ = trying.communicate(timeout=60)
+    assert trying.returncode == 0 and "The gate works" in said
+    line.ok("task", "add", "Go on")
 
 
 def test_a_try_that_is_interrupted_leaves_nothing(made: Callable[..., Line]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import field
 
 from covey.app.queued import failed_in, reverted_by
 from covey.app.shapes.merges import MergeLine
+from covey.app.train import digest
 from covey.app.verbs import Call
 from covey.core import gates, hints, landings, merges
 from covey.core.alerts import Alert
@@ -41,6 +42,8 @@ class Sight:
     checked: bool
     broken: str | None = None
     """Why the gate cannot be run at all, if it cannot."""
+    never_passed: bool = False
+    """The queue has halted, and no commit has ever passed the gate as it is set."""
     stuck: Alert | None = None
     """What a person was told of a queue that cannot go on, if nothing shows that it went on since."""
     named: dict[str, Merge] = field(default_factory=dict)
@@ -72,6 +75,7 @@ def look(call: Call, also: Iterable[Merge] = ()) -> Sight:
         fleet_paused=tx.fleet().paused,
         checked=bool(call.house.config.merge.check),
         broken=_broken(call, found),
+        never_passed=bool(tx.standing().halted) and not tx.has_worked(digest(call.house.config)),
         stuck=_stuck(call) if found else None,
         named=tx.merges_named(named - {merge.id for merge in found}),
     )
@@ -450,7 +454,9 @@ def _again(merge: Merge, task: Task) -> Iterator[str]:
 def _onwards(sight: Sight, merge: Merge) -> Iterator[str]:
     """Yield what brings a merge on that waits with the whole queue, or for main."""
     stop = sight.standing
-    if stop.halted:
+    if stop.halted and sight.never_passed:
+        yield "covey init --check   tries the gate, which has never passed; covey.toml names another one"
+    elif stop.halted:
         yield "git revert COMMIT on main, or mend it there: the queue goes on by itself"
     if stop.paused or stop.halted:
         yield "covey merge resume" + ("   tries the same main again" if stop.halted else "")

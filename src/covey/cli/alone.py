@@ -64,6 +64,10 @@ class Alone:
         answer = self._app.ask(verb, Principal(), asked, question.params, key=question.key, request=request)
         return Answer(answer.status, answer.body, answer.total)
 
+    def tell(self, what: str) -> None:
+        """Tell those who wait for the lock what keeps it, if that takes long."""
+        self._lock.tell(what)
+
     def desk(self) -> Desk:
         """Return what the loops need to do here what a daemon would do; whoever asked closes it."""
         from covey.git.worktrees import Worktrees, default_folder

@@ -29,6 +29,8 @@ NOT_THERE = 2.0
 """Seconds for which a run waits for a daemon that does not listen: it may be starting again."""
 LOCK_TAKEN = 30.0
 """Seconds to wait while somebody else writes."""
+LOCK_TOLD = 2.0
+"""Seconds to wait for somebody who says that it takes long."""
 PAUSE = 0.005
 _NOUNS = {
     "task": "task",
@@ -162,10 +164,11 @@ class Client:
         """Take the writer's lock and answer ourselves, or find the daemon that holds it."""
         gc.disable()  # Importing the rules makes much and throws nothing away.
         from covey.cli.alone import Alone
+        from covey.store.lock import held_for, taken
 
         gc.enable()
         project = self.project()
-        deadline = time.monotonic() + LOCK_TAKEN
+        began = time.monotonic()
         alone = Alone(project)
         while not alone.try_open():
             wire = self._daemon(str(project.state))
@@ -177,13 +180,11 @@ class Client:
                     if lost.hangs:
                         raise self._hanging(question, lost) from None
                     sent = sent or lost.sent
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if waited > LOCK_TAKEN or (waited > LOCK_TOLD and held_for(project.lock)):
                 if sent and question.key is not None:
                     raise _outcome_unknown()
-                raise Unavailable(
-                    "Another covey command has held the board's lock for a long time.",
-                    hint="Try again; covey status tells whether a daemon is running.",
-                )
+                raise taken(project.lock)
             time.sleep(PAUSE * (0.2 + 1.6 * int.from_bytes(os.urandom(1), "big") / 255))
         self._alone, self.url = alone, None
         return alone.ask(question)

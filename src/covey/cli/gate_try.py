@@ -11,9 +11,11 @@ import time
 from argparse import Namespace
 from typing import Any
 
+from covey import config
 from covey.cli.client import Client
 from covey.cli.command import width
 from covey.cli.daemon import ASK_TO_END
+from covey.cli.init import proposed_checks
 from covey.cli.show import first_line, paint, plain, span
 from covey.errors import CoveyError
 from covey.installation import step_back
@@ -32,15 +34,21 @@ _WORDS = {"works": "passed", "empty": "waiting", "fails": "failed", "broken": "f
 
 
 def check_again(args: Namespace, client: Client) -> int:
-    """Try the gate on main as it is now, with the settings as they are, and tell what came of it."""
-    client.project()
-    gate = try_gate(client, quiet=args.json)
+    """Try the gate on main as it is now, or what seems to be one if none is set, and tell what came of it."""
+    project = client.project()
+    settings = config.load(project.root)
+    check = "" if settings.merge.check else next(iter(proposed_checks(project, settings.target)), "")
+    if check and not args.json:
+        print(f"merge.check is not set; trying {check!r}, which seems to test this repository ...", flush=True)
+    gate = try_gate(client, check, quiet=args.json)
     if args.json:
         import json
 
         print(json.dumps(gate))
     else:
         print("\n".join(told(gate)))
+        if check:
+            print(f"  It does not hold yet: check = {check!r} under [merge] in covey.toml sets it.")
     return int(gate["verdict"] != "works")
 
 
@@ -70,6 +78,7 @@ def try_gate(client: Client, check: str = "", *, quiet: bool = False) -> dict[st
                 gate = client.ask("gate.try", fields=fields).value["id"]
                 _follow(client, gate, progress)
             else:
+                client.alone.tell("covey init tries the gate")
                 gate = asyncio.run(_run(client, client.alone.desk(), fields, progress))
             shown: dict[str, Any] = client.ask("gate.show", {"id": gate}).value
         finally:

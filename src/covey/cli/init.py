@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -62,7 +63,13 @@ def init(args: Namespace, client: Client) -> int:
     if config.FILE in made and checks and not args.no_try:
         if not args.json:
             print(f"Trying {checks[0]!r} on {main}, as the merge queue would ...", flush=True)
-        proposal = _try(client, project, main, checks, agents, quiet=args.json)
+        try:
+            proposal = _try(client, project, main, checks, agents, quiet=args.json)
+        except KeyboardInterrupt:
+            print(
+                "The gate was not tried to its end, and is not set; covey init --check tries it again.", file=sys.stderr
+            )
+            raise
     answer = {
         "project": project.name,
         "root": str(project.root),

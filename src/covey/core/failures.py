@@ -111,7 +111,8 @@ def error_line(text: str) -> str:
     missing = next((line for line in said if is_missing(line)), None)
     telling = [line for line in said if line and not _NOISE(line)]
     errors = [line for line in telling if line in {each.strip() for each in parts.errors}]
-    return (missing or (errors or telling or [*parts.first[:1], ""])[-1])[:LONGEST]
+    install = [line for line in said if _NPM(line) is not None]
+    return (missing or (errors or telling or install or [*parts.first[:1], ""])[-1])[:LONGEST]
 
 
 def is_missing(line: str) -> bool:
@@ -183,6 +184,8 @@ _NOISE = _rule(
     r"|^error: [Rr]ecipe |^info Visit |^Traceback \(most|^\[\.\.\.\]$|^[-=_ *]+$|^OSError: .*Broken pipe"
 )
 """What only tells that a command failed which told why itself."""
+_NPM = _rule(r"^npm (?:ERR!|error) (?!code |errno |syscall |path |A complete log|Lifecycle|Exit |cwd )\S+ \S")
+"""Why npm itself failed, where it was no command of the repository that did."""
 _MISSING = _rule(
     r"(?::|^)\s?[\w./+@-]+: (?:command )?not found$|^make(?:\[\d+\])?: [\w./+-]+: No such file or directory"
     r"|env: .{1,80}: No such file or directory|: executable file not found in|^sh: .*: Permission denied$"

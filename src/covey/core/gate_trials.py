@@ -46,6 +46,13 @@ _BROKEN = (
 )
 
 
+def never_passed(gate: Gate) -> str:
+    """Return what is told of a gate that no commit has ever passed, by how it failed on main alone."""
+    trial = judge(gate)
+    why = "The gate fails" if trial is None else trial.told.rstrip(".")
+    return f"{why}. It has never passed, so no commit is to blame ({gate.id})."
+
+
 def judge(gate: Gate) -> Trial | None:
     """Return what a gate on main alone shows; None while it runs."""
     if gate.state is State.RUNNING:
@@ -69,6 +76,8 @@ def _failed(gate: Gate, time: str) -> Trial:
         why = (failures.told(gate.summary).first or (error,))[0]
         advice = f"{_LATE}; {AGAIN}.{more}" if gate.seconds else f"{AGAIN}."
         return Trial(Verdict.BROKEN, f"The gate does not work here: {why}", why, advice)
+    if hints.NO_NETWORK in more and hints.wants_network(error):
+        return Trial(Verdict.BROKEN, f"The gate does not work here: {error}", error, f"{more.strip()} {AGAIN}.")
     if failures.is_missing(error):
         return Trial(Verdict.BROKEN, f"The gate does not work here: {error}", error, f"{_BROKEN}; {AGAIN}.{more}")
     told = f"The gate fails on main as it is, after {time}: {error}"

@@ -10,7 +10,7 @@ from covey.app import sendback, train
 from covey.app.changes import step
 from covey.app.sessions import alert
 from covey.app.verbs import Call
-from covey.core import merges
+from covey.core import failures, gate_trials, merges
 from covey.core.merges import Merge, State
 from covey.core.queue import standing
 from covey.core.queue.train import Cancel, Halt, Land, Reason, Reject, Start, Test
@@ -179,12 +179,9 @@ def _since(project: Project, merge: Merge, base: str) -> Since | None:
 
 async def _halt(crew: Crew, journey: Journey, action: Halt) -> None:
     """Stop landing, since main itself is red, and name whoever may know why."""
-    target, base = journey.settings.target, journey.base
+    target = journey.settings.target
     gate_ids = tuple(crew.gate_of[number] for number in action.tests if number in crew.gate_of)
-    greens = await crew.desk.read(lambda call: suspects.greens(call, journey.settings.checks))
-    named = await crew.desk.beside(lambda: _named(crew.desk.project, greens, base))
-    what = f"{target} itself" if base == journey.head else f"{target} with what the remote has beyond it"
-    why = f"{what} fails its gate at {base[:12]} ({', '.join(gate_ids)}). {named}"
+    why, advice = await _red(crew, journey, gate_ids)
 
     def write(call: Call) -> None:
         train.put(call, standing.Halted(why, gate_ids))
@@ -192,15 +189,28 @@ async def _halt(crew: Crew, journey: Journey, action: Halt) -> None:
             if merge.state in (State.QUEUED, State.TESTING):
                 queued = step(call, merge, merges.Requeued(f"{target} is red"), COVEY)
                 step(call, queued, merges.Waits(why), COVEY)
-        message = (
-            f"{why} Nothing lands until that is mended; then the queue goes on by itself. "
-            "To land a branch that mends it: covey merge queue BRANCH, then covey merge resume."
-        )
+        message = f"{why} Nothing lands until that is mended; then the queue goes on by itself. {advice}"
         alert(call, "main_red", message, None, None)
 
     crew.desk.app.house.broken_gate = True
     crew.halted_under = crew.config.merge
     await crew.desk.write(write)
+
+
+async def _red(crew: Crew, journey: Journey, gate_ids: tuple[str, ...]) -> tuple[str, str]:
+    """Return why main does not pass, and what a person can do: a gate that never worked is no commit's fault."""
+    base, checks = journey.base, journey.settings.checks
+    last = await crew.desk.read(lambda call: call.tx.get(rows.GATES, gate_ids[-1]) if gate_ids else None)
+    is_own = base == journey.head  # else it is the remote's commits that may be to blame
+    if is_own and last is not None and not await crew.desk.read(lambda call: call.tx.has_worked(checks)):
+        trial = gate_trials.judge(last)
+        return gate_trials.never_passed(last), "" if trial is None else trial.advice
+    greens = await crew.desk.read(lambda call: suspects.greens(call, checks))
+    named = await crew.desk.beside(lambda: _named(crew.desk.project, greens, base))
+    what = f"{journey.settings.target} {'itself' if is_own else 'with what the remote has beyond it'}"
+    error = "" if last is None else failures.error_line(last.summary)
+    why = f"{what} fails its gate at {base[:12]} ({', '.join(gate_ids)}){f', which said: {error}' if error else ''}."
+    return f"{why} {named}", "To land a branch that mends it: covey merge queue BRANCH, then covey merge resume."
 
 
 def _named(project: Project, greens: Sequence[str], base: str) -> str:

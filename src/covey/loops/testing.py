@@ -14,7 +14,7 @@ from covey.app.sessions import alert
 from covey.app.train import digest
 from covey.app.verbs import Call
 from covey.config import Config
-from covey.core import checks, gates, merges
+from covey.core import checks, failures, gates, merges
 from covey.core.checks import Check
 from covey.core.gates import Gate
 from covey.core.merges import State
@@ -306,7 +306,8 @@ class Testing:
         self._in_a_row = 0
         self._unstarted.pop(gate.commit, None)
         if gate.id not in self._unwanted and await self._is_of_no_use(gate, tree, order, outcome):
-            await self._break(gate, outcome.why, config)
+            said = failures.error_line(outcome.summary) if outcome.cannot_run else ""
+            await self._break(gate, f"{outcome.why}, which said: {said}." if said else outcome.why, config)
             return
         event = self._event(gate, outcome)
         await self.desk.write(lambda call: _ended(call, gate, event))

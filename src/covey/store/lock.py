@@ -26,8 +26,15 @@ class WriterLock:
         except BlockingIOError:
             os.close(fd)
             return False
+        if os.fstat(fd).st_size:  # what somebody told who was killed
+            os.ftruncate(fd, 0)
         self._fd = fd
         return True
+
+    def tell(self, what: str) -> None:
+        """Tell whoever waits what is done behind the lock, until it is given back."""
+        if self._fd is not None:
+            os.pwrite(self._fd, what.encode(), 0)
 
     def take(self, patience: float = 30.0) -> None:
         """Take the lock in turn: one waits at the door and the others behind it, so that nobody is passed over."""
@@ -116,12 +123,28 @@ def _open(path: Path) -> int:
         raise Unavailable(f"The lock {path} cannot be opened: {error.strerror}.", hint=hint) from error
 
 
+def held_for(path: Path) -> str:
+    """Return what whoever holds a lock does behind it, if that tells it; else it does not take long."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")[:200]
+    except OSError:
+        return ""
+
+
+def taken(path: Path) -> Unavailable:
+    """Return what is told to whoever has waited in vain: who holds a lock, if that tells it."""
+    told = held_for(path)
+    if told:
+        return Unavailable(f"{told} at this moment, and holds the board's lock.", hint="Try again when it has ended.")
+    return Unavailable(
+        "Another covey command has held the board's lock for a long time.",
+        hint="Try again; covey status tells whether a daemon is running.",
+    )
+
+
 def _wait(lock: WriterLock, deadline: float, *, longest: float) -> None:
     """Try again and again, after pauses of random length, until the lock is ours."""
     while not lock.try_take():
         if time.monotonic() > deadline:
-            raise Unavailable(
-                "Another covey command has held the board's lock for a long time.",
-                hint="Try again; covey status tells whether a daemon is running.",
-            )
+            raise taken(lock.path)
         time.sleep(longest * (1 + os.urandom(1)[0]) / 256)

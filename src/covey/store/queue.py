@@ -35,6 +35,11 @@ class Queue(Transaction):
         sql = "SELECT 1 FROM gates WHERE state = 'passed' AND \"commit\" = ? AND checks = ? AND code = 0 LIMIT 1"
         return bool(self.db.rows(sql, (commit, checks)))
 
+    def has_worked(self, checks: str) -> bool:
+        """Say whether any commit has ever passed these checks."""
+        sql = "SELECT 1 FROM gates WHERE state = 'passed' AND checks = ? AND code = 0 LIMIT 1"
+        return bool(self.db.rows(sql, (checks,)))
+
     def last_landings(self, limit: int) -> list[landings.Landing]:
         """Return the last moves of main, the newest first."""
         return self.find(rows.LANDINGS, "ORDER BY ordinal DESC LIMIT ?", (limit,))
