@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from covey.config import Config
-from covey.git import chains_read
+from covey.git import candidates, chains_read, landing, objects
 from covey.git import project as projects
 from covey.git.candidates import is_ancestor
 from covey.git.chains import Link
@@ -49,6 +49,7 @@ def _branches(path: Path, count: int) -> list[str]:
 def test_that_a_commit_holds_itself_needs_no_git(tmp_path: Path, asked: Callable[[], list[str]]) -> None:
     project = projects.find(make_repository(tmp_path / "repo", {"a": "a\n"}))
     head = git_out(project.root, "rev-parse", "main")
+    objects.close()
     asked()
     assert is_ancestor(project, head, head)
     assert asked() == []
@@ -62,10 +63,39 @@ def test_what_joined_is_built_from_what_was_read_then(tmp_path: Path, asked: Cal
     base, tips = git_out(path, "rev-parse", "main"), _branches(path, 10)
     chains_read.works(project, base, tips)
     links = [Link(id=tip, tip=tip, message="Land it", author=("ada", "ada@x")) for tip in tips]
+    objects.close()
     asked()
     built = Builder(project, lambda: 1_700_000_000).build(base, links, Config(), "1.1", {"0" * 40: "0" * 40})
     assert isinstance(built, Tree)
-    assert sorted(asked()) == ["cat-file", "config", "diff-tree", "fast-import"]
+    assert sorted(asked()) == ["cat-file", "config", "diff-tree"]
+
+
+def test_what_was_compared_when_it_joined_is_not_compared_again(tmp_path: Path, asked: Callable[[], list[str]]) -> None:
+    path = make_repository(tmp_path / "repo", {"a": "a\n"})
+    project = projects.find(path)
+    base, (tip,) = git_out(path, "rev-parse", "main"), _branches(path, 1)
+    pair = (git_out(path, "rev-parse", f"{base}^{{tree}}"), git_out(path, "rev-parse", f"{tip}^{{tree}}"))
+    first = chains_read.changes(project, [pair])
+    asked()
+    assert chains_read.changes(project, [pair]) == first
+    assert [change.path for change in first[pair]] == [b"part/0"]
+    assert asked() == []
+
+
+def test_one_change_after_another_takes_two_processes_each(tmp_path: Path, asked: Callable[[], list[str]]) -> None:
+    path = make_repository(tmp_path / "repo", {"a": "a\n"})
+    project = projects.find(path)
+    tips = _branches(path, 3)
+    git_out(path, "switch", "-q", "-c", "elsewhere")
+    main = git_out(path, "rev-parse", "main")
+    objects.close()
+    asked()
+    for tip in tips:
+        built = candidates.build(project, main, tip, policy="merge", message="Land it\n", author=("ada", "ada@x"))
+        assert isinstance(built, candidates.Candidate)
+        assert isinstance(landing.land(project, "main", main, built.commit), landing.Landed)
+        main = built.commit
+    assert sorted(asked()) == ["cat-file", *["merge-tree"] * 3, *["update-ref"] * 3]
 
 
 def test_a_history_that_grew_backwards_is_read_again(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -64,6 +65,29 @@ def test_in_groups_half_of_the_gates_and_fewer_landings_bring_main_to_the_same_t
     assert serial.gates >= 21  # one for each, and a second one for the bad one
     assert 2 * group.gates <= serial.gates
     assert 2 * group.landings <= serial.landings
+
+
+def test_clean_changes_are_landed_by_a_handful_of_git_processes(made: Callable[..., Line]) -> None:
+    line = made("")
+    log = line.folder / "asked"
+    program = line.folder / "logging" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    line.env["PATH"] = f"{program.parent}:{line.env['PATH']}"
+    line.up()
+    fill(line, [Change(f"values/{at}", f"{at}\n") for at in range(3)])
+    line.ok("merge", "pause")
+    for merge in merges(line):
+        line.ok("merge", "approve", merge["id"])
+    before = len(log.read_text().splitlines())
+    line.ok("merge", "resume")
+    wait_until(lambda: is_through(line), "the end of the queue")
+    since = log.read_text().splitlines()[before:]
+    until_main = since[: next(at for at, words in enumerate(since) if "covey: land" in words) + 1]
+    # What is new, its commits, its changes, whether commits are signed, the one that answers questions, and main.
+    assert len(until_main) <= 8, until_main
+    assert line.git("ls-tree", "--name-only", "main", "values/").split() == [f"values/{at}" for at in range(3)]
 
 
 @pytest.mark.soak

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from covey.errors import NotFound, ToolFailed
-from covey.git import signing
+from covey.git import objects, signing
 from covey.git.project import Project
 from covey.git.refs import COVEY
 from covey.git.run import complaint, git, settings, try_git
@@ -19,9 +20,10 @@ from covey.values import dataclass
 PATIENCE = 120.0
 LONGEST_MESSAGE = 4000
 SIGN_PATIENCE = 30.0
+NEAR = 16
+"""Steps back from a commit within which most questions for its ancestors end."""
 CRUD = "".join(map(chr, range(33))) + ".,:;<>\"\\'"
 """What git takes away from both ends of a name."""
-_FULL = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _LATIN = {0: None, **{0xDC00 + byte: byte for byte in range(0x80, 0x100)}}
 
 Policy = Literal["merge", "squash"]
@@ -89,14 +91,18 @@ def build(
 
 def resolve(project: Project, name: str) -> str | None:
     """Return the hash of the commit that a name stands for, if there is one."""
-    asked = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", at=project.common)
-    return asked.stdout.decode().strip() if asked.returncode == 0 else None
+    (found,) = objects.infos(project, [f"{name}^{{commit}}"])
+    return None if found is None else found.name
 
 
 def is_ancestor(project: Project, old: str, new: str) -> bool:
     """Say whether `new` contains `old`; a commit contains itself."""
-    if old == new and _FULL.fullmatch(old):
+    if old == new and objects.FULL.fullmatch(old):
         return True  # the most frequent question of a queue that nobody disturbs
+    if objects.FULL.fullmatch(old) and objects.FULL.fullmatch(new):
+        with contextlib.suppress(ToolFailed):  # git says what is the matter
+            if objects.is_near_ancestor(project, old, new, NEAR):
+                return True
     asked = try_git("merge-base", "--is-ancestor", "--end-of-options", old, new, at=project.common)
     if asked.returncode > 1:
         raise ToolFailed(f"git merge-base failed: {complaint(asked)}.")
@@ -151,13 +157,11 @@ class Sides:
 
 
 def find_sides(project: Project, base: str, tip: str) -> Sides:
-    """Find both sides, in one process."""
+    """Find both sides."""
     names = (f"{base}^{{commit}}", f"{base}^{{tree}}", f"{tip}^{{commit}}", f"{base}:.gitattributes")
     if any(not name.isprintable() for name in names):
         raise NotFound("The name of a commit holds no line ends and the like.")
-    asked = git("cat-file", "--batch-check=%(objectname) found", at=project.common, stdin="\n".join(names).encode())
-    lines = asked.decode(errors="replace").splitlines()
-    found = [line.removesuffix(" found") if line.endswith(" found") else None for line in lines]
+    found = [None if each is None else each.name for each in objects.infos(project, names)]
     base_commit, tree, tip_commit, attributes = found
     if base_commit is None or tree is None:
         raise NotFound(f"There is no commit {base}.")
@@ -261,33 +265,41 @@ def commit_tree(
     key: str | None = None,
 ) -> str:
     """Write one commit on no branch, signed when a key is given; the user's hooks and encoding have no part in it."""
+    when = time.time() if at is None else at
+    if key is None:
+        writer = objects.Writer(project, len(tree))
+        return writer.write("commit", commit_bytes(tree, parents, message, author, when))
     env = {
         **COVEY,
-        **settings({"i18n.commitEncoding": "UTF-8", **({} if key is None else signing.programs(project.common))}),
+        **settings({"i18n.commitEncoding": "UTF-8", **signing.programs(project.common)}),
         "GIT_AUTHOR_NAME": author.named,
         "GIT_AUTHOR_EMAIL": author.address,
+        "GIT_AUTHOR_DATE": f"@{author.date or _utc(when)}",
+        "GIT_COMMITTER_DATE": f"@{_utc(when)}",
     }
-    if at is not None:
-        env |= {"GIT_AUTHOR_DATE": f"@{int(at)} +0000", "GIT_COMMITTER_DATE": f"@{int(at)} +0000"}
-    if author.date:
-        env["GIT_AUTHOR_DATE"] = f"@{author.date}"
-    words = ["commit-tree", "--no-gpg-sign" if key is None else f"-S{key}", tree]
-    for parent in parents:
-        words += ["-p", parent]
+    words = ["commit-tree", f"-S{key}", tree, *(word for parent in parents for word in ("-p", parent)), "-F", "-"]
+    stdin = as_bytes(message)
     # A signer that asks for a passphrase on a terminal would wait for nobody.
-    patience = PATIENCE if key is None else SIGN_PATIENCE
-    done = try_git(
-        *words, "-F", "-", at=project.common, stdin=as_bytes(message), env=env, patience=patience, apart=key is not None
-    )
+    done = try_git(*words, at=project.common, stdin=stdin, env=env, patience=SIGN_PATIENCE, apart=True)
     if done.returncode == 0:
         return done.stdout.decode().strip()
-    if key is None:
-        raise ToolFailed(f"git commit-tree failed: {complaint(done)}.")
     said = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
     raise ToolFailed(
         f"The commit could not be signed, and commit.gpgSign is on: {' '.join(said)[:400]}".rstrip(".") + ".",
         hint="Sign a commit by hand in this repository; covey signs as git commit -S does, without a terminal.",
     )
+
+
+def commit_bytes(tree: str, parents: Sequence[str], message: str, author: Author, at: float) -> bytes:
+    """Return a commit of ours as git keeps it."""
+    lines = [f"tree {tree}", *(f"parent {parent}" for parent in dict.fromkeys(parents))]
+    lines.append(f"author {author.named} <{author.address}> {author.date or _utc(at)}")
+    lines.append(f"committer {COVEY['GIT_COMMITTER_NAME']} <{COVEY['GIT_COMMITTER_EMAIL']}> {_utc(at)}")
+    return b"\n".join([*map(as_bytes, lines), b"", as_bytes(message)])
+
+
+def _utc(at: float) -> str:
+    return f"{int(at)} +0000"
 
 
 def as_bytes(text: str) -> bytes:

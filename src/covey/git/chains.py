@@ -1,14 +1,12 @@
 """Chains: what main would be with one branch after another in it, built from objects alone.
 
-Links whose paths nobody else has touched are written together by one process, since git would merge them by taking
-each path from the side that changed it; every other link is merged by git itself. Both give the same commits.
+Links whose paths nobody else has touched are written without git, since it would merge them by taking each path from
+the side that changed it; every other link is merged by git itself. Both give the same commits.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
-import secrets
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,13 +15,12 @@ from typing import Literal
 
 from covey.errors import ToolFailed
 from covey.git import chains_read as reading
-from covey.git import messages
+from covey.git import messages, objects
 from covey.git.candidates import (
-    PATIENCE,
     Author,
     Conflict,
     Sides,
-    as_bytes,
+    commit_bytes,
     commit_tree,
     find_sides,
     merge,
@@ -32,16 +29,14 @@ from covey.git.candidates import (
 from covey.git.carry import Change
 from covey.git.chains_read import Commit, Touched, Work
 from covey.git.messages import Person, Trailer
+from covey.git.objects import Writer
 from covey.git.project import Project
-from covey.git.refs import COVEY
-from covey.git.run import git, settings
+from covey.git.tree_edits import Edits
 from covey.values import dataclass
 
 COST = "Covey-Cost"
 Policy = Literal["merge", "squash", "rebase", "ff"]
 
-LOOSE = 5000
-"""Objects up to which a run of links leaves no pack behind: gc looks after loose ones."""
 ATTRIBUTES = b".gitattributes"
 
 
@@ -334,7 +329,7 @@ class _Builder:
         return *_squashed(link, commits), note
 
     def _flush(self) -> None:
-        """Write the commits of the links that wait, all in one process."""
+        """Write the commits of the links that wait."""
         waiting, self.waiting = self.waiting, []
         steps = [step for _, planned, _ in waiting for step in planned]
         made = iter(self._write(steps) if steps else ())
@@ -345,16 +340,16 @@ class _Builder:
             self.placed.append(Placed(link.id, link.tip, before, self.head, commits, note))
 
     def _write(self, steps: Sequence[_Step]) -> list[str]:
-        ref = f"refs/covey/chain-{secrets.token_hex(16)}"  # nobody can have made it a name of another
-        stream = _stream(ref, self.head, steps, self.at)
-        quiet = {"fastimport.unpackLimit": str(LOOSE), "core.ignoreCase": "false", "core.hooksPath": os.devnull}
-        if _most_objects(steps) <= LOOSE:
-            quiet["core.fsync"] = "none"  # the pack is gone at once, and landing brings the loose objects to the disk
-        words = ("fast-import", "--quiet", "--done", "--date-format=raw-permissive")
-        printed = git(*words, at=self.project.common, stdin=stream, env=settings(quiet), patience=PATIENCE)
-        made = printed.decode().split()
-        if len(made) != len(steps):
-            raise ToolFailed(f"git fast-import wrote {len(made)} of {len(steps)} commits.")
+        writer = Writer(self.project, len(self.head))
+        (begun,) = objects.infos(self.project, [f"{self.head}^{{tree}}"])
+        if begun is None:
+            raise ToolFailed(f"git cannot read {self.head[:12]}.")
+        edits = Edits(self.project, begun.name, writer)
+        made: list[str] = []
+        for step in steps:
+            parents = [made[-1] if made else self.head, *([step.second] if step.second else [])]
+            tree = edits.apply(step.changes)
+            made.append(writer.write("commit", commit_bytes(tree, parents, step.message, step.author, self.at)))
         return made
 
     # One by one
@@ -440,33 +435,3 @@ def _replayed(link: Link, commits: Sequence[Commit]) -> list[tuple[Author, str]]
     return [
         (commit.author, messages.with_ours(commit.message, own)) for commit, own in zip(commits, told, strict=False)
     ]
-
-
-def _most_objects(steps: Sequence[_Step]) -> int:
-    """Return how many objects commits can have at most: themselves, and the trees down to each path."""
-    return sum(2 + sum(1 + change.path.count(b"/") for change in step.changes) for step in steps)
-
-
-def _stream(ref: str, head: str, steps: Sequence[_Step], at: float) -> bytes:
-    """Return what fast-import shall write: commits on each other, and no ref that lasts."""
-    when = f"{int(at)} +0000"
-    committer = f"committer {COVEY['GIT_COMMITTER_NAME']} <{COVEY['GIT_COMMITTER_EMAIL']}> {when}"
-    lines: list[bytes] = []
-    for number, step in enumerate(steps, 1):
-        message = as_bytes(step.message)
-        author = f"author {step.author.named} <{step.author.address}> {step.author.date or when}"
-        lines += [f"commit {ref}".encode(), f"mark :{number}".encode(), as_bytes(author), committer.encode()]
-        lines += [b"data %d" % len(message), message]
-        lines += [f"from {head}".encode()] if number == 1 else []
-        lines += [f"merge {step.second}".encode()] if step.second else []
-        lines += [b"D " + _quoted(change.path) for change in step.changes if change.new is None]
-        lines += [
-            b"M %s %s %s" % (*change.new, _quoted(change.path)) for change in step.changes if change.new is not None
-        ]
-        lines += [b"", f"get-mark :{number}".encode()]
-    nothing = "0" * len(head)
-    return b"\n".join([*lines, f"reset {ref}".encode(), f"from {nothing}".encode(), b"", b"done", b""])
-
-
-def _quoted(path: bytes) -> bytes:
-    return b'"' + path.replace(b"\\", rb"\\").replace(b'"', rb"\"").replace(b"\n", rb"\n") + b'"'

@@ -9,8 +9,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from pathlib import Path
 
 from covey.errors import NotFound, ToolFailed
+from covey.git import objects
 from covey.git.candidates import PATIENCE, Author
 from covey.git.carry import Change, Entry
 from covey.git.project import Project
@@ -20,10 +22,11 @@ from covey.values import dataclass
 Trees = tuple[str, str]
 _DATE = re.compile(r"[0-9]{1,18} [+-][0-9]{4}")
 _FIELDS = ["%m", "%H", "%T", "%P", "%an", "%ae", "%ad", "%B"]
-_FULL = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 KEPT = 1000
 """Commits up to which the last answer is kept: what joins is looked at, and then built, from the same ones."""
 _last: dict[tuple[object, ...], list[Commit]] = {}
+_differences: dict[tuple[Path, str, str], list[Change]] = {}
+"""In which paths trees differ that were compared of late: what joins is compared, and then built, with the same."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +71,12 @@ class Base:
 def resolve_all(
     project: Project, base: str, tips: Sequence[str], held: Sequence[str] = ()
 ) -> tuple[Base, list[str], list[str]]:
-    """Return what the names of a base, of tips and of others stand for, in one process; the others may be gone."""
+    """Return what the names of a base, of tips and of others stand for; the others may be gone."""
     wanted = (base, *tips)
     names = (f"{base}^{{tree}}", *(f"{name}^{{commit}}" for name in (*wanted, *held)))
     if any(not name.isprintable() for name in names):
         raise NotFound("The name of a commit holds no line ends and the like.")
-    asked = git("cat-file", "--batch-check=%(objectname) found", at=project.common, stdin="\n".join(names).encode())
-    lines = asked.decode(errors="replace").splitlines()
-    tree, *found = [line.removesuffix(" found") if line.endswith(" found") else None for line in lines]
+    tree, *found = [None if each is None else each.name for each in objects.infos(project, names)]
     must = [_there(name, commit) for name, commit in zip(wanted, found, strict=False)]
     others = [commit for commit in found[len(wanted) :] if commit is not None]
     return Base(must[0], _there(base, tree)), must[1:], others
@@ -118,7 +119,7 @@ def _commits(project: Project, base: str, tips: Sequence[str]) -> list[Commit]:
     found = _last.get(key)
     if found is None:
         found = _read_commits(project, base, tips)
-        if len(found) <= KEPT and all(_FULL.fullmatch(name) for name in (base, *tips)):
+        if len(found) <= KEPT and all(objects.FULL.fullmatch(name) for name in (base, *tips)):
             _last.clear()
             _last[key] = found
     return found
@@ -150,10 +151,12 @@ def _read_commits(project: Project, base: str, tips: Sequence[str]) -> list[Comm
 
 def changes(project: Project, pairs: Iterable[Trees]) -> dict[Trees, list[Change]]:
     """Return the paths in which trees differ, in one process; a file that got another name counts under both."""
-    found: dict[Trees, list[Change]] = {pair: [] for pair in pairs}
-    differing = [pair for pair in found if pair[0] != pair[1]]
+    wanted = list(dict.fromkeys(pairs))
+    found: dict[Trees, list[Change]] = {pair: _differences.get((project.common, *pair), []) for pair in wanted}
+    differing = [pair for pair in wanted if pair[0] != pair[1] and (project.common, *pair) not in _differences]
     if not differing:
         return found
+    found |= {pair: [] for pair in differing}
     asked = "".join(f"{one} {other}\n" for one, other in differing).encode()
     words = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
     fields = iter(git(*words, at=project.common, stdin=asked, patience=PATIENCE).split(b"\0"))
@@ -171,7 +174,17 @@ def changes(project: Project, pairs: Iterable[Trees]) -> dict[Trees, list[Change
     if unread := [pair for pair in differing if pair not in answered]:
         # git only complains of a tree that is not there, and goes on as if nothing differed.
         raise ToolFailed(f"git cannot compare the trees {unread[0][0][:12]} and {unread[0][1][:12]}.")
+    _keep(project, {pair: found[pair] for pair in differing})
     return found
+
+
+def _keep(project: Project, read: dict[Trees, list[Change]]) -> None:
+    """Keep in which paths trees differ, as long as that is little: their names say all that is in them."""
+    if sum(map(len, read.values())) > KEPT:
+        return
+    if sum(map(len, _differences.values())) + len(_differences) > KEPT:
+        _differences.clear()
+    _differences.update({(project.common, *pair): changes for pair, changes in read.items()})
 
 
 def is_whole(project: Project, tip: str, base: str) -> bool:

@@ -1,6 +1,6 @@
 """Incoming: what commits bring that main lacks, read object by object and held against the rules before any merge.
 
-Three processes do it for any number of branches. git's own programs fail in many ways on objects that were made by
+One process lists it for any number of branches. git's own programs fail in many ways on objects that were made by
 hand, some with an assertion: nothing but reading is done here.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import field
 from covey.core import commit_rules, tree_rules
 from covey.core.tree_rules import Entry, Finding, Folder
 from covey.errors import ToolFailed
+from covey.git import objects
 from covey.git.candidates import PATIENCE, resolve
 from covey.git.project import Project
 from covey.git.run import first_of, git
@@ -114,39 +115,26 @@ def _read(project: Project, base: str, tips: Sequence[str]) -> _New:
 
 def _sort(project: Project, new: _New, names: Sequence[str]) -> None:
     """Learn what each object is, and read commits and folders."""
-    form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
-    asked = "".join(f"{name}\n" for name in names).encode()
     wanted, total = [], 0
-    for line in git("cat-file", form, at=project.common, stdin=asked, patience=PATIENCE).decode().splitlines():
-        name, kind, size = line.split(" ")
-        new.kinds[bytes.fromhex(name)] = kind
-        if kind == "blob":
-            if int(size) > tree_rules.LARGEST_FILE_BYTES:
-                new.large[bytes.fromhex(name)] = int(size)
+    for name, found in zip(names, objects.infos(project, names, PATIENCE), strict=True):
+        if found is None:
+            raise ToolFailed(f"git cannot read {name}.")
+        new.kinds[bytes.fromhex(name)] = found.kind
+        if found.kind == "blob":
+            if found.size > tree_rules.LARGEST_FILE_BYTES:
+                new.large[bytes.fromhex(name)] = found.size
         else:
             wanted.append(name)
-            total += int(size)
+            total += found.size
     if total > MOST_READ_BYTES:
         raise ToolFailed(_LARGE.what)
-    for name, kind, content in _contents(project, wanted):
-        if kind == "commit":
-            new.commits[name] = commit_rules.read(name, content)
+    for found, content in objects.contents(project, wanted, PATIENCE):
+        if found.kind == "commit":
+            new.commits[found.name] = commit_rules.read(found.name, content)
         else:
-            own = bytes.fromhex(name)
+            own = bytes.fromhex(found.name)
             entries = new.trees[own] = tree_rules.entries(content, len(own))
             new.folders[own] = _folder(entries or ())
-
-
-def _contents(project: Project, names: Sequence[str]) -> Iterator[tuple[str, str, bytes]]:
-    asked = "".join(f"{name}\n" for name in names).encode()
-    printed = git("cat-file", "--batch", at=project.common, stdin=asked, patience=PATIENCE) if names else b""
-    at = 0
-    for _ in names:
-        end = printed.index(b"\n", at)
-        name, kind, size = printed[at:end].decode().split(" ")
-        at = end + 1 + int(size)
-        yield name, kind, printed[end + 1 : at]
-        at += 1
 
 
 def _folder(entries: Iterable[Entry]) -> Folder:
@@ -197,13 +185,10 @@ def _settings(project: Project, base: str, new: _New) -> Iterator[Finding]:
 
 def _texts(project: Project, paths: Sequence[bytes], names: Sequence[str]) -> Iterator[tuple[bytes, str]]:
     """Yield the texts of files, those that are not there left out."""
-    asked = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
-    form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
-    told = git("cat-file", form, at=project.common, stdin=asked, patience=PATIENCE).splitlines() if names else []
-    for path, line in zip(paths, told, strict=True):
-        name, _, rest = line.decode(errors="replace").partition(" blob ")
-        if rest.isdigit() and int(rest) <= SETTINGS_BYTES:
-            yield path, git("cat-file", "blob", name, at=project.common).decode(errors="replace")
+    for path, found in zip(paths, objects.infos(project, names, PATIENCE), strict=True):
+        if found is not None and found.kind == "blob" and found.size <= SETTINGS_BYTES:
+            ((_, text),) = objects.contents(project, [found.name], PATIENCE)
+            yield path, text.decode(errors="replace")
 
 
 def _own(new: _New, tip: str) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from subprocess import CompletedProcess
 
 from covey.errors import CoveyError, Refused
-from covey.git import incoming, refs
+from covey.git import incoming, objects, refs
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
 
@@ -101,9 +101,8 @@ class Upstream:
         return done.returncode == 0
 
     def _refs(self, *names: str) -> dict[str, str]:
-        done = self._try("for-each-ref", "--format=%(refname) %(objectname)", *names)
-        printed = done.stdout.decode(errors="surrogateescape")
-        return {name: commit for name, _, commit in (line.rpartition(" ") for line in printed.splitlines())}
+        found = zip(names, objects.infos(self.project, names), strict=True)
+        return {name: each.name for name, each in found if each is not None}
 
     def _descends(self, commit: str, ancestor: str) -> bool:
         return self._try("merge-base", "--is-ancestor", ancestor, commit).returncode == 0

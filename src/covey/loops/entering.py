@@ -318,7 +318,10 @@ def _read(
 ) -> tuple[dict[str, chains_read.Work], dict[str, tuple[str, ...]]]:
     """Return what those that may fit add to main, and what they change."""
     tips = list(dict.fromkeys(look.commit for look in looks if isinstance(look, Fit)))
-    return (chains_read.works(project, base, tips)[0], _changed(project, base, tips)) if tips else ({}, {})
+    if not tips:
+        return {}, {}
+    works, graph = chains_read.works(project, base, tips)
+    return works, _changed(project, base, works, graph)
 
 
 def _whole(project: Project, base: str, look: Look) -> Look:
@@ -328,7 +331,19 @@ def _whole(project: Project, base: str, look: Look) -> Look:
     return Unfit(look.wish, words=f"Git cannot read all of {look.commit[:12]} here, so nothing could be merged.")
 
 
-def _changed(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _changed(
+    project: Project, base: str, works: dict[str, chains_read.Work], graph: dict[str, chains_read.Commit]
+) -> dict[str, tuple[str, ...]]:
+    """Return the paths that each tip changes since it left main."""
+    forks = {tip: work.fork for tip, work in works.items()}
+    pairs = {tip: (fork.tree, graph[tip].tree) for tip, fork in forks.items() if fork is not None}
+    differ = chains_read.changes(project, pairs.values())
+    found = {tip: tuple(sorted(candidates.readable(each.path) for each in differ[pair])) for tip, pair in pairs.items()}
+    return found | _changed_since_several(project, base, [tip for tip, fork in forks.items() if fork is None])
+
+
+def _changed_since_several(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return what tips change that left main more than once, or never."""
     try:
         return clashes.changed(project, base, tips)
     except CoveyError:  # one of them has a history of its own
