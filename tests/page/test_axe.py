@@ -101,6 +101,8 @@ VIEWS: dict[str, tuple[str, Opens]] = {name: (name, settle) for name in NAMES} |
     "the palette": ("board", _press("Control+k")),
     "the keys": ("board", _press("?")),
     "a new task": ("board", _press("Shift+N")),
+    "new sessions": ("sessions", _press("Shift+A")),
+    "a session to remove": ("sessions/hana", _press("Delete")),
 }
 """Where each is, with tasks by their titles, and what is done there before one looks."""
 LOOKS: list[Any] = [

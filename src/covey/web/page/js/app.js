@@ -8,6 +8,7 @@ import { leaveInbox } from "./inbox.js";
 import { go, whereabouts } from "./places.js";
 import { Palette } from "./palette.js";
 import { Rail } from "./rail.js";
+import { SessionDialogs } from "./session_dialog.js";
 import { Banner, Strip, Tabs } from "./strip.js";
 import { setConnection, state, useTopics } from "./store.js";
 import { Asking, Button, Notes, Words } from "./ui.js";
@@ -101,6 +102,7 @@ function App() {
     <${Rail} where=${where} />
     <main id="main" class="view" tabindex="-1" aria-label=${PLACES.find(({ id }) => id === where.place).title}><h1 class="unseen">covey: ${PLACES.find(({ id }) => id === where.place).title}</h1><${Place} where=${where} /></main>
     <${Palette} />
+    <${SessionDialogs} />
     <${Asking} />
     <${Notes} />
   </div>`;

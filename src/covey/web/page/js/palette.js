@@ -4,6 +4,7 @@ import { fit } from "./fuzzy.js";
 import { approvals } from "./inbox.js";
 import { offered, spell, useCommands } from "./keys.js";
 import { go } from "./places.js";
+import { sessionCommands } from "./session_dialog.js";
 import { listen, state } from "./store.js";
 import { Dialog, State, Words } from "./ui.js";
 
@@ -43,7 +44,7 @@ function found(typed) {
     add(words.length ? better(fit(`${command.label} ${command.group ?? ""} ${command.also ?? ""}`.toLowerCase(), words), 3) : usualness(command, place), "command", command);
   }
   if (words.length) {
-    for (const command of approvals()) add(better(fit(`${command.label} ${command.group}`.toLowerCase(), words), 3), "command", command);
+    for (const command of [...approvals(), ...sessionCommands(typed)]) add(better(fit(`${command.label} ${command.group} ${command.also ?? ""}`.toLowerCase(), words), 3), "command", command);
     for (const session of state.sessions.values()) add(better(fit(`${session.name} ${session.role ?? ""} session`.toLowerCase(), words), 1), "session", session);
     for (const task of state.tasks.values()) add(better(fit(wordsOf(task), words), ENDED.has(task.status) ? -15 : 0), "task", task);
   }

@@ -29,17 +29,25 @@ class Reader {
     return get(query(`/api/sessions/${encodeURIComponent(this.session)}/transcript`, { run: this.run, since }));
   }
 
+  /** Say whether there is a run to read of: a new session has none yet. */
+  async hasRun() {
+    this.ran ||= this.run !== null || (await get(query("/api/runs", { session: this.session, limit: 1 }))).length > 0;
+    this.alive &&= this.ran;
+    return this.ran;
+  }
+
   /** Read what is new; the first time, the end of it. */
   async go() {
     if (this.busy || this.closed) return;
     this.busy = true;
     try {
-      for (let more = true; more && !this.closed; ) {
+      const ran = await this.hasRun();
+      for (let more = ran; more && !this.closed; ) {
         const part = await this.read(this.next ?? -TAIL);
         if (this.told && this.told !== part.run) return this.begin();
         more = this.take(part);
       }
-      this.error = null;
+      this.error = ran ? null : "It has not run yet.";
     } catch (error) {
       this.error = error.message;
     } finally {

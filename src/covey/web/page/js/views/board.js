@@ -13,6 +13,7 @@ import { Peek } from "../peek.js";
 import { go } from "../places.js";
 import { choose as chooseSetting, settings } from "../settings.js";
 import { columns, find, rowsOf } from "../shown.js";
+import { addSessions, Crewless, hasNoSession } from "../session_dialog.js";
 import { listen, setFilter, state, touch, useRead, useTopics } from "../store.js";
 import { Choose, QuickAdd, TaskForm } from "../taskform.js";
 import { some, visible } from "../text.js";
@@ -284,7 +285,7 @@ function Picker({ current }) {
 
 /** What is shown while there is no task at all, or none that passes the filter. */
 function Nothing({ onAdd }) {
-  useTopics("tasks", "loaded", "filter");
+  useTopics("tasks", "loaded", "filter", "sessions");
   if (!state.loaded.whole) return null;
   if (state.tasks.size) {
     const { text, quick } = state.filter;
@@ -292,9 +293,9 @@ function Nothing({ onAdd }) {
     return html`<div class="board-nothing beside"><${Empty} title="No task passes the filter"><${Button} onClick=${() => setFilter({ text: "", quick: null })} keys="Esc">Show all<//><//></div>`;
   }
   return html`<div class="board-nothing"><${Empty} title="No tasks yet">
-    <p><span class="with-keys">Press <kbd>n</kbd> to write</span><span class="with-thumbs">Write</span> the first one, or bring a list of them:</p>
-    <pre><code>covey task import TODO.md</code></pre>
-    <${Button} kind="primary" onClick=${() => onAdd("todo")} keys="n">New task<//>
+    <p>Write the first one here, or in a terminal:</p>
+    <pre><code>covey task add "A first task"</code></pre>
+    <span class="fleet-buttons"><${Button} kind="primary" onClick=${() => onAdd("todo")} keys="n">New task<//>${hasNoSession() && html`<${Button} onClick=${() => addSessions()} keys="A">Add sessions<//>`}</span>
   <//></div>`;
 }
 
@@ -595,6 +596,7 @@ export function View({ what }) {
   const options = useMemo(() => (choice ? optionsOf(choice) : []), [choice]);
   return html`<div class=${`board${dragging ? " is-dragging" : ""}`} ref=${place}>
     <${Bar} onAdd=${startAdding} />
+    <${Crewless} />
     ${phone && html`<${Picker} current=${current} />`}
     <div class="board-body">
       <div class="columns-frame">

@@ -3,6 +3,7 @@ import { html, useEffect, useRef, useState } from "../lib.js";
 import { get, post, query } from "../api.js";
 import { useCommands } from "../keys.js";
 import { go, to } from "../places.js";
+import { FleetButtons, NoSession, removeSession } from "../session_dialog.js";
 import { state, useRead, useTopics } from "../store.js";
 import { Live, useShown } from "../terminal.js";
 import { Transcript } from "../transcript.js";
@@ -11,11 +12,14 @@ import { ageless, bytes, clock, money, some, span, tokens, visible } from "../te
 
 const SIZES = [1, 2, 3, 4];
 const WHOLE = [[1, "1", 1], [2, "pair", 2], [4, "2", 2], [9, "3", 3]];
-const RESTING = new Set(["idle"]);
+const RESTING = new Set(["idle", "stopped"]);
 const WIDE = 130;
 const URGENT = new Set(["needs-you", "stalled", "dead"]);
 const at = (name, verb) => `/api/sessions/${encodeURIComponent(name)}/${verb}`;
 const phone = () => matchMedia("(max-width: 760px)").matches;
+
+/** Read something of a session, null once it is removed. */
+const ofSession = async (name, verb) => (state.sessions.has(name) ? get(at(name, verb)) : null);
 
 function useKept(key, usual) {
   const [value, setValue] = useState(() => JSON.parse(localStorage.getItem(key) ?? "null") ?? usual);
@@ -32,8 +36,10 @@ function known(name, rows) {
   const full = rows?.find((row) => row.name === name);
   const live = state.live.get(name);
   const id = live?.task ?? full?.tasks[0] ?? null;
-  const now = live?.state ?? session?.state ?? full?.state;
-  return { name, session: session ?? full, full, live, run: live?.run ?? full?.run ?? null, task: id, title: state.tasks.get(id)?.title ?? "", state: now, since: live?.since ?? session?.updated };
+  const run = live?.run ?? full?.run ?? null;
+  const rests = (session ?? full)?.goal === "stopped" && run === null;
+  const now = rests ? "stopped" : live?.state ?? session?.state ?? full?.state;
+  return { name, session: session ?? full, full, live, run, task: id, title: state.tasks.get(id)?.title ?? "", state: now, since: live?.since ?? session?.updated };
 }
 
 const isAtWork = (one) => one.run !== null || !RESTING.has(one.state);
@@ -46,9 +52,11 @@ const DEEDS = [
   { verb: "start", label: "Start", keys: "p", can: (one) => one.session?.goal === "stopped", done: "works the board" },
   { verb: "restart", label: "Restart", keys: "R", can: (one) => one.run !== null, ask: "It is ended and begins its task again; what it has written stays.", done: "is started again" },
   { verb: "stop", label: "Stop", button: "Stop the run", keys: "x", can: (one) => one.session?.goal !== "stopped", danger: true, ask: "Its run is ended, its work is kept, and its task goes back to the board.", done: "is stopped" },
+  { verb: "remove", label: "Remove", keys: "delete", sign: "Del", can: (one) => one.session?.goal !== "removed", open: removeSession },
 ];
 
 async function act(deed, name) {
+  if (deed.open) return deed.open(name);
   if (deed.ask && !(await confirm({ title: `${deed.label} ${visible(name, 60)}?`, body: deed.ask, action: deed.label, danger: deed.danger }))) return;
   await attempt(() => post(at(name, deed.verb)), `${visible(name, 60)} ${deed.done}.`);
 }
@@ -134,7 +142,8 @@ function Grid({ all, rows }) {
   const latest = useRef(null); // keys can come faster than what they change is drawn
   const controls = useRef(new Map()).current;
   const place = useRef(null);
-  const shown = all.filter((one) => every || isAtWork(one));
+  const busy = all.filter(isAtWork);
+  const shown = every || !busy.length ? all : busy; // where all are at rest, they are what there is to see
   const [layout, size] = layoutOf(wanted, shown.length);
   const current = shown.some((one) => one.name === chosen) ? chosen : shown[0]?.name;
   latest.current = current;
@@ -171,12 +180,13 @@ function Grid({ all, rows }) {
     <header class="sessions-bar">
       <h1>Sessions</h1><span class="count">${some(shown.length, "session")}${hidden ? `, ${hidden} at rest` : ""}</span>
       <span class="sessions-spring"></span>
-      ${(hidden > 0 || every) && html`<${Button} aria-pressed=${String(every)} onClick=${() => setEvery(!every)} keys="e">All<//>`}
-      <span class="tile-sizes" role="group" aria-label="Tiles">${SIZES.map((each) => html`<${Button} key=${each} kind="quiet" aria-pressed=${String(layout === String(each))} onClick=${() => setSize(each)}>${each}×${each}<//>`)}</span>
+      ${(hidden > 0 || (every && busy.length < all.length)) && html`<${Button} aria-pressed=${String(every)} onClick=${() => setEvery(!every)} keys="e">All<//>`}
+      ${all.length > 0 && html`<span class="tile-sizes" role="group" aria-label="Tiles">${SIZES.map((each) => html`<${Button} key=${each} kind="quiet" aria-pressed=${String(layout === String(each))} onClick=${() => setSize(each)}>${each}×${each}<//>`)}</span>`}
+      ${all.length > 0 && html`<${FleetButtons} />`}
     </header>
     ${shown.length
       ? html`<div class=${`tiles tiles-${layout}`} ref=${place} role="group" aria-label="Sessions as tiles">${shown.map((one) => html`<${Tile} key=${one.name} one=${one} chosen=${one.name === current} onChoose=${setChosen} controls=${controls} />`)}</div>`
-      : html`<${Empty} title=${all.length ? "Every session is at rest." : "There is no session yet."}><p>Start some agents: <code>covey run -n 4 TODO.md</code>, or <code>covey session new ada</code> and <code>covey session start ada</code>.</p><//>`}
+      : html`<${NoSession} />`}
   </div>`;
 }
 
@@ -190,7 +200,7 @@ function deedCommands(one, has) {
 // One session
 
 function Why({ name, one }) {
-  const [told, problem] = useRead(() => get(at(name, "why")), [`session:${name}`, `live:${name}`, "runs"], [name]);
+  const [told, problem] = useRead(() => ofSession(name, "why"), [`session:${name}`, `live:${name}`, "runs"], [name]);
   if (!told) return html`<p class="faint">${problem ? visible(problem.message) : "…"}</p>`;
   return html`<section class="session-why" aria-label="Why this state?">
     <h2>Why this state?</h2>
@@ -251,7 +261,7 @@ function About({ one }) {
 function Side({ one, terminal, onType }) {
   return html`<aside class="session-side" aria-label=${`About ${one.name}`}>
     <div class="session-deeds">
-      ${DEEDS.filter((deed) => deed.can(one)).map((deed) => html`<${Button} key=${deed.verb} kind=${deed.danger ? "danger" : ""} keys=${deed.keys} onClick=${() => act(deed, one.name)}>${deed.button ?? deed.label}<//>`)}
+      ${DEEDS.filter((deed) => deed.can(one)).map((deed) => html`<${Button} key=${deed.verb} kind=${deed.danger ? "danger" : ""} keys=${deed.sign ?? deed.keys} onClick=${() => act(deed, one.name)}>${deed.button ?? deed.label}<//>`)}
       ${terminal && html`<${Button} kind="primary" keys="i" onClick=${onType}>Type<//>`}
       ${!terminal && one.run && html`<${Button} keys="t" onClick=${() => takeOver(one.name)}>Take over<//>`}
       ${one.person && html`<${Button} onClick=${() => giveBack(one.name)}>Give back<//>`}
@@ -280,7 +290,7 @@ function One({ name, all, rows }) {
   const [columns, setColumns] = useState(0);
   const control = useRef(null);
   const one = known(name, rows);
-  const [terminal] = useRead(() => get(at(name, "terminal")), ["runs", `session:${name}`], [name]);
+  const [terminal] = useRead(() => ofSession(name, "terminal"), ["runs", `session:${name}`], [name]);
   const hasTerminal = Boolean(terminal?.run) && one.run !== null;
   const showing = hasTerminal && tab === "terminal" && run === null ? "terminal" : "transcript";
   const type = () => {
