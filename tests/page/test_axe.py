@@ -1,4 +1,4 @@
-"""Nobody is kept out: axe finds no serious fault in any view, dark or light, on a desk or on a phone."""
+"""Nobody is kept out: no view has a grave fault, thumbs hit what they aim at, and only what needs a person moves."""
 
 from __future__ import annotations
 
@@ -66,6 +66,61 @@ def faults(page: Page) -> list[str]:
     ]
 
 
+def misfits(page: Page) -> list[str]:
+    """Return what does not fit a phone: what is wider than it, names keys, or is too small for a thumb."""
+    return list(page.evaluate(_MISFITS, TAP))
+
+
+TAP = 40
+"""Pixels that a thumb needs in either direction; lines of code are denser, and can be tapped anywhere."""
+_MISFITS = """(least) => {
+  const found = [];
+  const wide = document.documentElement.scrollWidth - innerWidth;
+  if (wide > 0) found.push(`wider by ${wide}`);
+  const keys = [...document.querySelectorAll("kbd")].filter((key) => key.checkVisibility());
+  found.push(...keys.map((key) => `names the key ${key.textContent}`));
+  for (const each of document.querySelectorAll("button, a[href], input, select, textarea, summary, [role=option]")) {
+    if (each.closest(".xterm, .skip, .unseen") || each.matches(".line-number")) continue;
+    if (!each.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    if (each.matches("a") && getComputedStyle(each).display === "inline") continue; // a word of a sentence
+    const target = each.matches("[type=checkbox]") ? each.closest("label") ?? each : each;
+    const { left, right, top, bottom, width, height } = target.getBoundingClientRect();
+    const shown = right > 0 && left < innerWidth && bottom > 0 && top < innerHeight;
+    if (!shown || (width >= least && height >= least)) continue;
+    const name = each.getAttribute("aria-label") ?? each.textContent;
+    found.push(`${each.tagName} .${each.className} ${width}x${height}: ${name.trim().slice(0, 40)}`);
+  }
+  return found;
+}"""
+
+
+def restless(page: Page) -> list[str]:
+    """Return what moves though it does not need a person, or in a rhythm of its own."""
+    return list(page.evaluate(_RESTLESS))
+
+
+_RESTLESS = """async () => {
+  const found = [];
+  const moving = document.getAnimations();
+  const isOff = (each) => each.animationName && each.playState === "running" && each.startTime !== 0;
+  const off = () => moving.filter(isOff);
+  for (let frames = 0; frames < 20 && off().length; frames++) await new Promise(requestAnimationFrame); // new ones join
+  for (const each of moving) {
+    const { duration } = each.effect.getTiming();
+    const target = each.effect.target;
+    if (each.animationName !== "pulse" || !target.closest(".state-needs")) found.push(`moves: .${target.className}`);
+    else if (duration !== 2400) found.push(`in a rhythm of its own: ${duration}`);
+  }
+  found.push(...off().map((each) => `out of step: ${each.startTime}`));
+  for (const each of document.querySelectorAll("body *")) {
+    const { transitionDuration, scrollBehavior } = getComputedStyle(each);
+    const still = transitionDuration === "0s" && scrollBehavior === "auto";
+    if (!still) found.push(`${each.tagName} .${each.className}: ${transitionDuration}, ${scrollBehavior}`);
+  }
+  return found;
+}"""
+
+
 def settle(page: Page) -> None:
     """Wait until the view is there and nothing fades in any more, since axe judges colours as they are."""
     page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
@@ -115,7 +170,7 @@ LOOKS: list[Any] = [
 
 @pytest.mark.parametrize(("theme", "look"), LOOKS)
 @pytest.mark.parametrize("name", VIEWS)
-def test_axe_finds_nothing_grave(
+def test_a_view_keeps_nobody_out_and_nobody_restless(
     played: Stage, windows: Callable[..., Page], name: str, theme: Theme, look: dict[str, Any]
 ) -> None:
     place, opens = VIEWS[name]
@@ -124,13 +179,26 @@ def test_axe_finds_nothing_grave(
     page.goto(f"/#/{path}")
     opens(page)
     settle(page)
-    found = faults(page)
+    found = [*faults(page), *restless(page), *(misfits(page) if look == PHONE and name != "the keys" else ())]
     for _ in range(page.get_by_role("dialog").count()):
         page.keyboard.press("Escape")
     assert not found, "\n".join(found)
 
 
-def test_axe_would_find_what_is_grave(visit: Visit) -> None:
-    page = visit()
-    page.evaluate("() => document.body.append(document.createElement('button'))")
+def test_what_is_grave_too_small_or_moves_would_be_found(visit: Visit) -> None:
+    page = visit(**PHONE)
+    page.evaluate("() => document.body.prepend(document.createElement('button'))")
+    page.evaluate("() => document.querySelector('.brand').animate({opacity: [0, 1]}, {duration: 5000})")
     assert any("button-name" in fault for fault in faults(page))
+    assert any("BUTTON" in fault for fault in misfits(page))
+    assert any("brand" in fault for fault in restless(page))
+
+
+def test_nothing_moves_for_who_wants_no_motion(windows: Callable[..., Page]) -> None:
+    page = windows("dark", DESK | {"reduced_motion": "reduce"})
+    for name in NAMES:
+        page.goto(f"/#/{name}")
+        settle(page)
+        assert page.locator(".state-needs").count() > 0  # which would move otherwise
+        moving = "() => document.getAnimations().filter((each) => each.playState === 'running').length"
+        assert (name, page.evaluate(moving), restless(page)) == (name, 0, [])

@@ -10,6 +10,7 @@ import { Palette } from "./palette.js";
 import { Rail } from "./rail.js";
 import { SessionDialogs } from "./session_dialog.js";
 import { Banner, Strip, Tabs } from "./strip.js";
+import { TaskForm } from "./taskform.js";
 import { setConnection, state, useTopics } from "./store.js";
 import { Asking, Button, Notes, Words } from "./ui.js";
 import { View as Board } from "./views/board.js";
@@ -85,6 +86,17 @@ function takeFocus(before) {
   if (focused === document.body || focused?.closest(".rail, .tabs, .strip")) leaveInbox();
 }
 
+/** On a phone, a new task within the thumb's reach where one begins; on the board the button for it stands there itself. */
+function Add() {
+  const [open, setOpen] = useState(false);
+  return html`<${Button} kind="add-button add-anywhere" onClick=${() => setOpen(true)}>New task<//>${open && html`<${TaskForm} id=${null} values=${{}} onClose=${() => setOpen(false)} />`}`;
+}
+
+/** Let all that needs a person move in one rhythm, whenever each of them came. */
+function keepTime(event) {
+  for (const moving of event.animationName === "pulse" ? event.target.getAnimations() : []) moving.startTime = 0;
+}
+
 function App() {
   useTopics("connection");
   const where = usePlace();
@@ -101,6 +113,7 @@ function App() {
     <${Tabs} where=${where} places=${PLACES} />
     <${Rail} where=${where} />
     <main id="main" class="view" tabindex="-1" aria-label=${PLACES.find(({ id }) => id === where.place).title}><h1 class="unseen">covey: ${PLACES.find(({ id }) => id === where.place).title}</h1><${Place} where=${where} /></main>
+    ${where.place === "inbox" && html`<${Add} />`}
     <${Palette} />
     <${SessionDialogs} />
     <${Asking} />
@@ -132,6 +145,7 @@ function deviceName() {
 }
 
 addEventListener("hashchange", () => location.hash.startsWith("#code=") && location.reload());
+document.addEventListener("animationstart", keepTime);
 keys.begin();
 await join().catch(() => setConnection("lost"));
 const page = document.getElementById("app");

@@ -5,7 +5,7 @@ import { Became, Size } from "./changes.js";
 import { tree } from "./diff.js";
 import { useCommands } from "./keys.js";
 import { Gate } from "./merge.js";
-import { useTick } from "./pace.js";
+import { useNarrow, useTick } from "./pace.js";
 import { to } from "./places.js";
 import { Remark, send } from "./remarks.js";
 import { useRead } from "./store.js";
@@ -20,6 +20,7 @@ export function Files({ files, more, viewed, comments, now, onOpen }) {
   const rows = useMemo(() => tree(files.filter((file) => file.path.toLowerCase().includes(text.toLowerCase()))), [files, text]);
   const said = useMemo(() => Map.groupBy?.(comments, (comment) => comment.path) ?? new Map(), [comments]);
   const field = useRef(null);
+  const narrow = useNarrow();
   useCommands([{ label: "Find a file", group: "Review", keys: "f", run: () => field.current?.focus() }], []);
   const draw = (row) => {
     if (row.folder) return html`<div class="tree-row tree-folder" key=${`/${row.path}`} style=${{ "--depth": row.depth }}><${Words} text=${row.name} most=${200} /></div>`;
@@ -33,7 +34,7 @@ export function Files({ files, more, viewed, comments, now, onOpen }) {
   };
   return html`<div class="files">
     <div class="files-head"><input ref=${field} type="search" placeholder="Find a file" aria-label="Find a file" value=${text} onInput=${(event) => setText(event.target.value)} /><span class="faint">${viewed.size}/${files.length} viewed</span></div>
-    <${Long} rows=${rows} size=${26} draw=${draw} label="Files" class="files-rows" role="group" />
+    <${Long} rows=${rows} size=${narrow ? 40 : 26} draw=${draw} label="Files" class="files-rows" role="group" />
     ${more > 0 && html`<p class="faint files-more">and ${some(more, "file")} more</p>`}
   </div>`;
 }

@@ -242,7 +242,7 @@ export function Progress({ gate, usual }) {
     const timer = setInterval(draw, 500);
     return () => clearInterval(timer);
   }, [gate.id, usual]);
-  return html`<div class="slot-progress">${usual ? html`<progress ref=${bar} max=${usual} aria-label=${`Progress of ${gate.id}`}></progress>` : html`<progress ref=${bar} aria-label=${`Progress of ${gate.id}`}></progress>`}<span class="faint" ref=${words}></span></div>`;
+  return html`<div class="slot-progress">${usual && html`<progress ref=${bar} max=${usual} aria-label=${`Progress of ${gate.id}`}></progress>`}<span class="faint" ref=${words}></span></div>`;
 }
 
 const waitsOf = ({ waits, reason }) => (waits ? saidOfWait(waits) : reason);

@@ -273,7 +273,7 @@ function Bar({ onAdd }) {
   return html`<div class="board-bar">
     <${Search} /><${Found} /><span class="board-grow"></span>
     <${Button} aria-pressed=${isCompact()} onClick=${setCompact} keys="c" title="One line for each task">Compact<//>
-    <${Button} onClick=${() => onAdd("todo")} keys="n">New task<//>
+    <${Button} kind="add-button" onClick=${() => onAdd("todo")} keys="n">New task<//>
   </div>`;
 }
 
