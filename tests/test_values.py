@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from dataclasses import field, replace
 from typing import Any
 
@@ -98,3 +99,59 @@ def test_a_changed_copy_leaves_the_value_as_it_was() -> None:
     assert replace(value, size=2) == Larger("a", 2, more=(1, 2))
     assert value.size == 1
     assert repr(Shown("a")) == "<a>"
+
+
+class Below(Ours):
+    """A class below a value, with an __init__ of its own."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, size=7)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A value that looks at itself, and makes some of what it holds."""
+
+    name: str = "x"
+    parts: list[int] = field(default_factory=list)
+    _: dataclasses.KW_ONLY
+    late: int = 3
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("no name")
+
+
+def test_what_makes_a_value_is_compiled_for_the_first_one_and_takes_what_the_standard_library_would() -> None:
+    @dataclass(frozen=True)
+    class Fresh:
+        name: str
+        size: int = 2
+
+    assert not inspect.isfunction(vars(Fresh)["__init__"])
+    assert (Fresh("a"), Fresh(name="a", size=2)) == (Fresh("a", 2), Fresh("a"))
+    assert inspect.isfunction(vars(Fresh)["__init__"])
+    for wrong in ({}, {"name": "a", "other": 1}):
+        with pytest.raises(TypeError, match="__init__"):
+            Fresh(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_value_can_be_asked_for_its_arguments_before_there_is_one() -> None:
+    ours, theirs = (inspect.signature(kind).parameters for kind in (Ours, Theirs))
+    assert {name: (one.kind, one.default) for name, one in ours.items()} == {
+        name: (one.kind, one.default) for name, one in theirs.items()
+    }
+
+
+def test_a_class_below_a_value_makes_it_first() -> None:
+    assert (Below("a").name, Below("b").size, Below("c").note) == ("a", 7, "")
+
+
+def test_a_value_checks_itself_and_shares_nothing_that_it_made() -> None:
+    one, other = Checked(), Checked("y", late=4)
+    assert (one.parts, other.parts, other.late) == ([], [], 4)
+    assert one.parts is not other.parts
+    with pytest.raises(ValueError, match="no name"):
+        Checked("")
+    with pytest.raises(TypeError):
+        Checked("z", [], 5)  # type: ignore[call-arg]
