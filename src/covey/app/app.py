@@ -8,40 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from covey.app import (
-    board,
-    comments,
-    costs,
-    devices,
-    fleet,
-    gate_tries,
-    imports,
-    inbox,
-    leases,
-    limits,
-    live,
-    log,
-    mail,
-    merges,
-    moves,
-    new_sessions,
-    origins,
-    overlaps,
-    proposals,
-    questions,
-    queue,
-    readings,
-    reverts,
-    review,
-    sessions,
-    standing,
-    status,
-    steering,
-    strips,
-    trail,
-    ways_out,
-    whence,
-)
+from covey.app import limits, proposals, sessions, standing
 from covey.app.clock import Clock
 from covey.app.pulses import DAEMON, Pulses, of_session
 from covey.app.verbs import VERBS, Call, House, Page, Principal, Verb
@@ -53,42 +20,7 @@ from covey.store.sqlite import Job, Outcome
 from covey.store.tx import Tx
 from covey.values import dataclass
 
-__all__ = [
-    "VERBS",
-    "Answer",
-    "App",
-    "Principal",
-    "Verb",
-    "board",
-    "comments",
-    "costs",
-    "devices",
-    "fleet",
-    "gate_tries",
-    "imports",
-    "inbox",
-    "leases",
-    "live",
-    "log",
-    "mail",
-    "merges",
-    "moves",
-    "new_sessions",
-    "origins",
-    "overlaps",
-    "proposals",
-    "questions",
-    "queue",
-    "readings",
-    "reverts",
-    "review",
-    "status",
-    "steering",
-    "strips",
-    "trail",
-    "ways_out",
-    "whence",
-]
+__all__ = ["VERBS", "Answer", "App", "Principal", "Verb"]
 
 T = TypeVar("T")
 KEPT = 24 * 3600.0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -259,7 +260,70 @@ class Verb:
         return re.sub(r"\{(\w+)\}", lambda found: params[found[1]], self.path)
 
 
-VERBS: dict[str, Verb] = {}
+HOMES = {
+    "mail": "mail.send mail.inbox mail.show mail.read mail.ack",
+    "costs": "cost.list",
+    "log": "log.list alert.list",
+    "sessions": "session.list session.new session.token",
+    "board": "task.list task.add task.show task.deps task.edit task.claim task.next task.renew task.handin"
+    " task.release task.block task.drop",
+    "review": "task.diff review.list diff.show task.conflicts",
+    "comments": "comment.list comment.write comment.edit comment.remove comment.send",
+    "devices": "device.list device.invite device.revoke",
+    "fleet": "session.start session.stop session.pause session.resume session.restart session.remove session.logs"
+    " run.list fleet.pause fleet.resume fleet.stop fleet.start batch.start batch.show batch.stop",
+    "reverts": "merge.revert",
+    "gate_tries": "gate.try gate.stop",
+    "imports": "task.import",
+    "proposals": "proposal.list proposal.show proposal.withdraw proposal.accept proposal.decline",
+    "inbox": "inbox.list",
+    "leases": "lease.list lease.show lease.take lease.renew lease.give",
+    "live": "live.show",
+    "merges": "merge.list merge.show merge.why merge.queue merge.approve merge.land merge.reject merge.hold"
+    " merge.drop merge.retry",
+    "moves": "task.move task.reopen task.bulk",
+    "new_sessions": "session.offer session.add",
+    "origins": "log.import log.forget log.prune",
+    "overlaps": "overlap.list",
+    "questions": "question.list question.show question.ask question.take question.answer permit.list permit.grant"
+    " permit.revoke",
+    "queue": "queue.show queue.pause queue.resume queue.freeze queue.thaw gate.show gate.log landing.list flake.list",
+    "readings": "session.transcript",
+    "status": "status",
+    "steering": "session.why session.send session.attach session.giveback session.terminal",
+    "trail": "trail.list",
+    "strips": "strip.list",
+    "ways_out": "push.ask",
+    "whence": "line.why",
+}
+"""Which module each verb lives in: a command without a daemon imports only the one that it asks."""
+
+
+class Verbs(Mapping[str, Verb]):
+    """Every verb by its name; the module that it lives in is imported when it is first needed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Verb] = {}
+        self._homes = {name: home for home, names in HOMES.items() for name in names.split()}
+
+    def enter(self, verb: Verb) -> None:
+        """Take note of a verb: its module is being imported."""
+        assert verb.name in self._homes, f"{verb.name} stands in HOMES under no module"
+        self._known[verb.name] = verb
+
+    def __getitem__(self, name: str) -> Verb:
+        if name not in self._known:
+            import_module(f"covey.app.{self._homes[name]}")
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+
+VERBS = Verbs()
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -287,7 +351,7 @@ def verb(
 
     def enter(function: F) -> F:
         summary = (function.__doc__ or "").strip().splitlines()[0]
-        VERBS[name] = Verb(name, method, path, asked, answers, function, may, status, long, secret, ahead, summary)
+        VERBS.enter(Verb(name, method, path, asked, answers, function, may, status, long, secret, ahead, summary))
         return function
 
     return enter

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import select
-import socket
 import sys
 
 from covey import PROTOCOL, __version__, proof
 from covey.errors import Invalid, Unavailable
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    import socket
 
 PATIENCE = 60.0
 """Seconds that an answer may take."""
@@ -114,6 +117,8 @@ class Wire:
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
+            import socket  # without a daemon nobody needs it
+
             try:
                 link = socket.create_connection(self._address, timeout=PATIENCE)
                 link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

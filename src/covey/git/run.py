@@ -12,7 +12,6 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -182,6 +181,8 @@ def first_of(
     *words: str, at: Path, most: int, env: dict[str, str] | None = None, patience: float = PATIENCE
 ) -> tuple[bytes, bool]:
     """Run git, return at most so many bytes of what it prints, and say whether that is all; then it is ended."""
+    import tempfile  # takes as long to import as three claims, and few commands come here
+
     with (
         tempfile.TemporaryFile() as complaints,
         subprocess.Popen(
