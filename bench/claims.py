@@ -11,15 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import Report, median
-from bench.project import OWNER, covey, daemon, load, opened, sample
-from covey import config
-from covey.app.app import VERBS, App
-from covey.app.clock import SystemClock
-from covey.app.shapes.claims import Claim
-from covey.git import project as projects
+from bench.project import covey, daemon, load, opened, sample
+from covey.cli.client import Client
 from covey.git.project import Project
-from covey.store.lock import WriterLock
-from covey.store.sqlite import SqliteStore
 
 CLIENTS = 50
 TASKS = (3_000, 12_000)
@@ -80,7 +74,7 @@ def _check(report: Report, by_client: list[list[str]], held: dict[str, str], tas
 
 
 def without_daemon(*, quick: bool) -> Report:
-    """Let 16 processes claim a board dry without a daemon: each claim takes the lock and writes itself."""
+    """Let 16 processes claim a board dry without a daemon: each claim takes the lock and is on disk by itself."""
     report = Report("processes", f"Claims by {PROCESSES} processes without a daemon")
     tasks = 32 if quick else 128
     _race(report, "by covey task next", tasks, [*covey("task", "next", "--json", "--as")])
@@ -96,7 +90,11 @@ def _race(report: Report, label: str, tasks: int, command: list[str] | None) -> 
         held = _held(project)
     by_client: list[list[str]] = [one["tasks"] for one in told]
     times = [took for one in told for took in one["times"]]
-    report.add(f"claims {label}", sum(map(len, by_client)) / seconds, "/s", peer="" if command else PEER)
+    rate = sum(map(len, by_client)) / seconds
+    if command:
+        report.add(f"claims {label}", rate, "/s")
+    else:
+        report.add(f"claims {label}", rate, "/s", at_least=500, peer=PEER)
     report.add(f"one claim {label} p50", 1000 * median(times), "ms")
     fair = min(map(len, by_client)) / (tasks / PROCESSES)
     report.add("least served process against the mean", fair, "x", at_least=0.5)
@@ -131,14 +129,10 @@ def _racers(root: Path, command: list[str]) -> list[dict[str, Any]]:
     return [json.loads(said) for said, _ in printed]
 
 
-def _claim(project: Project, session: str) -> str | None:
-    """Claim as the command does: take the lock, open the store, ask the verb, let go."""
-    with WriterLock(project.lock):
-        store = SqliteStore(project.database, project=project.name)
-        app = App(store, config.load(project.root), SystemClock(), project.name, daemon=False)
-        answer = app.ask(VERBS["task.next"], OWNER, Claim(session=session), {})
-        store.close()
-    return None if answer.status == 204 else str(answer.value()["id"])
+def _claim(client: Client, session: str) -> str | None:
+    """Claim as a process that stays does: by one client, which keeps the store open and takes its lock each time."""
+    answer = client.ask("task.next", fields={"session": session})
+    return None if answer.status == 204 else str(answer.value["id"])
 
 
 def _claim_by_command(root: Path, command: list[str]) -> str | None:
@@ -153,7 +147,8 @@ def _claim_by_command(root: Path, command: list[str]) -> str | None:
 def main() -> None:
     """Be one of the racing processes."""
     root, session, *command = sys.argv[1:]
-    project = projects.find(Path(root))
+    client = Client(root)
+    client.ask("task.list")  # a process that stays has opened what it needs; a command does so each time
     claimed: list[str] = []
     times: list[float] = []
     print("ready", flush=True)
@@ -161,7 +156,7 @@ def main() -> None:
     began = time.monotonic()
     while True:
         start = time.perf_counter()
-        task = _claim_by_command(project.root, [*command, session]) if command else _claim(project, session)
+        task = _claim_by_command(Path(root), [*command, session]) if command else _claim(client, session)
         if task is None:
             break
         times.append(time.perf_counter() - start)

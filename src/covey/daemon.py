@@ -37,7 +37,7 @@ from covey.cli.main import complain
 from covey.core.devices import Addresses
 from covey.core.events import Started, Stopped
 from covey.core.sessions import COVEY
-from covey.errors import CoveyError, Invalid, Refused, Unavailable
+from covey.errors import CoveyError, Invalid, Refused
 from covey.files import write_whole
 from covey.git import project as projects
 from covey.git.project import Project
@@ -209,13 +209,8 @@ class Daemon:
 
     def _lock_up(self) -> None:
         """Become the only writer; a command that writes at this moment is done in a moment."""
-        deadline = time.monotonic() + PATIENCE
-        while not self._lock.try_take():
-            if _has_spoken(self.project):
-                raise Refused("This project has a daemon already.", hint="covey status tells where it answers.")
-            if time.monotonic() > deadline:
-                raise Unavailable("Another covey command is writing.", hint="Try again when it has ended.")
-            time.sleep(0.02)
+        if not self._lock.take(PATIENCE, lambda: _has_spoken(self.project)):
+            raise Refused("This project has a daemon already.", hint="covey status tells where it answers.")
         self.project.daemon_file.unlink(missing_ok=True)  # what a killed daemon said names a process that is gone
 
     def _server(self, number: int) -> _Server:

@@ -1,4 +1,4 @@
-"""Answer without a daemon: the store opened behind the writer's lock for as long as it takes."""
+"""Answer without a daemon: the store opened ahead, and the writer's lock held for the transaction alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from covey.app.app import VERBS, App, Principal
 from covey.app.clock import SystemClock
 from covey.app.verbs import fingerprint, read_body, read_query
 from covey.cli.client import Answer, Question
+from covey.errors import CoveyError
 from covey.git.project import Project
 from covey.runners.process import ProcessRunner
 from covey.store.lock import WriterLock
@@ -24,33 +25,67 @@ if TYPE_CHECKING:
 
 
 class Alone:
-    """The store of a project, ours alone while it is open."""
+    """The store of a project, ours alone while we hold its lock; between questions it stays open, and others write."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
         self._lock = WriterLock(project.lock)
+        self._watcher: config.Watcher | None = None
+        self._settings = config.Config()
+        self._clock = SystemClock()
+        self._runner = ProcessRunner(project.state / "runs")
+        self._secret = b""
         self._store: SqliteStore | None = None
         self._app: App | None = None
 
-    def try_open(self) -> bool:
-        """Take the lock and open the store, unless somebody else has it."""
-        if not self._lock.try_take():
+    @property
+    def is_ours(self) -> bool:
+        """Say whether we hold the lock."""
+        return self._app is not None
+
+    def take(self, patience: float, is_answered: Callable[[], bool]) -> bool:
+        """Take the lock in turn, and the store behind it; stop waiting as soon as somebody else has answered.
+
+        All that takes time is done before: others wait as long as we hold the lock.
+        """
+        try:
+            store: SqliteStore | None = self._prepare()
+        except CoveyError:
+            store = None  # a daemon that answers does not mind; else it is said below
+        if not self._lock.take(patience, is_answered):
             return False
         try:
             self._project.daemon_file.unlink(missing_ok=True)  # what a killed daemon said: none can live beside us
-            self._store = SqliteStore(self._project.database, project=self._project.name)
-            settings = config.load(self._project.root)
-            secret = self._project.token().encode()
-            runner = ProcessRunner(self._project.state / "runs")
-            self._app = App(
-                self._store, settings, SystemClock(), self._project.name, daemon=False, secret=secret, runner=runner
-            )
-            self._app.house.runs = self._project.state / "runs"
-            self._app.house.repository = self._project
+            store = store or self._prepare()
+            store.take_up()
+            self._app = self._make_app(store)
         except BaseException:
             self.close()
             raise
         return True
+
+    def _prepare(self) -> SqliteStore:
+        """Read the settings and the token, and open the store, if that was not done before."""
+        if self._watcher is None:
+            self._watcher = config.Watcher(self._project.root)
+            try:
+                self._settings = config.load(self._project.root)
+            except BaseException:
+                self._watcher = None
+                raise
+        self._settings = self._watcher.changed() or self._settings
+        self._secret = self._project.token().encode()
+        if self._store is None:
+            self._store = SqliteStore(self._project.database, project=self._project.name, ahead=True)
+        return self._store
+
+    def _make_app(self, store: SqliteStore) -> App:
+        """Return an App that knows the signs of life as they are now."""
+        name, secret = self._project.name, self._secret
+        app = App(store, self._settings, self._clock, name, daemon=False, secret=secret, runner=self._runner)
+        app.house.runs = self._project.state / "runs"
+        app.house.repository = self._project
+        return app
 
     def ask(self, question: Question) -> Answer:
         """Answer one request, exactly as the daemon would."""
@@ -87,11 +122,20 @@ class Alone:
         worktrees = Worktrees(project, default_folder(project, app.house.config.sessions.worktrees))
         return Desk(app, project, runner, worktrees, "", read, write)
 
+    def give(self) -> None:
+        """Give the lock back, and keep the store open for the next question; giving it twice is fine."""
+        try:
+            if self._app is not None and self._store is not None:
+                self._store.tidy()
+        finally:
+            self._app = None
+            self._lock.give()
+
     def close(self) -> None:
         """Close the store and give the lock back; closing twice is fine."""
         store, self._store, self._app = self._store, None, None
         try:
             if store is not None:
-                store.close(tidy=True)  # the next command would have to read the whole write-ahead log
+                store.close()
         finally:
             self._lock.give()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import sys
 import time
 
 from covey import proof
@@ -31,7 +32,6 @@ LOCK_TAKEN = 30.0
 """Seconds to wait while somebody else writes."""
 LOCK_TOLD = 2.0
 """Seconds to wait for somebody who says that it takes long."""
-PAUSE = 0.005
 _NOUNS = {
     "task": "task",
     "lease": "lease",
@@ -119,8 +119,8 @@ class Client:
     def _ask(self, question: Question) -> Answer:
         if self.token is not None:
             return self._ask_until_answered(question, self._run_wire())
-        if self._alone is not None:
-            return self._alone.ask(question)
+        if self.alone is not None:
+            return self.alone.ask(question)
         wire = self._owner_wire()
         if wire is not None:
             try:
@@ -162,32 +162,44 @@ class Client:
 
     def _ask_owner_again(self, question: Question, *, sent: bool = False) -> Answer:
         """Take the writer's lock and answer ourselves, or find the daemon that holds it."""
-        gc.disable()  # Importing the rules makes much and throws nothing away.
-        from covey.cli.alone import Alone
-        from covey.store.lock import held_for, taken
+        found: list[Answer] = []
 
-        gc.enable()
-        project = self.project()
-        began = time.monotonic()
-        alone = Alone(project)
-        while not alone.try_open():
+        def is_answered() -> bool:
+            nonlocal sent
             wire = self._daemon(str(project.state))
             if wire is not None:
                 try:
-                    return self._by_http(wire, question)
+                    found.append(self._by_http(wire, question))
                 except Lost as lost:
                     self._wire = None
                     if lost.hangs:
                         raise self._hanging(question, lost) from None
                     sent = sent or lost.sent
             waited = time.monotonic() - began
-            if waited > LOCK_TAKEN or (waited > LOCK_TOLD and held_for(project.lock)):
-                if sent and question.key is not None:
-                    raise _outcome_unknown()
-                raise taken(project.lock)
-            time.sleep(PAUSE * (0.2 + 1.6 * int.from_bytes(os.urandom(1), "big") / 255))
-        self._alone, self.url = alone, None
+            if not found and (waited > LOCK_TAKEN or (waited > LOCK_TOLD and held_for(project.lock))):
+                raise _outcome_unknown() if sent and question.key is not None else taken(project.lock)
+            return bool(found)
+
+        project = self.project()
+        alone = self._own_store(project)
+        from covey.store.lock import held_for, taken
+
+        began = time.monotonic()
+        if not alone.take(LOCK_TAKEN, is_answered):
+            return found[0]
+        self.url = None
         return alone.ask(question)
+
+    def _own_store(self, project: Project) -> Alone:
+        if self._alone is None:
+            gc.disable()  # Importing the rules makes much and throws nothing away, ...
+            _import_msgspec()
+            from covey.cli.alone import Alone
+
+            gc.freeze()  # ... nor need it be looked through when we end, which would take as long as fifteen claims.
+            gc.enable()
+            self._alone = Alone(project)
+        return self._alone
 
     def _hanging(self, question: Question, lost: Lost) -> Unavailable:
         """Return what to say of a daemon that is there and does not answer."""
@@ -277,13 +289,12 @@ class Client:
     @property
     def alone(self) -> Alone | None:
         """Return the store, if it is ours at this moment; None if a daemon answers."""
-        return self._alone
+        return self._alone if self._alone is not None and self._alone.is_ours else None
 
     def let_go(self) -> None:
-        """Close the store and give the lock back, if we hold it."""
+        """Give the lock back, if we hold it; the store stays open for a next question."""
         if self._alone is not None:
-            self._alone.close()
-            self._alone = None
+            self._alone.give()
 
 
 class Question:
@@ -308,6 +319,17 @@ class Question:
         for name, value in self.params.items():
             path = path.replace("{" + name + "}", quote(value) if quoted else value)
         return f"{path}?{self.query}" if self.query else path
+
+
+def _import_msgspec() -> None:
+    """Import msgspec without typing_extensions, which takes 8 ms: where it is missing, msgspec does without."""
+    if "msgspec" in sys.modules or "typing_extensions" in sys.modules:
+        return
+    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules["typing_extensions"]  # whoever else wants it gets it
 
 
 def problem(status: int, body: bytes) -> CoveyError:

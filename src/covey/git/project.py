@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from pathlib import Path
 
 from covey.errors import Invalid, Refused, Unavailable
@@ -24,12 +25,12 @@ class Project:
         raw = self.root.name.removesuffix(".git").lower()
         return re.sub(r"[^a-z0-9]+", "-", raw).strip("-")[:40] or "project"
 
-    @property
+    @cached_property
     def state(self) -> Path:
         """Return the folder of covey's own files: shared by all worktrees, never committed."""
         return self.common / "covey"
 
-    @property
+    @cached_property
     def database(self) -> Path:
         """Return the file of the store."""
         return self.state / "covey.db"

@@ -57,6 +57,10 @@ class Ground:
         before, now = self._marks.get(self._names[0]), _mark(self._names[0])
         return before is not None and now is not None and before.written != now.written
 
+    def are_ours(self) -> bool:
+        """Say whether every name still leads to the file that we noted under it, be it longer or shorter by now."""
+        return all(self.is_ours(name) for name in self._names)
+
     def is_ours(self, name: str) -> bool:
         """Say whether a name still leads to the file that we noted under it."""
         before, now = self._marks.get(name), _mark(name)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 import time
 from pathlib import Path
-from types import TracebackType
 
 from covey.errors import Unavailable
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+ASK_EVERY_S = 0.02
+"""Between two looks of somebody who waits: whether it is answered by now, and whether it has waited too long."""
 
 
 class WriterLock:
@@ -26,25 +34,40 @@ class WriterLock:
         except BlockingIOError:
             os.close(fd)
             return False
-        if os.fstat(fd).st_size:  # what somebody told who was killed
+        self._hold(fd)
+        return True
+
+    def _hold(self, fd: int) -> None:
+        if os.fstat(fd).st_size:  # what somebody told who held it before
             os.ftruncate(fd, 0)
         self._fd = fd
-        return True
 
     def tell(self, what: str) -> None:
         """Tell whoever waits what is done behind the lock, until it is given back."""
         if self._fd is not None:
             os.pwrite(self._fd, what.encode(), 0)
 
-    def take(self, patience: float = 30.0) -> None:
-        """Take the lock in turn: one waits at the door and the others behind it, so that nobody is passed over."""
+    def take(self, patience: float = 30.0, is_answered: Callable[[], bool] = lambda: False) -> bool:
+        """Take the lock, first come, first served.
+
+        Whoever waits asks `is_answered` at once and now and then, and goes away without the lock when it is so.
+        """
         deadline = time.monotonic() + patience
-        turn = WriterLock(self.path.with_name(self.path.name + ".turn"))
-        _wait(turn, deadline, longest=0.008)
+        if self.try_take():
+            return True
+        if is_answered():
+            return False
+        place = _Place(self.path)
         try:
-            _wait(self, deadline, longest=0.001)
+            while not place.has_come(ASK_EVERY_S):
+                if is_answered():
+                    return False
+                if time.monotonic() > deadline:
+                    raise taken(self.path)
+            self._hold(place.keep())
+            return True
         finally:
-            turn.give()
+            place.leave()
 
     @property
     def is_ours(self) -> bool:
@@ -137,14 +160,41 @@ def taken(path: Path) -> Unavailable:
     if told:
         return Unavailable(f"{told} at this moment, and holds the board's lock.", hint="Try again when it has ended.")
     return Unavailable(
-        "Another covey command has held the board's lock for a long time.",
+        "Another covey command is writing, and has been for a long time.",
         hint="Try again; covey status tells whether a daemon is running.",
     )
 
 
-def _wait(lock: WriterLock, deadline: float, *, longest: float) -> None:
-    """Try again and again, after pauses of random length, until the lock is ours."""
-    while not lock.try_take():
-        if time.monotonic() > deadline:
-            raise taken(lock.path)
-        time.sleep(longest * (1 + os.urandom(1)[0]) / 256)
+class _Place:
+    """A place in the kernel's line for a lock: held by a thread, since only a call that waits has one."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd: int | None = _open(path)
+        self._guard = threading.Lock()
+        self._come = threading.Event()
+        self._is_left = False
+        threading.Thread(target=self._stand, args=(self._fd,), name="covey-in-line", daemon=True).start()
+
+    def _stand(self, fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        with self._guard:
+            self._come.set()
+            if self._is_left:
+                os.close(fd)
+
+    def has_come(self, patience: float) -> bool:
+        """Say whether the lock is ours, after waiting for it."""
+        return self._come.wait(patience)
+
+    def keep(self) -> int:
+        """Return the lock that has come; it is the caller's from now on."""
+        fd, self._fd = self._fd, None
+        assert fd is not None
+        return fd
+
+    def leave(self) -> None:
+        """Leave the line; what comes nevertheless is given back at once."""
+        with self._guard:
+            self._is_left = True
+            if self._come.is_set() and self._fd is not None:
+                os.close(self._fd)

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -28,6 +29,10 @@ from covey.store.rows import Change
 from covey.store.transaction import Head, read_head
 from covey.store.tx import Tx
 from covey.values import dataclass
+
+UNTIDY_BYTES = 2 << 20
+"""How long a write-ahead log may be that a command leaves: the next one reads it in half a millisecond, and a few dozen
+commands share the milliseconds and the fsyncs of bringing it in."""
 
 log = logging.getLogger("covey.store")
 T = TypeVar("T")
@@ -65,8 +70,8 @@ class _Spoiled(Exception):
 class _Connection:
     """apsw behind the narrow door that a transaction needs."""
 
-    def __init__(self, path: Path, *, reader: bool) -> None:
-        flags = apsw.SQLITE_OPEN_READWRITE | (0 if reader else apsw.SQLITE_OPEN_CREATE)
+    def __init__(self, path: Path, *, reader: bool, create: bool = True) -> None:
+        flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create and not reader else 0)
         self.raw = apsw.Connection(str(path), flags=flags, statementcachesize=200)
         self.raw.set_busy_timeout(10_000)
         self.raw.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -75,7 +80,7 @@ class _Connection:
         if reader:
             self.raw.execute("PRAGMA query_only = 1")
         else:
-            self.raw.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF")
+            self.raw.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF")
             self.raw.execute("PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864")
             # A savepoint copies the pages that it touches; in memory, not in a file of its own.
             self.raw.execute("PRAGMA temp_store = MEMORY")
@@ -98,10 +103,21 @@ class SqliteStore:
     """Rows and log in one file; the caller holds the writer's lock while it writes."""
 
     def __init__(
-        self, path: Path, *, clock: Callable[[], float] = time.time, project: str = "", lock: Path | None = None
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        project: str = "",
+        lock: Path | None = None,
+        ahead: bool = False,
     ) -> None:
-        """Open a store; with the `lock` of its one writer, every transaction looks whether its files are there."""
+        """Open a store; with the `lock` of its one writer, every transaction looks whether its files are there.
+
+        Opened `ahead` of its lock, nothing is written and nothing can be asked before `take_up`, behind the lock.
+        """
         self.path = path
+        self._project = project
+        self._is_ahead = ahead
         self._ground: Ground | None = None
         self.lost: Unavailable | None = None
         """What happened to the files, and where all that was acknowledged is now."""
@@ -109,13 +125,41 @@ class SqliteStore:
         self._readers: list[_Connection] = []
         self._guard = threading.Lock()
         with _unavailable():
-            self._db = _Connection(path, reader=False)
-            migrate(self._db.raw, path)
-            self._head = read_head(self._db)
-            if not self._head.log:
-                self._begin(project)
+            if ahead:
+                self._open_ahead()
+            else:
+                self._db = _Connection(path, reader=False)
+                self._bring_up_to_date()
             if lock is not None:
                 self._ground = Ground(path, lock)
+
+    def _open_ahead(self) -> None:
+        """Open the files and read their schema, which takes most of the time, as somebody may be writing them."""
+        self._opened = Ground(self.path)
+        self._db = _Connection(self.path, reader=False, create=False)
+        _schema(self._db.raw)
+        if not self._opened.is_ours(str(self.path)):
+            raise Unavailable(f"{self.path} was replaced while it was opened.", hint="Try again.")
+        self._opened.note()  # the write-ahead log may be there only since it was opened
+
+    def take_up(self) -> None:
+        """Make a store that was opened ahead as if it were opened now: whoever asks has just taken the writer's lock.
+
+        Others may have written, restored or migrated it meanwhile.
+        """
+        with _unavailable():
+            if not self._opened.are_ours():
+                self.close()
+                self._open_ahead()
+            self._bring_up_to_date()
+            self._opened.note()
+
+    def _bring_up_to_date(self) -> None:
+        self._db.run("PRAGMA journal_mode = WAL")
+        migrate(self._db.raw, self.path)
+        self._head = read_head(self._db)
+        if not self._head.log:
+            self._begin(self._project)
 
     def _begin(self, project: str) -> None:
         self._head = Head(os.urandom(16).hex(), 0, FIRST)
@@ -289,6 +333,9 @@ class SqliteStore:
 
     @contextmanager
     def _reader(self) -> Iterator[_Connection]:
+        if self._is_ahead:  # one who is alone needs no second connection, which would have to read the schema too
+            yield self._db
+            return
         with self._guard:
             db = self._readers.pop() if self._readers else None
         if db is None:
@@ -307,6 +354,16 @@ class SqliteStore:
         with self._guard:
             self._readers.append(db)
 
+    def tidy(self) -> None:
+        """Bring a write-ahead log that has grown into the one file: who opens it next would have to read all of it."""
+        with contextlib.suppress(OSError):
+            if os.stat(f"{self.path}-wal").st_size > UNTIDY_BYTES:
+                self._bring_in()
+
+    def _bring_in(self) -> None:
+        with contextlib.suppress(apsw.Error):  # a full disk, or a reader in the way: the next one does it
+            self._db.run("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self, *, tidy: bool = False) -> None:
         """Close every connection; closing twice is fine. A `tidy` end brings all into the one file."""
         with self._guard:
@@ -314,8 +371,7 @@ class SqliteStore:
                 reader.close()
             self._readers.clear()
         if tidy:
-            with contextlib.suppress(apsw.Error):  # a full disk, or a reader in the way: the next opening does it
-                self._db.run("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._bring_in()
         self._db.close()
 
 
@@ -328,7 +384,7 @@ def snapshot(path: Path) -> Iterator[_Connection]:
         db = _Connection(path, reader=True)
         try:
             db.run("BEGIN")
-            have, newest = _schema(db.raw), max(number for number, _, _ in migrations())
+            have, newest = _schema(db.raw), _newest()
             if have != newest:
                 raise Refused(
                     f"{path} has the schema {have}, and this covey reads {newest}.",
@@ -398,17 +454,26 @@ def _begin_private(path: Path) -> None:
 _FILE = re.compile(r"(\d{3})_(\w+)\.sql\Z")
 
 
+_FOLDER = Path(__file__).parent / "sql" / "sqlite"
+
+
 def migrations() -> list[tuple[int, str, str]]:
     """Return number, name and text of every migration, in order."""
-    folder = Path(__file__).parent / "sql" / "sqlite"
-    found = ((_FILE.match(entry.name), entry) for entry in folder.iterdir())
+    found = ((_FILE.match(entry.name), entry) for entry in _FOLDER.iterdir())
     return sorted((int(m[1]), m[2], entry.read_text(encoding="utf-8")) for m, entry in found if m)
+
+
+@cache
+def _newest() -> int:
+    return max(int(m[1]) for m in map(_FILE.match, os.listdir(_FOLDER)) if m)
 
 
 def migrate(db: apsw.Connection, path: Path, steps: list[tuple[int, str, str]] | None = None) -> None:
     """Bring the schema to the newest number, each step whole or not at all; refuse a newer database."""
-    steps = migrations() if steps is None else steps
     have = _schema(db)
+    if steps is None and have == _newest():
+        return
+    steps = migrations() if steps is None else steps
     newest = max((number for number, _, _ in steps), default=0)
     if have > newest:
         raise Refused(
