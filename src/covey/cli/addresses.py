@@ -78,6 +78,7 @@ ADDRESSES = {
     "queue.resume": "POST /api/queue/resume",
     "queue.show": "GET /api/queue",
     "queue.thaw": "POST /api/queue/thaw",
+    "review.list": "GET /api/review",
     "run.list": "GET /api/runs",
     "session.add": "POST /api/sessions/add",
     "session.attach": "POST /api/sessions/{name}/attach",
