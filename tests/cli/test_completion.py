@@ -38,6 +38,8 @@ def test_words_options_and_tasks_are_completed(shell: Shell) -> None:
     assert _offers(shell, "task", "list", "--status=do") == ["--status=doing", "--status=done"]
     assert _offers(shell, "task", "list", "--status", "=", "do") == ["doing", "done"]  # as bash splits it
     assert _offers(shell, "-C", ".gi") == [".git/"]
+    assert _offers(shell, "session", "new", "--agent", "c") == ["claude", "codex"]
+    assert _offers(shell, "session", "start", "ada", "a") == ["ada"], "several may be named"
     assert _offers(shell, "completion", "") == ["bash", "fish", "zsh"]
     assert _offers(shell, "-C", str(shell.folder), "task", "show", "A") == ["ADA-1"]
 

@@ -85,7 +85,12 @@ def test_from_an_empty_project_sessions_are_added_work_stop_come_back_and_go(
     page.get_by_role("option", name="Stop all sessions").click()
     dialog(page, "Stop 1 session?").get_by_role("button", name="Stop all").click()
     expect(tile).to_contain_text("stopped")
-    page.get_by_role("button", name="Bring back 1").click()
+    waits = add(line, "Write four", body(line, "four"))
+    page.goto("/#/board")
+    expect(page.locator(".crewless")).to_contain_text("1 task to do, and every session is stopped.")
+    page.locator(".crewless").get_by_role("button", name="Bring back 1").click()
+    line.wait_for(waits, "done")
+    page.goto("/#/sessions")
     expect(tile).to_contain_text("idle")
     assert goals(line) == {other: "working"}
     tile.focus()

@@ -142,6 +142,8 @@ def _values(action: Action, client: Client) -> set[str]:
         return {message["id"] for message in client.ask("mail.inbox", fields={"all": True}).value}
     if action.dest == "session" or action.metavar in ("NAME", "TO"):
         return {session["name"] for session in client.ask("session.list").value}
+    if action.metavar == "AGENT":
+        return {agent["name"] for agent in client.ask("session.offer").value["agents"]}
     if action.metavar == "DIR":
         return _folders()
     return set()

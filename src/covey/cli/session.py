@@ -353,7 +353,7 @@ def _terminal(client: Client, name: str) -> Answer:
 def list_sessions(args: Namespace, client: Client) -> None:
     """List the sessions."""
     answer = client.ask("session.list")
-    reply(args, answer, rows(answer.value) or "No sessions yet.")
+    reply(args, answer, rows(answer.value) or "No sessions yet; covey session new --start adds one.")
 
 
 def rows(sessions: list[dict[str, Any]]) -> str:

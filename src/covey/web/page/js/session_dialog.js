@@ -227,12 +227,18 @@ export function NoSession() {
   <//>`;
 }
 
-/** A line over the board while tasks wait and covey runs no session that would take them. */
+const mayTake = ({ kind, goal }) => kind === "outside" || (kind === "run" && goal !== "stopped");
+
+/** A line over the board while tasks wait and no session would take them: none is there, or all are stopped. */
 export function Crewless() {
   useTopics("sessions", "tasks", "connection");
+  const { stopped, together } = useStopped();
   const waiting = state.columns.lists.get("todo").length;
-  if (state.connection.state !== "live" || !waiting || [...state.sessions.values()].some(({ kind }) => kind !== "person")) return null;
-  return html`<p class="crewless" role="status"><span>${some(waiting, "task")} to do, and no session to take ${waiting === 1 ? "it" : "them"}.</span> <${Button} kind="primary" keys="A" onClick=${() => addSessions()}>Add sessions<//></p>`;
+  if (state.connection.state !== "live" || !waiting || [...state.sessions.values()].some(mayTake)) return null;
+  const them = waiting === 1 ? "it" : "them";
+  return html`<p class="crewless" role="status"><span>${some(waiting, "task")} to do, and ${stopped.length ? "every session is stopped" : `no session to take ${them}`}.</span>
+    ${together.length > 0 ? html`<${Button} kind="primary" onClick=${() => startSessions({ all: false })}>Bring back ${together.length}<//>` : stopped.length > 0 && html`<${Button} kind="primary" onClick=${() => startSessions({ all: true })}>Start all<//>`}
+    <${Button} kind=${stopped.length ? "" : "primary"} keys="A" onClick=${() => addSessions()}>Add sessions<//></p>`;
 }
 
 /** Where the dialogs open; offers the commands of all sessions. */
