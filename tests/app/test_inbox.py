@@ -8,7 +8,10 @@ import pytest
 
 from covey.app import questions
 from covey.app.sessions import alert
+from covey.app.tries import fail, put_back
+from covey.app.verbs import Call
 from covey.core import sessions
+from covey.core.judge import OUTPUT
 from covey.core.sessions import State
 from covey.core.signals import Asks, Wants
 from covey.errors import Denied, Invalid
@@ -155,3 +158,21 @@ def test_what_waits_longest_comes_first_whatever_it_is(world: World) -> None:
     world.clock.run(10)
     world.ask("queue.pause")
     assert kinds(world) == ["queue", "blocked", "queue"]
+
+
+def _fail(call: Call, id: str, story: str) -> None:
+    task = call.tx.task(id)
+    assert task is not None
+    put_back(call, fail(call, task, story), story)
+
+
+def test_tasks_that_failed_with_the_same_error_have_one_cause_however_it_is_told(world: World) -> None:
+    for code, error in ((1, "no shop"), (2, "no shop"), (1, "no till")):
+        task = world.add()
+        for _ in range(3):
+            world.claim(task, "ada")
+            story = f"The agent ended with code {code}.\n{OUTPUT}\nTraceback\n  ModuleNotFoundError: {error}\n"
+            world.do(lambda call, t=task, s=story: _fail(call, t, s))  # type: ignore[misc]
+    first, second, third = world.ask("inbox.list")
+    assert first["text"] != second["text"] and {row["kind"] for row in (first, second, third)} == {"blocked"}
+    assert first["cause"] == second["cause"] != third["cause"]

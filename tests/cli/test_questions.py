@@ -62,7 +62,30 @@ def test_the_same_question_of_several_is_shown_once_with_every_way_to_answer(she
     said = shell.ok("inbox")
     assert said.startswith("2 questions wait for you:\n") and said.count("npm test -- --watch=false") == 1
     assert f"{one}, {other}  ada, bob, " in said
-    assert f"covey answer {one} --allow" in said and f"covey answer {other} --allow" in said
+    assert said.count("covey answer") == 1, "one command for all, however many they are"
+    assert f"covey answer {one} --allow | --always | --deny (with --all: all 2 of them)" in said
+
+
+def test_all_who_ask_the_same_are_answered_at_once_and_nobody_else(shell: Shell) -> None:
+    same = [wants(shell, session=name) for name in ("ada", "bob", "cleo")]
+    other = wants(shell, Asks("", "toolu_2", Wants.PERMISSION, "shell", "make deploy"))
+    said = shell.ok("answer", same[1], "--deny", "Use make test", "--all")
+    assert "2 others who asked the same are told too" in said
+    assert [row["ids"] for row in open_questions(shell)] == [[other]]
+    assert "1 other" not in shell.ok("answer", other, "--allow", "--all")
+
+
+def test_tasks_that_the_same_blocks_are_told_once_with_one_command_for_all(shell: Shell) -> None:
+    for number in range(1, 13):
+        shell.ok("task", "add", f"Part {number}")
+        shell.ok("task", "block", f"T-{number}", f"T-{number}: No module named shop" if number > 1 else "Which one?")
+    said = shell.ok("inbox")
+    assert said.count("No module named shop") == 1
+    assert "11 tasks blocked by the same: T-2: No module named shop" in said and "and 3 more" in said
+    command = "covey task reopen " + " ".join(f"T-{number}" for number in range(2, 13))
+    assert command in said
+    shell.ok(*command.split()[1:])
+    assert [row["ids"] for row in shell.json("inbox")] == [["T-1"]]
 
 
 def test_an_empty_inbox_says_so(shell: Shell) -> None:
@@ -255,6 +278,6 @@ def test_questions_and_permits_are_completed(shell: Shell) -> None:
     question = wants(shell)
     permit = shell.json("permit", "grant", "make")["id"]
     assert shell.ok("__complete", "answer", "").split() == [question]
-    assert shell.ok("__complete", "answer", "--al").split() == ["--allow", "--always"]
+    assert shell.ok("__complete", "answer", "--al").split() == ["--all", "--allow", "--always"]
     assert shell.ok("__complete", "permit", "revoke", "").split() == [permit]
     assert "inbox" in shell.ok("__complete", "in").split()

@@ -43,6 +43,32 @@ def test_another_tool_another_text_and_other_choices_are_another_question() -> N
     assert inbox.of_question(asked(6, tool="")).decisions == ("allow", "deny"), "nothing that could be allowed for ever"
 
 
+def test_what_asks_the_same_can_be_answered_one_by_one() -> None:
+    asks = [asked(1, task="T-1", until=9.0), asked(2, session="s1"), asked(3, task="T-3")]
+    (item,) = inbox.together(map(inbox.of_question, asks))
+    assert [(part.id, part.session, part.task, part.until) for part in item.parts] == [
+        ("question-1", "s1", "T-1", 9.0), ("question-2", "s1", None, None), ("question-3", "s3", "T-3", None),
+    ]  # fmt: skip
+
+
+def test_commands_that_one_rule_would_allow_have_one_cause() -> None:
+    one, other, else_ = (
+        inbox.of_question(asked(n, about=about)) for n, about in enumerate(("npm run a", "npm run b", "cargo test"), 1)
+    )
+    assert one.key != other.key and one.rule == other.rule
+    assert one.cause == other.cause != else_.cause
+
+
+def test_tasks_that_the_same_blocks_have_one_cause_whatever_names_are_told_with_it() -> None:
+    error = "No module named 'requests'"
+    reasons = {
+        own: f"{own}: {error} (merge-{n}, gate-{n}, {n}a94a8fe5ccb19ba)" for n, own in enumerate(("A-1", "b-22"))
+    }
+    assert len({inbox.cause_of(reason, own) for own, reason in reasons.items()}) == 1
+    assert inbox.cause_of("Which port, 80 or 81?", "A-1") != inbox.cause_of("Which port, 80 or 82?", "A-1")
+    assert inbox.cause_of("A-2 waits", "A-1") != inbox.cause_of("A-1 waits", "A-1"), "another task is another cause"
+
+
 times = st.floats(0, 1e6)
 few = st.lists(st.tuples(st.sampled_from("abc"), times, st.integers(0, 9)), max_size=12)
 

@@ -13,10 +13,11 @@ from covey.app.shapes.proposals import ProposalRow, ProposedChange
 from covey.app.verbs import Call, verb
 from covey.core import inbox
 from covey.core.inbox import Item, Kind
+from covey.core.judge import in_short, last_error
 from covey.core.merges import State
 from covey.core.rights import OWNER_ONLY, is_vouched_for
 from covey.core.sessions import COVEY, OWNER
-from covey.core.tasks import Status
+from covey.core.tasks import Status, Task
 from covey.store import rows
 
 MOST = 1000
@@ -30,11 +31,13 @@ class InboxRow(Struct, frozen=True, kw_only=True):
     """One thing that waits for a person; what several ask alike is one, with all their `ids` and `sessions`.
 
     `ids` are what a decision is sent to: questions, a task, a merge, sessions, a message; none for the queue and the
-    settings. `until` is when it is decided without a person.
+    settings. `until` is when it is decided without a person. Items of one `kind` with the same `cause`, if it is not
+    empty, are of one making and can be decided together; `parts` are those who ask the same, each answered alone.
     """
 
     key: str
     kind: Kind
+    cause: str
     title: str
     text: str
     session: str | None
@@ -44,6 +47,7 @@ class InboxRow(Struct, frozen=True, kw_only=True):
     ids: tuple[str, ...]
     sessions: tuple[str, ...]
     tasks: tuple[str, ...]
+    parts: tuple[inbox.Part, ...]
     tool: str
     about: str
     rule: str
@@ -80,6 +84,7 @@ def _blocked(call: Call) -> Iterator[Item]:
         yield Item(
             key=f"task:{task.id}",
             kind=Kind.BLOCKED,
+            cause=inbox.cause_of(_trouble(task), task.id),
             title=task.title,
             text=task.reason or "",
             task=task.id,
@@ -88,6 +93,13 @@ def _blocked(call: Call) -> Iterator[Item]:
             tasks=(task.id,),
             decisions=("reopen", "drop"),
         )
+
+
+def _trouble(task: Task) -> str:
+    """Return what blocks a task: the error of its last try if that is why, however often it was tried."""
+    last = task.tries[-1] if task.tries else None
+    tried = last is not None and last.has_failed and last.at == task.updated
+    return (last_error(last.what) or in_short(last.what)) if last is not None and tried else task.reason or ""
 
 
 def _unvouched(call: Call) -> Iterator[Item]:
@@ -101,6 +113,7 @@ def _unvouched(call: Call) -> Iterator[Item]:
         yield Item(
             key=f"task:{task.id}",
             kind=Kind.BLOCKED,
+            cause=f"unvouched:{inbox.digest(task.author)}",
             title=task.title,
             text=f"{task.author} wrote it, so {scripts[0]} does not run its text as a script until you give it to "
             f"somebody: covey task edit {task.id} --assignee {scripts[0]}",

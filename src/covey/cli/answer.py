@@ -7,8 +7,8 @@ from argparse import Namespace
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, text_of
 from covey.cli.inbox import how
-from covey.cli.show import first_line, reply
-from covey.errors import Invalid, Refused
+from covey.cli.show import first_line, one, reply
+from covey.errors import CoveyError, Invalid, Refused
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument(
         "--about", metavar="WORDS", help='with --always: less than the whole command, by its first words ("npm test")'
     )
+    parser.add_argument("--all", action="store_true", help="answer all who ask the same")
 
 
 def answer(args: Namespace, client: Client) -> None:
@@ -40,8 +41,41 @@ def answer(args: Namespace, client: Client) -> None:
     with client:
         question = _question(args, client)
         fields = _fields(args, text, question)
+        others = _others(client, question["id"]) if args.all else []
         answered = client.ask("question.answer", {"id": question["id"]}, fields)
-    reply(args, answered, _said(answered.value, args.about))
+        told = _answer_others(client, others, fields)
+    reply(args, answered, _said(answered.value, args.about) + told)
+
+
+def _others(client: Client, id: str) -> list[str]:
+    """Return the open questions that ask the same as one."""
+    rows = client.ask("inbox.list").value
+    return [each for row in rows if row["kind"] == "question" and id in row["ids"] for each in row["ids"] if each != id]
+
+
+def _answer_others(client: Client, others: list[str], fields: dict[str, Any]) -> str:
+    """Answer the others alike, and return what is to be told of them; what was answered meanwhile is no trouble."""
+    failed = [f"{id}: {why}" for id in others if (why := _trouble(client, id, fields)) is not None]
+    if failed:
+        done = len(others) - len(failed)
+        raise Refused(
+            f"{done + 1} of {len(others) + 1} questions are answered, and {len(failed)} could not be.", hint=failed[0]
+        )
+    return (
+        f"\n{one(len(others), 'other')} who asked the same {'is' if len(others) == 1 else 'are'} told too"
+        if others
+        else ""
+    )
+
+
+def _trouble(client: Client, id: str, fields: dict[str, Any]) -> str | None:
+    if client.ask("question.show", {"id": id}).value["state"] != "open":
+        return None  # a permit lets the others through itself
+    try:
+        client.ask("question.answer", {"id": id}, fields)
+    except CoveyError as error:
+        return error.message
+    return None
 
 
 def _sort_out(args: Namespace) -> None:
@@ -103,6 +137,7 @@ COMMAND = Command(
     _arguments,
     answer,
     example='covey answer question-12 --allow\ncovey answer question-12 --always --about "npm test"\n'
+    "covey answer question-12 --allow --all   all who ask the same\n"
     'covey answer question-12 --deny "Use make test instead"\ncovey answer "Port 8080"   the only open question',
     owner=True,
 )

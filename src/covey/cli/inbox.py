@@ -56,6 +56,8 @@ WORDS = {
     "setting": "wrong setting", "blocked": "blocked task", "approve": "merge to approve", "landing": "merge to land",
     "queue": "stop of the queue", "session": "session in trouble", "proposal": "proposal", "mail": "urgent message",
 }  # fmt: skip
+SHOWN = 8
+"""Tasks of one cause that are listed by their titles."""
 WAYS = {"resume": "covey merge resume", "thaw": "covey merge thaw", "resume-fleet": "covey resume"}
 
 
@@ -68,8 +70,30 @@ def _rows(kind: str, found: list[dict[str, Any]]) -> list[str]:
         columns = [(row["ids"][0], row["task"] or "", row["session"], age(row["since"]), _what(row)) for row in found]
         return table(columns).split("\n")
     if kind == "blocked":
-        return [f"{row['task']}  {plain(row['title'])}: {_why(row) or 'blocked'}" for row in found]
+        return [line for together in by_cause(found) for line in _blocked(together)]
     return [_what(row) + _way(row) for row in found]
+
+
+def by_cause(found: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Return items of one kind, those together that are of one making, each where the oldest of them stands."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in found:
+        groups.setdefault(row["cause"] or row["key"], []).append(row)
+    return list(groups.values())
+
+
+def _blocked(together: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield tasks that the same blocks: the cause once, then each of them, and the command that is for all."""
+    first = together[0]
+    if len(together) == 1:
+        yield f"{first['task']}  {plain(first['title'])}: {_why(first) or 'blocked'}"
+        return
+    yield f"{one(len(together), 'task')} blocked by the same: {_why(first) or 'blocked'}"
+    yield from (f"  {row['task']}  {plain(row['title'])}" for row in together[:SHOWN])
+    if len(together) > SHOWN:
+        yield f"  and {len(together) - SHOWN} more"
+    if all("reopen" in row["decisions"] for row in together):
+        yield f"  covey task reopen {' '.join(row['task'] for row in together)}"
 
 
 def _state(row: dict[str, Any]) -> str:
@@ -104,14 +128,15 @@ def card(row: dict[str, Any]) -> list[str]:
     wants = "answer" if "reply" in row["decisions"] else "permission"
     if row["rule"] and row["rule"] != row["about"]:
         lines += [f"  never asked again with: --always --about {shlex.quote(row['rule'])}", f"    {row['allows']}"]
-    return [*lines, *(f"  {how({'id': each, 'wants': wants})}" for each in row["ids"])]
+    return [*lines, f"  {how({'id': row['ids'][0], 'wants': wants}, len(row['ids']))}"]
 
 
-def how(question: dict[str, Any]) -> str:
-    """Return the commands that answer a question."""
+def how(question: dict[str, Any], many: int = 1) -> str:
+    """Return the commands that answer a question, and all that ask the same if there are many."""
+    every = "" if many == 1 else f" (with --all: all {many} of them)"
     if question["wants"] == "permission":
-        return f"covey answer {question['id']} --allow | --always | --deny"
-    return f'covey answer {question["id"]} "..."'
+        return f"covey answer {question['id']} --allow | --always | --deny{every}"
+    return f'covey answer {question["id"]} "..."{every}'
 
 
 def _indented(text: str) -> list[str]:

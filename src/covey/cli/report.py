@@ -11,6 +11,7 @@ from covey.cli.client import Client
 from covey.cli.needs import unmet
 from covey.cli.show import escaped, one, paint, plain, span, spent, table, title
 from covey.config import Config
+from covey.core.inbox import alike
 from covey.core.sessions import OWNER
 from covey.values import dataclass
 
@@ -124,7 +125,7 @@ def _by_cause(tasks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for task in tasks:
         if task["status"] == "blocked":
-            found.setdefault((task["reason"] or "").replace(task["id"], "it"), []).append(task)
+            found.setdefault(alike(task["reason"] or "", task["id"]), []).append(task)
     return list(found.values())
 
 

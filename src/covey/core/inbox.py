@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
@@ -40,11 +41,24 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Part:
+    """One of several that ask the same: what a decision of it alone is sent to, and whose it is."""
+
+    id: str
+    session: str | None = None
+    task: str | None = None
+    since: float
+    until: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Item:
     """One thing that waits for a person; items with the same key are the same thing, asked by several."""
 
     key: str
     kind: Kind
+    cause: str = ""
+    """What lies behind it: items of one kind with the same cause can be decided together. Empty: its own."""
     title: str
     text: str = ""
     session: str | None = None
@@ -56,6 +70,8 @@ class Item:
     """What a decision is sent to, one after the other."""
     sessions: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    """Who asks this, each alone, if one can be answered without the others."""
     tool: str = ""
     about: str = ""
     rule: str = ""
@@ -79,6 +95,7 @@ def of_question(question: Question) -> Item:
     return Item(
         key=f"question:{digest(question.wants, *what)}",
         kind=Kind.QUESTION,
+        cause="" if offer is None else f"permit:{digest(question.tool, offer.rule)}",
         title=_wish(question) if permission else "asks",
         text=question.text,
         session=question.session,
@@ -88,6 +105,11 @@ def of_question(question: Question) -> Item:
         ids=(question.id,),
         sessions=(question.session,),
         tasks=() if question.task is None else (question.task,),
+        parts=(
+            Part(
+                id=question.id, session=question.session, task=question.task, since=question.asked, until=question.until
+            ),
+        ),
         tool=question.tool,
         about=question.about,
         rule="" if offer is None else offer.rule,
@@ -130,8 +152,25 @@ def of_session(session: Session, task: str | None) -> Item:
         ids=(session.name,),
         sessions=(session.name,),
         tasks=() if task is None else (task,),
+        parts=(Part(id=session.name, session=session.name, task=task, since=session.updated, until=session.until),),
         decisions=ways.get(session.state, ("restart", "stop")),
     )
+
+
+_NAMED = re.compile(r"\b[a-z]+-\d+\b|\b[0-9a-f]{7,64}\b")
+"""Names of merges, gates and runs, and hashes: they differ wherever the same went wrong."""
+
+
+def alike(text: str, own: str) -> str:
+    """Return what went wrong without what only this task's telling has: its own id, other names, and hashes."""
+    return _NAMED.sub(
+        "\N{HORIZONTAL ELLIPSIS}", re.sub(rf"\b{re.escape(own)}\b", "it", text, flags=re.IGNORECASE)
+    ).strip()
+
+
+def cause_of(reason: str, own: str) -> str:
+    """Return the cause of a blocked task, the same for all that are blocked by the same."""
+    return f"blocked:{digest(alike(reason, own))}"
 
 
 def digest(*parts: str) -> str:
@@ -156,6 +195,7 @@ def _joined(first: Item, other: Item) -> Item:
         ids=_once(first.ids, other.ids),
         sessions=_once(first.sessions, other.sessions),
         tasks=_once(first.tasks, other.tasks),
+        parts=(*first.parts, *other.parts),
         until=min(ends, default=None),
     )
 

@@ -192,10 +192,15 @@ def _story(wrong: str, evidence: Evidence) -> str:
 
 def in_short(story: str) -> str:
     """Return a story in one line: what went wrong, and the last line that was printed, where an error mostly stands."""
-    wrong, found, printed = story.partition(f"\n{OUTPUT}\n")
-    first = wrong.splitlines()[0] if wrong else ""
-    last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "") if found else ""
-    return f"{first} Its last line was: {last[:LAST_LINE]}" if last else first
+    wrong = story.partition(f"\n{OUTPUT}\n")[0]
+    first, last = wrong.splitlines()[0] if wrong else "", last_error(story)
+    return f"{first} Its last line was: {last}" if last else first
+
+
+def last_error(story: str) -> str:
+    """Return the last line that was printed, where an error mostly stands; empty if the story has no output."""
+    printed = story.partition(f"\n{OUTPUT}\n")[2]
+    return next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")[:LAST_LINE]
 
 
 def is_cache(path: str) -> bool:

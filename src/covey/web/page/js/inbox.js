@@ -1,6 +1,7 @@
 // What needs a person, oldest first, with the whole question in place and everything that answers it.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
 import { get, post, query } from "./api.js";
+import { decisionsOf, rows, ruleOf, told } from "./groups.js";
 import { useCommands } from "./keys.js";
 import { go, to } from "./places.js";
 import { Settled } from "./settled.js";
@@ -42,6 +43,95 @@ async function takeBack(marks, undo) {
   loadInbox();
 }
 
+// What waits by its cause: groups can be decided at once, or unfolded and decided one by one
+
+const unfolded = new Set();
+let standing = { from: null, rows: [] };
+
+/** Return what is listed: items, groups of them, and the members of those that are unfolded. */
+function listedRows() {
+  const items = waiting();
+  const key = [...unfolded].join("\n");
+  if (standing.from !== items || standing.key !== key) standing = { from: items, key, rows: rows(items, unfolded) };
+  return standing.rows;
+}
+
+function unfold(group) {
+  if (!unfolded.delete(group.key)) unfolded.add(group.key);
+  touch("inbox-focus");
+}
+
+const AT_ONCE = 8;
+
+/** Settle each of many; what could not be is back at once, and told with the first reason why. */
+async function settleEach(members, noun, deed, work) {
+  const taken = members.map((item) => ({ item, marks: settled.take(item) })).filter(({ marks }) => marks.length);
+  if (!taken.length) return;
+  touch("inbox");
+  const done = await attempt(async () => {
+    for (let at = 0; at < taken.length; at += AT_ONCE) {
+      const now = taken.slice(at, at + AT_ONCE);
+      const ended = await Promise.allSettled(now.map(({ item }) => work(item)));
+      ended.forEach(({ status, reason }, place) => Object.assign(now[place], { isDone: status === "fulfilled", reason }));
+    }
+    return true;
+  });
+  for (const { marks, isDone } of taken) settled.end(marks, isDone === true, Date.now());
+  if (done) {
+    const failed = taken.find(({ isDone }) => !isDone);
+    const { text, ...more } = told(taken.length, taken.filter(({ isDone }) => isDone).length, noun, deed, failed && { name: failed.item.task ?? failed.item.ids[0], message: failed.reason.message });
+    note(text, more);
+  }
+  touch("inbox");
+  loadInbox();
+  setTimeout(() => touch("inbox"), settled.hold + 100);
+}
+
+/** Answer one question of many; one that somebody else has answered meanwhile is no trouble. */
+async function answerOne(item, decision, text, about) {
+  try {
+    await post(`/api/questions/${item.ids[0]}/answer`, { decision, text, ...(about === undefined ? {} : { about }) });
+  } catch (error) {
+    if (error.status !== 409) throw error;
+  }
+}
+
+const answerEach = (group, decision, deed, text = "") => settleEach(group.members, "question", deed, (item) => answerOne(item, decision, text));
+
+/** Allow all of a group for good by one rule: that lets the others through itself. */
+function allowAll(group, rule) {
+  const [first] = group.members;
+  return settle(first, () => answerOne(first, "always", "", rule), `Allowed from now on: ${visible(rule, 60)}`);
+}
+
+async function dropEach(group) {
+  const reason = await confirm({ title: `Drop ${group.members.length} tasks?`, body: group.members.map(({ task }) => task).join(", "), text: "Why they are not wanted any more", action: "Drop", danger: true, required: true });
+  if (reason) await settleEach(group.members, "task", "were dropped", (item) => post(`/api/board/${item.task}/drop`, { reason }));
+}
+
+function ofGroup(group) {
+  const may = (decision) => decisionsOf(group).includes(decision);
+  const rule = ruleOf(group);
+  const [first] = group.items;
+  const whole = group.items.length === 1 && first.kind === "session" ? ofSession(first) : [];
+  const ways = {
+    blocked: [
+      may("reopen") && { label: "Try all again", kind: "primary", run: () => settleEach(group.members, "task", "are to do again", (item) => post(`/api/board/${item.task}/reopen`)) },
+      may("drop") && { label: "Drop all", kind: "danger", run: () => dropEach(group) },
+    ],
+    question: [
+      may("allow") && { label: "Allow all once", kind: "primary", run: () => answerEach(group, "allow", "are allowed once") },
+      may("always") && rule !== null && { label: `Always allow “${visible(rule, 60)}”`, short: "Allow all such", run: () => allowAll(group, rule) },
+      may("always") && rule === null && group.items.length === 1 && { label: "Allow for this repository", short: "Allow for repo", run: () => answer(first, "always") },
+      may("allow") && may("deny") && { label: "Deny all", kind: "danger", run: () => answerEach(group, "deny", "are denied") },
+      may("allow") && may("deny") && { label: "Deny all, and say why", short: "Reply to all", field: "Why not, and what to do instead", action: "Deny with this", write: (text) => answerEach(group, "deny", "are denied", text) },
+      ...(may("reply") ? [...new Set(group.items.flatMap(({ choices }) => choices))].map((choice) => ({ label: visible(choice, 120), choice: true, run: () => answerEach(group, "reply", "are answered", choice) })) : []),
+      may("reply") && { label: "Reply to all", kind: "primary", field: "Your answer to all of them", action: "Send", write: (text) => answerEach(group, "reply", "are answered", text) },
+    ],
+  };
+  return [...(ways[group.kind] ?? whole).filter(Boolean), { label: unfolded.has(group.key) ? "Hide each" : "Show each", run: () => unfold(group) }];
+}
+
 // What can be done with each kind
 
 /** Answer each question of an item; one that somebody else has answered meanwhile is no trouble among others. */
@@ -78,11 +168,11 @@ function reply(item) {
 const isPermission = (item) => item.decisions?.includes("allow") || (item.tool !== "" && item.tool !== null && item.tool !== undefined);
 
 const ofBlocked = (item) => [
-  { label: "Try again", kind: "primary", run: () => settle(item, () => post(`/api/board/${item.task}/reopen`), `${item.task} is to do again.`) },
+  (item.decisions ?? ["reopen"]).includes("reopen") && { label: "Try again", kind: "primary", run: () => settle(item, () => post(`/api/board/${item.task}/reopen`), `${item.task} is to do again.`) },
   { label: "Edit", run: () => edit(item.task) },
   { label: "Drop", kind: "danger", run: () => dropTask(item) },
   { label: "Open", run: () => go("board", item.task) },
-];
+].filter(Boolean);
 
 function approve(item) {
   const at = `/api/merges/${item.ids[0]}`;
@@ -146,6 +236,7 @@ const ACTIONS = { question: ofQuestion, blocked: ofBlocked, approve: ofMerge, la
 
 /** Return all that can be done with an item, in the order of its number keys. */
 export function actionsOf(item) {
+  if (item.members) return ofGroup(item);
   return ACTIONS[item.kind]?.(item) ?? [];
 }
 
@@ -175,6 +266,7 @@ async function edit(id) {
 
 /** Go to where all of an item can be seen. */
 export function open(item) {
+  if (item.members) return unfold(item);
   const [id] = item.ids;
   if (item.kind === "approve") go("review", item.task);
   else if (item.kind === "mail") go("mail", item.session);
@@ -330,33 +422,80 @@ function press(item, action) {
   }
 }
 
-function Item({ item, first }) {
-  useTopics(item.task ? `task:${item.task}` : "none", item.session ? `session:${item.session}` : "none");
-  const [who, what] = headOf(item);
-  const task = item.task && state.tasks.get(item.task);
+/** Return who a group is about, and what it is. */
+function headOfGroup({ kind, members, items }) {
+  const who = new Set(members.map(({ session }) => session)).size;
+  if (kind === "blocked") return [some(members.length, "task"), "are blocked by the same"];
+  if (kind === "session") return [some(members.length, "session"), items[0].title.replace(/^is /, "are ")];
+  const [one, several] = isPermission(items[0]) ? ["wants permissions", "want a permission"] : ["asks the same again", "ask the same"];
+  return [some(who, "agent"), who === 1 ? one : several];
+}
+
+const NAMES = 8;
+
+/** The members of a group by name, each of which leads there. */
+function Names({ group, until }) {
+  const shown = group.members.slice(0, NAMES);
+  const place = (item) => (group.kind === "blocked" ? to("board", item.task) : to("sessions", item.session));
+  return html`<p class="ask-names">${shown.map((item) => html`<a key=${item.key} href=${place(item)} title=${visible(state.tasks.get(item.task)?.title ?? "", 200)}><${Words} text=${group.kind === "blocked" ? item.task : item.session} most=${40} /></a>`)}${group.members.length > NAMES && html`<span>and ${group.members.length - NAMES} more</span>`}${Number.isFinite(until) && html`<${Until} until=${until} />`}</p>`;
+}
+
+/** What all of a group have in common: the error, the question, or what each of them wants to do. */
+function Common({ group }) {
+  const [first] = group.items;
+  if (group.items.length === 1) return html`<${Body} item=${first} />`;
+  if (group.kind !== "question") return html`<${Prose} text=${first.text} />`;
+  const rule = ruleOf(group);
+  return html`<${Given} text=${group.items.map(({ about, text }) => about || text).join("\n")} label="What they want to do" />
+    ${rule && html`<${Prose} text=${`“${rule}” for good would allow ${first.allows}.`} class="ask-why" />`}`;
+}
+
+const countedUntil = (group) => Math.min(...group.members.map(({ until }) => until ?? Infinity));
+
+function Group({ group, first }) {
+  useTopics(...group.members.slice(0, NAMES).map(({ task }) => (task ? `task:${task}` : "none")));
+  const [who, what] = headOfGroup(group);
+  const until = group.kind === "question" ? countedUntil(group) : Infinity;
+  return html`<${Shell} item=${group} first=${first} label=${`${who} ${what}`} name=${`ask-${group.kind} ask-group`}>
+    <header class="ask-head"><${State} name=${SIGNS[group.kind] ?? "needs-you"} /><h3><b>${who}</b> ${what}</h3><${Age} since=${group.since} /></header>
+    <${Common} group=${group} />
+    <${Names} group=${group} until=${until} />
+  <//>`;
+}
+
+/** One row of the inbox, whatever is in it, with its answers below. */
+function Shell({ item, first, label, name, children }) {
   const actions = actionsOf(item);
   const focused = current.key === item.key;
-  const written = current.writes?.key === item.key ? actions.find(({ label }) => label === current.writes.label) : null;
+  const written = current.writes?.key === item.key ? actions.find((action) => action.label === current.writes.label) : null;
   const end = () => {
     current.writes = null;
     touch("inbox-focus");
   };
   const numbered = focused || first;
-  return html`<li class=${`ask ask-${item.kind} ${numbered ? "near" : ""}`} data-key=${item.key} tabindex=${numbered ? 0 : -1} aria-label=${`${who ?? ""} ${what}`.trim()} onFocusIn=${() => look(item.key)}>
+  return html`<li class=${`ask ${name} ${numbered ? "near" : ""} ${item.within ? "within" : ""}`} data-key=${item.key} tabindex=${numbered ? 0 : -1} aria-label=${label} onFocusIn=${() => look(item.key)}>
+    ${children}
+    ${written
+      ? html`<${Writing} item=${item} action=${written} onEnd=${end} />`
+      : html`<div class=${`ask-actions ${item.kind === "question" && isPermission(item.items?.[0] ?? item) ? "paired" : ""}`} role="group" aria-label="Answers">${actions.map((action, index) => html`<button type="button" key=${action.label} title=${action.label}
+          class=${`button ${action.kind ?? ""} ${action.choice ? "choice" : ""}`} aria-keyshortcuts=${numbered && index < 9 ? String(index + 1) : undefined} onClick=${(event) => event.detail < 2 && press(item, action)}>
+          <bdi>${action.short ?? action.label}${action.write && "…"}</bdi>${numbered && index < 9 && html`<kbd aria-hidden="true">${index + 1}</kbd>`}</button>`)}</div>`}
+  </li>`;
+}
+
+function Item({ item, first }) {
+  useTopics(item.task ? `task:${item.task}` : "none", item.session ? `session:${item.session}` : "none");
+  const [who, what] = headOf(item);
+  const task = item.task && state.tasks.get(item.task);
+  return html`<${Shell} item=${item} first=${first} label=${`${who ?? ""} ${what}`.trim()} name=${`ask-${item.kind}`}>
     <header class="ask-head">
       <${State} name=${signOf(item)} />
       <h3>${who && html`<a href=${item.kind === "question" || ["session", "mail", "proposal"].includes(item.kind) ? to("sessions", item.session) : to("board", item.task)}><${Words} text=${who} most=${60} /></a> `}${what}</h3>
       <${Age} since=${item.since} />
     </header>
-    ${item.sessions?.length > 1 && html`<p class="ask-who"><${Words} text=${item.sessions.join(", ")} most=${300} /></p>`}
     ${(item.task || item.until) && html`<p class="ask-task">${item.task && !HEADS[item.kind] && html`<a class="mono" href=${to("board", item.task)}>${item.task}</a>`}<${Words} text=${task?.title ?? (HEADS[item.kind] ? item.title : "")} most=${200} class="ask-title" />${item.until && item.kind === "question" && html`<${Until} until=${item.until} />`}</p>`}
-    <${Body} item=${item} />
-    ${written
-      ? html`<${Writing} item=${item} action=${written} onEnd=${end} />`
-      : html`<div class=${`ask-actions ${item.kind === "question" && isPermission(item) ? "paired" : ""}`} role="group" aria-label="Answers">${actions.map((action, index) => html`<button type="button" key=${action.label} title=${action.label}
-          class=${`button ${action.kind ?? ""} ${action.choice ? "choice" : ""}`} aria-keyshortcuts=${numbered && index < 9 ? String(index + 1) : undefined} onClick=${(event) => event.detail < 2 && press(item, action)}>
-          <bdi>${action.short ?? action.label}${action.write && "…"}</bdi>${numbered && index < 9 && html`<kbd aria-hidden="true">${index + 1}</kbd>`}</button>`)}</div>`}
-  </li>`;
+    ${!item.isSaid && html`<${Body} item=${item} />`}
+  <//>`;
 }
 
 // The list, which item of it one is at, and its keys
@@ -366,14 +505,14 @@ const current = { key: null, place: 0, writes: null, edits: null };
 function look(key) {
   if (current.key === key) return;
   current.key = key;
-  current.place = Math.max(0, waiting().findIndex((item) => item.key === key));
+  current.place = Math.max(0, listedRows().findIndex((item) => item.key === key));
   touch("inbox-focus");
 }
 
 const elementOf = (key) => [...document.querySelectorAll(".ask[data-key]")].find((element) => element.dataset.key === key);
 
 function move(by) {
-  const items = waiting();
+  const items = listedRows();
   if (!items.length) return;
   const at = items.findIndex((item) => item.key === current.key);
   const next = items[Math.min(items.length - 1, Math.max(0, at < 0 ? 0 : at + by))];
@@ -385,7 +524,7 @@ function move(by) {
 
 /** Return the item that keys are for: the one with the focus, else the first. */
 function chosen() {
-  const items = waiting();
+  const items = listedRows();
   const key = document.activeElement?.closest(".ask")?.dataset.key;
   return items.find((item) => item.key === key) ?? items[0];
 }
@@ -450,7 +589,7 @@ export function Asks({ label = "Inbox" }) {
   const place = useRef(null);
   const had = useRef(false);
   useEffect(() => listen(["inbox"], () => { had.current = place.current?.contains(document.activeElement) ?? false; }), []);
-  const items = waiting();
+  const items = listedRows();
   useLayoutEffect(() => {
     if (current.key !== null && !items.some((item) => item.key === current.key)) {
       const next = items[Math.min(current.place, items.length - 1)];
@@ -462,7 +601,7 @@ export function Asks({ label = "Inbox" }) {
   });
   if (!items.length) return html`<${Empty} title="Nothing waits for you."><p>Questions, permissions, blocked tasks and merges that want your word stand here, oldest first.</p><//>`;
   const first = items.some((item) => item.key === current.key) ? null : items[0].key;
-  return html`<ul class="asks" ref=${place} aria-label=${label} onFocusOut=${forgetLater}>${items.slice(0, MOST).map((item) => html`<${Item} key=${item.key} item=${item} first=${item.key === first} />`)}
+  return html`<ul class="asks" ref=${place} aria-label=${label} onFocusOut=${forgetLater}>${items.slice(0, MOST).map((item) => html`<${item.members ? Group : Item} key=${item.key} ...${item.members ? { group: item } : { item }} first=${item.key === first} />`)}
     ${items.length > MOST && html`<li class="asks-more">and ${items.length - MOST} more, which come when these are answered</li>`}</ul>
     ${current.edits && html`<${current.edits.TaskForm} id=${current.edits.id} onClose=${endEditing} />`}`;
 }
