@@ -3,9 +3,11 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
 import { doubt, key } from "./api.js";
 import { hush, isTyping } from "./keys.js";
 import { confirm } from "./ui.js";
+import { FONT, lettersIn, scrolledTo } from "./letters.js";
 import { visible } from "./text.js";
 
-const FONT = { tile: 12, least: 8, most: 16 };
+/** Pixels around the terminal of a tile, as its style says. */
+const AROUND = 6;
 const CHUNK = 32 * 1024;
 const AGAIN = [500, 1000, 2000, 5000];
 const LEAVE = "Ctrl+]";
@@ -140,6 +142,7 @@ export class Screen {
     this.closed = false;
     this.below = 1;
     this.parts = [];
+    this.follows = true;
     this.sizes = new ResizeObserver(() => this.fit());
     this.themes = new MutationObserver(() => this.terminal && (this.terminal.options.theme = theme()));
   }
@@ -164,6 +167,9 @@ export class Screen {
     this.terminal.onBinary((text) => this.type(Uint8Array.from(text, (sign) => sign.charCodeAt(0))));
     this.terminal.attachCustomKeyEventHandler((event) => this.passes(event));
     this.terminal.textarea.addEventListener("blur", () => (this.writes || this.cut) && document.hasFocus() && this.read());
+    this.terminal.onWriteParsed(() => this.follow());
+    this.place.addEventListener("wheel", (event) => this.roll(event), { capture: true, passive: false });
+    this.place.addEventListener("pointerleave", () => ((this.follows = true), this.follow()));
     this.sizes.observe(this.place);
     this.sizes.observe(this.inside.querySelector(".xterm-screen")); // it takes its size when it is drawn, not when it is told
     this.themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
@@ -313,17 +319,52 @@ export class Screen {
     return this.writes;
   }
 
-  /** Make it fit its place: a tile is scaled as a picture is, the large one gets letters of the right size. */
+  /** Make it fit its place: a tile shows it whole or its last lines, the large one gets letters of the right size. */
   fit() {
     const screen = this.inside?.querySelector(".xterm-screen");
-    const { clientWidth: wide, clientHeight: high } = this.place;
-    if (!screen || !wide || !high || !this.rows) return;
+    const around = this.large ? 0 : AROUND;
+    const [wide, high] = [this.place.clientWidth - 2 * around, this.place.clientHeight - 2 * around];
+    if (!screen || wide <= 0 || high <= 0 || !this.rows) return;
     if (this.large) this.sizeLetters(wide, high);
+    const shown = this.large ? { scale: 1, part: false } : this.choose(wide, high);
     const [width, height] = this.measure();
-    const scale = this.large ? 1 : Math.min(wide / width, high / height, 1.2);
+    const { scale } = shown;
+    this.part = shown.part;
+    this.place.classList.toggle("part", this.part && width > wide);
     this.inside.style.width = `${width}px`;
     this.inside.style.height = `${height}px`;
     this.inside.style.transform = Math.abs(scale - 1) < 0.002 ? "" : `scale(${scale})`;
+    this.follow();
+  }
+
+  choose(wide, high) {
+    const [width, height] = this.measure();
+    const drawn = FONT.tile / this.terminal.options.fontSize;
+    const shown = lettersIn({ width: width * drawn, height: height * drawn }, { wide, high });
+    if (this.terminal.options.fontSize !== shown.font) this.terminal.options.fontSize = shown.font;
+    return shown;
+  }
+
+  /** Keep the last line that says something in view, where only a part has room, unless somebody looks further up. */
+  follow() {
+    if (!this.part) return void (this.place.scrollTop = this.place.scrollLeft = 0);
+    if (!this.follows) return;
+    const { active } = this.terminal.buffer;
+    let last = this.rows - 1;
+    while (last > 0 && last !== active.cursorY && !active.getLine(active.viewportY + last)?.translateToString(true)) last--;
+    this.place.scrollTop = scrolledTo(last, this.measure()[1] / this.rows, this.place.clientHeight - 2 * AROUND);
+    this.place.scrollLeft = 0;
+  }
+
+  /** Let a wheel move the part that is shown; until the pointer leaves, it stays there. */
+  roll(event) {
+    if (!this.part || this.writes) return;
+    const { scrollTop, scrollLeft } = this.place;
+    this.place.scrollBy(event.deltaX, event.deltaY);
+    if (this.place.scrollTop === scrollTop && this.place.scrollLeft === scrollLeft) return;
+    this.follows = false;
+    event.preventDefault();
+    event.stopPropagation();
   }
 
   measure() {
