@@ -122,6 +122,31 @@ def test_a_number_key_chooses_an_answer(played: Stage, visit: Visit) -> None:
     assert played.line.git("show", "main:side.txt").strip() == "right"
 
 
+def test_tasks_that_the_same_blocks_are_tried_again_one_by_one_or_all_at_once(
+    played: Stage, desk: Page, complaints: Complaints
+) -> None:
+    ids = [played.add(f"Bind book {number}", role="binding") for number in range(4)]
+    for task in ids:
+        played.ask("POST", f"/api/board/{task}/block", {"reason": f"{task}: No module named glue"})
+    desk.goto("/#/inbox")
+    group = desk.locator(".ask-group", has_text="No module named glue")
+    expect(group).to_contain_text("4 tasks are blocked by the same")
+    group.get_by_role("button", name="Show each").click()
+    desk.locator(".ask.within", has_text=f"{ids[0]} is blocked").get_by_role("button", name="Try again").click()
+    played.until("todo", "Bind book 0")
+    expect(group).to_contain_text("3 tasks are blocked by the same")
+    complaints.forgive("409")
+    refused = {"status": 409, "json": {"error": "It is glued.", "hint": ""}}
+    desk.route(f"**/api/board/{ids[1]}/reopen", lambda route: route.fulfill(**refused))
+    group.focus()
+    desk.keyboard.press("1")
+    expect(desk.get_by_text("2 of 3 tasks are to do again, 1 could not be.")).to_be_visible()
+    expect(desk.get_by_text(f"{ids[1]}: It is glued.")).to_be_visible()
+    played.until("todo", "Bind book 2", "Bind book 3")
+    expect(desk.locator(".ask", has_text=f"{ids[1]} is blocked")).to_be_visible()
+    played.ask("POST", f"/api/board/{ids[1]}/reopen", {})
+
+
 # The board
 
 
@@ -202,6 +227,62 @@ def test_many_tasks_are_changed_at_once_and_taken_back_at_once(played: Stage, de
     wait_until(lambda: {played.line.task(task)["status"] for task in ids} == {"todo"}, "three tasks to do")
     desk.keyboard.press("z")
     wait_until(lambda: {played.line.task(task)["status"] for task in ids} == {"backlog"}, "three tasks in the backlog")
+
+
+def test_a_click_opens_a_card_and_another_click_the_next(played: Stage, desk: Page) -> None:
+    first, second = (played.add(f"Fold the {what}", role="paper") for what in ("letters", "maps"))
+    desk.goto("/#/board")
+    for task in (first, second):
+        card(desk, "todo", task).click()
+        expect(desk.get_by_role("complementary", name=f"Task {task}")).to_be_visible()
+        assert desk.url.endswith(f"#/board/{task}")
+        expect(card(desk, "todo", task)).to_be_in_viewport()
+    desk.keyboard.press("Escape")
+    expect(desk.get_by_role("complementary", name=f"Task {second}")).to_have_count(0)
+    card(desk, "todo", first).click(modifiers=["Control"])
+    expect(desk.get_by_role("toolbar", name="Selected tasks")).to_contain_text("1 task")
+    assert desk.url.endswith("#/board"), "to select is not to open"
+
+
+def test_the_list_sorts_groups_and_selects_and_is_remembered(played: Stage, desk: Page) -> None:
+    ids = [
+        played.add(f"{title} the stock", role=role, priority=priority, batch="stock")
+        for title, role, priority in (("Count", "night", 1), ("Burn", "day", 5), ("Air", "night", 3))
+    ]
+    count, burn, air = ids
+    desk.goto("/#/board")
+    expect(desk.locator(".card").first).to_be_visible()
+    desk.keyboard.press("Shift+L")
+    tree = desk.get_by_role("tree", name="Tasks")
+    expect(tree).to_be_visible()
+    desk.get_by_role("searchbox", name="Filter the board").fill("#stock")
+
+    def order() -> list[str]:
+        found: list[str] = tree.locator(".card").evaluate_all("(all) => all.map((one) => one.dataset.id)")
+        return found
+
+    wait_until(lambda: order() == [burn, air, count], "the highest priority first")
+    desk.get_by_role("group", name="Sort by").get_by_role("button", name="Title").click()
+    wait_until(lambda: order() == [air, burn, count], "by title")
+    desk.get_by_role("combobox", name="Group").select_option(label="Role")
+    wait_until(lambda: order() == [burn, air, count], "day before night")
+    desk.reload()
+    wait_for_page(desk)
+    desk.get_by_role("searchbox", name="Filter the board").fill("#stock")
+    wait_until(lambda: order() == [burn, air, count], "what was chosen, after a reload")
+    tree.get_by_role("treeitem", name="night 2", exact=True).click()
+    wait_until(lambda: order() == [burn], "the night folded")
+    tree.locator(".card").focus()
+    desk.keyboard.press("ArrowRight")
+    wait_until(lambda: order() == [burn, air, count], "all unfolded")
+    desk.keyboard.press("Shift+J")
+    desk.keyboard.press("Shift+J")
+    expect(desk.get_by_role("toolbar", name="Selected tasks")).to_contain_text("3 tasks")
+    desk.keyboard.press("b")
+    wait_until(lambda: {played.line.task(id)["status"] for id in ids} == {"backlog"}, "all of them in the backlog")
+    desk.keyboard.press("Escape")
+    tree.locator(f'.card[data-id="{air}"]').click()
+    expect(desk.get_by_role("complementary", name=f"Task {air}")).to_be_visible()
 
 
 def test_a_card_is_dragged_to_another_place(played: Stage, desk: Page) -> None:

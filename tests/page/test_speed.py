@@ -57,6 +57,15 @@ def test_only_what_can_be_seen_is_drawn_however_far_one_scrolls(measured: Page) 
     assert measured.evaluate(COUNT) < MOST
 
 
+def test_the_list_draws_only_what_can_be_seen_too(measured: Page) -> None:
+    measured.keyboard.press("Shift+L")
+    measured.get_by_role("tree").locator(".card").first.focus()
+    measured.keyboard.press("End")
+    expect(measured.locator(".card", has_text="Part 9995 of the work")).to_be_visible()
+    assert measured.evaluate(COUNT) < MOST
+    measured.keyboard.press("Shift+L")
+
+
 def test_a_search_finds_one_of_ten_thousand(measured: Page) -> None:
     measured.keyboard.press("/")
     expect(measured.locator("input:focus")).to_have_count(1)

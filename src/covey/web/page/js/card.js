@@ -7,7 +7,7 @@ import { money, some, span, visible } from "./text.js";
 import { State } from "./ui.js";
 
 /** Rows of the board, in pixels: a card with its gap, and a line. */
-export const CARD = 68;
+export const CARD = 90;
 export const LINE = 28;
 /** A line that a thumb hits. */
 export const THUMB = 40;
@@ -32,17 +32,19 @@ function facts(task, column, live) {
   if (live?.plus || live?.minus) parts.push(["size", [live.plus, live.minus], `${some(live.files ?? 0, "file")} changed`]);
   if (live?.gate) parts.push(live.gate.state === "failed" ? ["bad", `gate ${live.gate.failed || ""} failing`.replace("  ", " "), "tests that fail"] : ["fact", `gate ${live.gate.state}`, "its tests"]);
   if (typeof live?.context === "number") parts.push([live.context > 0.85 ? "warn" : "fact", `ctx ${Math.round(live.context * 100)} %`, "of the context is used"]);
-  const cost = Math.max(live?.cost ?? 0, state.costs.get(task.id) ?? 0);
+  const cost = costOf(task, live);
   if (cost) parts.push(["fact", money(cost), "estimated cost of this task"]);
   if (live?.overlaps) parts.push(["warn", some(live.overlaps, "overlap"), "others write the same files"]);
   if (task.failed_tries && column !== "done") parts.push(["bad", `${task.failed_tries} failed`, "tries that failed"]);
   if (task.sent_back && column !== "done") parts.push(["fact", task.sent_back === 1 ? "sent back" : `sent back ${task.sent_back}×`, "by you, to be mended"]);
   if (task.priority) parts.push(["fact", `p${task.priority}`, "priority"]);
   if (task.batch) parts.push(["fact", `#${task.batch}`, "batch"]);
-  return parts;
+  const isFirst = ([kind]) => kind === "bad" || kind === "size"; // what has no room is cut from the end
+  return [...parts.filter(isFirst), ...parts.filter((part) => !isFirst(part))];
 }
 
-function factOf([kind, value, means]) {
+/** Return one part of a card's last line. */
+export function factOf([kind, value, means]) {
   if (kind === "size") return html`<span class="part" title=${means}><span class="plus">+${value[0] ?? 0}</span> <span class="minus">−${value[1] ?? 0}</span></span>`;
   return html`<span class=${`part ${kind}`} title=${means}><bdi>${visible(value, 60)}</bdi></span>`;
 }
@@ -58,8 +60,17 @@ setInterval(() => {
   }
 }, 1000);
 
-/** A card of the board; it draws itself again when its session says something, and takes the focus with the cursor. */
-export function Card({ task, column, index, count, compact }) {
+/** Titles that surely stand in one line, in characters; what is said below them has the second one. */
+const SHORT = 24;
+
+/** Return what a task has cost so far, in dollars. */
+export const costOf = (task, live = liveOf(task)) => Math.max(live?.cost ?? 0, state.costs.get(task.id) ?? 0);
+
+/**
+ * Return what is drawn of a task wherever it stands: its attributes, sign, title, line and age. It is drawn again when its
+ * session says something, and takes the focus with the cursor.
+ */
+export function useCard({ task, column, index, count }, kind, role = "option") {
   const { id } = task;
   const place = useRef(null);
   useTopics(`mark:${id}`, `live:${task.session}`, column === "needs" ? "inbox" : `merge:${id}`, `cost:${id}`);
@@ -71,20 +82,29 @@ export function Card({ task, column, index, count, compact }) {
   const related = marks.related.get(id);
   const selected = marks.selected.has(id);
   const asks = column === "needs" && task.status === "doing";
-  const name = `card in-${column}${asks ? " is-asks" : ""}${compact ? " is-compact" : ""}${selected ? " is-selected" : ""}${isCursor ? " is-cursor" : ""}${related ? ` is-related ${related}` : ""}`;
-  const line = lineOf(task, column, { live, merge: merges.get(id), item: column === "needs" ? itemOf(task) : null, tasks: state.tasks });
+  const name = `card in-${column}${asks ? " is-asks" : ""}${kind}${selected ? " is-selected" : ""}${isCursor ? " is-cursor" : ""}${related ? ` is-related ${related}` : ""}`;
   const since = sinceOf(task, column, live);
-  const sign = State({ name: faceOf(task, column, live) });
-  const title = html`<bdi class="card-title">${visible(task.title, 300)}</bdi>`;
-  const age = html`<time class="age" data-since=${since}>${ageOf(since)}</time>`;
-  const more = { ref: place, id: `card-${id}`, "data-id": id, class: name, role: "option", tabindex: isCursor ? 0 : -1, "aria-selected": selected, "aria-posinset": index + 1, "aria-setsize": count };
+  return {
+    live,
+    more: { ref: place, id: `card-${id}`, "data-id": id, class: name, role, tabindex: isCursor ? 0 : -1, "aria-selected": selected, "aria-posinset": index + 1, "aria-setsize": count },
+    sign: State({ name: faceOf(task, column, live) }),
+    title: html`<bdi class="card-title">${visible(task.title, 300)}</bdi>`,
+    line: lineOf(task, column, { live, merge: merges.get(id), item: column === "needs" ? itemOf(task) : null, tasks: state.tasks }),
+    age: html`<time class="age" data-since=${since}>${ageOf(since)}</time>`,
+  };
+}
+
+/** A card of the board. */
+export function Card({ task, column, index, count, compact }) {
+  const kind = compact ? " is-compact" : task.title.length <= SHORT ? " is-short" : "";
+  const { live, more, sign, title, line, age } = useCard({ task, column, index, count }, kind);
+  const { id } = task;
   if (compact) {
     const size = live?.plus || live?.minus ? factOf(["size", [live.plus, live.minus], "changed lines"]) : null;
     return html`<div ...${more}>${sign}<span class="card-id">${id}</span>${title}${size}${age}</div>`;
   }
   return html`<div ...${more}>
-    <div class="card-top">${sign}${title}</div>
-    <div class="card-line"><bdi>${visible(line, 200)}</bdi></div>
+    <div class="card-top">${sign}<div class="card-words">${title}<div class="card-line"><bdi>${visible(line, 240)}</bdi></div></div></div>
     <div class="card-meta"><span class="card-facts"><span class="card-id">${id}</span>${facts(task, column, live).map(factOf)}</span>${age}</div>
   </div>`;
 }

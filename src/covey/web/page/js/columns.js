@@ -19,6 +19,17 @@ export function columnOf(task, asks) {
   return task.status;
 }
 
+/** Which columns are open where not all have room: what goes on now before what was and what may be. */
+const OPEN_FIRST = ["dropped", "todo", "doing", "needs", "review", "done", "merging", "backlog"];
+
+/** Return the columns that stand open in some pixels of width, by how many tasks each has: those with tasks come first. */
+export function openColumns(counts, width, { least = 204, rail = 42 } = {}) {
+  const known = OPEN_FIRST.filter((id) => counts.has(id));
+  const wanted = [...known.filter((id) => counts.get(id) > 0), ...known.filter((id) => counts.get(id) === 0)];
+  const room = Math.floor((width - known.length * rail) / (least - rail));
+  return new Set(wanted.slice(0, Math.max(1, room)));
+}
+
 const number = (id) => Number(id.slice(id.lastIndexOf("-") + 1));
 const byId = (one, other) => number(one.id) - number(other.id) || (one.id < other.id ? -1 : one.id > other.id ? 1 : 0);
 

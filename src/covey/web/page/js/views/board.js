@@ -1,12 +1,13 @@
-// The board: seven columns of cards, of which only what can be seen is drawn; all of it by pointer or by keyboard.
+// The board: seven columns of cards or one list, of which only what can be seen is drawn; all of it by pointer or by keyboard.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
 import { get } from "../api.js";
 import { Card, CARD, LINE, merges, tellCard, THUMB } from "../card.js";
-import { asksForDropped, HINTS, QUICK, readFilter, isOpen, strangers } from "../columns.js";
+import { asksForDropped, COLUMNS, HINTS, isOpen, openColumns, QUICK, readFilter, strangers } from "../columns.js";
 import * as deeds from "../deeds.js";
 import { letDrag } from "../drag.js";
 import { isTyping, useCommands } from "../keys.js";
 import { drawNeeds } from "../lines.js";
+import { Choices, folding, groupOf, List, ROW, shown as listing, THUMB_ROW, USUAL } from "../list.js";
 import { chosen, marks, point, select, toggle } from "../marks.js";
 import { useTick } from "../pace.js";
 import { Peek } from "../peek.js";
@@ -24,7 +25,7 @@ const isPhone = () => matchMedia("(max-width: 760px)").matches;
 // What this browser remembers of how the board looks
 
 const LOOK = "covey.board";
-const look = { folded: {}, ...remembered() };
+const look = { folded: {}, view: "board", list: USUAL, ...remembered() };
 
 function remembered() {
   try {
@@ -44,32 +45,76 @@ const isCompact = () => settings.density === "compact";
 const setCompact = () => chooseSetting({ density: isCompact() ? "comfortable" : "compact" });
 const sizeOf = () => (!isCompact() ? CARD : isPhone() ? THUMB : LINE);
 
-/** Where seven columns have no room, what is not of this hour is folded until somebody unfolds it. */
-const LATER = ["backlog", "done"];
-const isTight = matchMedia("(max-width: 1700px)");
-const isRail = (column) => isTight.matches && LATER.includes(column) && isOpen(readFilter(state.filter.text), state.filter.quick)
-  && [...state.columns.lists].some(([id, list]) => !LATER.includes(id) && list.length > 0);
-const isFolded = (column, count) => look.folded[column] ?? (count === 0 || isRail(column));
-isTight.addEventListener("change", () => touch("look"));
+const isList = () => look.view === "list";
+const setList = () => setLook({ view: isList() ? "board" : "list" });
+
+/** The pixels that the columns have; guessed until they were measured once. */
+let room = innerWidth - 340;
+
+const openNow = () => openColumns(new Map(columns().map(({ id }) => [id, rowsOf(id).length])), room);
+const isFolded = (column) => look.folded[column] ?? !openNow().has(column);
+
+/** Let columns fold and unfold as they get or lose room or tasks, and note how wide an open one is. */
+function useRoom(place, phone) {
+  useEffect(() => {
+    const area = place.current.querySelector(".columns");
+    let before = "";
+    const judge = () => {
+      const ids = columns().map(({ id }) => id);
+      const open = ids.filter((id) => !isFolded(id));
+      area.style.setProperty("--lane", `${Math.min(440, Math.floor((room - (ids.length - open.length) * 42) / open.length) - 6)}px`);
+      if (before !== (before = open.join(" "))) touch("look");
+    };
+    const watcher = new ResizeObserver(() => {
+      room = area.clientWidth - 16;
+      judge();
+    });
+    watcher.observe(area);
+    const leave = listen([...COLUMNS.map(({ id }) => `column:${id}`), "filter", "look"], judge);
+    return () => {
+      watcher.disconnect();
+      leave();
+    };
+  }, [phone]);
+}
+
+// Where tasks stand: in columns, or in one list. The keyboard, the pointer and the selection go by these alone.
+
+const inColumns = {
+  rows: rowsOf,
+  find,
+  ids: () => columns().map(({ id }) => id).filter((id) => rowsOf(id).length && (isPhone() || !isFolded(id))),
+  element: (column) => document.querySelector(`.board-column[data-column="${column}"] .long`),
+  size: sizeOf,
+  top: (index) => index * sizeOf(),
+};
+const inList = {
+  rows: () => listing.tasks,
+  find: (id) => {
+    const index = listing.places.has(id) ? listing.tasks.findIndex((task) => task.id === id) : -1;
+    return index < 0 ? null : { column: "list", index };
+  },
+  ids: () => (listing.tasks.length ? ["list"] : []),
+  element: () => document.querySelector(".board-list .long"),
+  size: () => (isPhone() ? THUMB_ROW : ROW),
+  top: (index) => listing.places.get(listing.tasks[index].id) * inList.size(),
+};
+const standing = () => (isList() ? inList : inColumns);
 
 // Moving the cursor
 
-function listOf(column) {
-  return document.querySelector(`.board-column[data-column="${column}"] .long`);
-}
-
-/** Bring a row of a column into view. */
+/** Bring a row of a column, or of the list, into view. */
 function reveal(column, index) {
-  const list = listOf(column);
+  const list = standing().element(column);
   if (!list) return;
-  const size = sizeOf();
-  if (index * size < list.scrollTop) list.scrollTop = index * size;
-  else if ((index + 1) * size > list.scrollTop + list.clientHeight) list.scrollTop = (index + 1) * size - list.clientHeight;
-  list.closest(".board-column").scrollIntoView({ block: "nearest", inline: "nearest" });
+  const [top, size] = [standing().top(index), standing().size()];
+  if (top < list.scrollTop) list.scrollTop = index === 0 ? 0 : top;
+  else if (top + size > list.scrollTop + list.clientHeight) list.scrollTop = top + size - list.clientHeight;
+  list.closest(".board-column")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function pointAt(column, index, owned = true) {
-  const rows = rowsOf(column);
+  const rows = standing().rows(column);
   if (!rows.length) return;
   const at = Math.max(0, Math.min(index, rows.length - 1));
   reveal(column, at);
@@ -78,12 +123,12 @@ function pointAt(column, index, owned = true) {
 
 /** Return where the cursor is now: its card may have moved, or gone. */
 function cursor() {
-  const found = marks.cursor === null ? null : find(marks.cursor);
+  const found = marks.cursor === null ? null : standing().find(marks.cursor);
   if (found) return found;
-  const shown = columns().map(({ id }) => id).filter((id) => rowsOf(id).length && !isFolded(id, rowsOf(id).length));
-  if (!shown.length) return null;
-  const column = shown.includes(marks.column) ? marks.column : shown[0];
-  return { column, index: Math.min(marks.index, rowsOf(column).length - 1), fresh: true };
+  const ids = standing().ids();
+  if (!ids.length) return null;
+  const column = ids.includes(marks.column) ? marks.column : ids[0];
+  return { column, index: Math.min(marks.index, standing().rows(column).length - 1), fresh: true };
 }
 
 function step(by) {
@@ -91,25 +136,32 @@ function step(by) {
   if (at) pointAt(at.column, at.fresh ? at.index : at.index + by);
 }
 
-/** Go to another column, to the row at the same height. */
+/** Go to another column, to the row at the same height; in a list, fold the group to the left and unfold all to the right. */
 function cross(by) {
   const at = cursor();
+  if (isList()) return foldGroup(by, at);
   if (!at) return;
-  const shown = columns().map(({ id }) => id).filter((id) => rowsOf(id).length && !isFolded(id, rowsOf(id).length));
-  const next = shown[shown.indexOf(at.column) + by];
+  const ids = standing().ids();
+  const next = ids[ids.indexOf(at.column) + by];
   if (next === undefined) return;
   if (isPhone()) setLook({ column: next });
-  const list = listOf(at.column);
+  const list = standing().element(at.column);
   const offset = list ? at.index * sizeOf() - list.scrollTop : 0;
-  const other = listOf(next);
+  const other = standing().element(next);
   pointAt(next, isPhone() ? 0 : Math.round((offset + (other?.scrollTop ?? 0)) / sizeOf()));
+}
+
+function foldGroup(by, at) {
+  if (by > 0) return setLook({ list: { ...look.list, folded: [] } });
+  const group = at && groupOf(listing.tasks[at.index], look.list);
+  if (group) setLook({ list: folding(look.list, group) });
 }
 
 /** Select everything from where the selection began to the cursor, one row further. */
 function extend(by) {
   const at = cursor();
   if (!at) return;
-  const rows = rowsOf(at.column);
+  const rows = standing().rows(at.column);
   const from = marks.anchor === null ? -1 : rows.findIndex(({ id }) => id === marks.anchor);
   const anchor = from < 0 ? at.index : from;
   if (from < 0) marks.anchor = rows[anchor].id;
@@ -137,8 +189,8 @@ function useEntrance(column, place, filled) {
     const enter = (event) => {
       list.tabIndex = -1;
       if (event.target !== list) return;
-      const at = marks.cursor === null ? null : find(marks.cursor);
-      pointAt(column, at?.column === column ? at.index : Math.ceil(list.scrollTop / sizeOf()));
+      const at = marks.cursor === null ? null : standing().find(marks.cursor);
+      pointAt(column, at?.column === column ? at.index : Math.ceil(list.scrollTop / standing().size()));
     };
     const leave = (event) => {
       if (!list.contains(event.relatedTarget)) list.tabIndex = 0;
@@ -185,7 +237,7 @@ function Column({ column: { id, title }, adding, onAdd, onForm, phone }) {
   const place = useRef(null);
   const rows = rowsOf(id);
   const all = state.columns.lists.get(id)?.length ?? rows.length;
-  const folded = !phone && !adding && isFolded(id, rows.length);
+  const folded = !phone && !adding && isFolded(id);
   const draw = drawsCards(id, rows.length);
   useEntrance(id, place, !folded && rows.length > 0);
   const fold = () => setLook({ folded: { ...look.folded, [id]: !folded } });
@@ -205,12 +257,23 @@ function Column({ column: { id, title }, adding, onAdd, onForm, phone }) {
   </section>`;
 }
 
+/** All columns as one list. */
+function Lines({ adding, onAdd, onForm }) {
+  useTopics("look", "tasks", "filter", "loaded");
+  const place = useRef(null);
+  useEntrance("list", place, listing.rows.length > 0);
+  return html`<section class="board-list" ref=${place} aria-label="All tasks">
+    ${adding && html`<${QuickAdd} status=${adding} onClose=${() => onAdd(null)} onForm=${onForm} onAdded=${shownAfterAdding} />`}
+    <${List} look=${look.list} onLook=${setOrder} size=${inList.size()} />
+  </section>`;
+}
+
 /** Bring a task that was just added into view, while its author goes on typing. */
 function shownAfterAdding(task) {
   setTimeout(() => {
-    const at = find(task.id);
+    const at = standing().find(task.id);
     if (at) pointAt(at.column, at.index, false);
-  }, 40);
+  }, isList() ? 250 : 40);
 }
 
 // The bar above
@@ -218,7 +281,7 @@ function shownAfterAdding(task) {
 /** Give the keyboard back to the board. */
 function leaveSearch(field) {
   field.blur();
-  const at = marks.cursor === null ? null : find(marks.cursor);
+  const at = marks.cursor === null ? null : standing().find(marks.cursor);
   if (at) pointAt(at.column, at.index);
 }
 
@@ -268,11 +331,16 @@ function Found() {
   </span>`;
 }
 
+const setOrder = (list) => setLook({ list });
+
 function Bar({ onAdd }) {
-  useTopics("settings");
+  useTopics("settings", "look");
+  const views = [["board", "Board"], ["list", "List"]];
   return html`<div class="board-bar">
     <${Search} /><${Found} /><span class="board-grow"></span>
-    <${Button} aria-pressed=${isCompact()} onClick=${setCompact} keys="c" title="One line for each task">Compact<//>
+    ${isList() && html`<${Choices} look=${look.list} onLook=${setOrder} />`}
+    <div class="board-views" role="group" aria-label="Show tasks as">${views.map(([view, title]) => html`<button type="button" key=${view} aria-pressed=${look.view === view} title=${`${title} (L)`} onClick=${() => setLook({ view })}>${title}</button>`)}</div>
+    ${!isList() && html`<${Button} kind="board-dense" aria-pressed=${isCompact()} onClick=${setCompact} keys="c" title="One line for each task">Compact<//>`}
     <${Button} kind="add-button" onClick=${() => onAdd("todo")} keys="n">New task<//>
   </div>`;
 }
@@ -373,12 +441,13 @@ function useBoardKeys({ setAdding, setForm, setChoice, setPeeking, setWhole, wha
     on("Filter the board", "/", () => document.getElementById("board-filter")?.focus()),
     on("New task", "n", () => setAdding(cursor()?.column === "backlog" ? "backlog" : "todo")),
     on("New task, whole form", "N", () => setForm({ values: {} })),
-    on("Compact cards", "c", setCompact),
+    on("Compact cards", "c", setCompact, { when: () => !isList() }),
+    on("Board or list", "L", setList),
     act("Edit", "e", ([id]) => setForm({ id })),
     on("Select", "x", () => marks.cursor && toggle(marks.cursor), { when: isAnyChosen }),
     on("Select down", "J", () => extend(1), { when: isAnyChosen }),
     on("Select up", "K", () => extend(-1), { when: isAnyChosen }),
-    on("Select all in the column", "mod+a", () => cursor() && select(rowsOf(cursor().column).map(({ id }) => id)), { when: onCard }),
+    on("Select all in the column, or in the list", "mod+a", () => cursor() && select(standing().rows(cursor().column).map(({ id }) => id)), { when: onCard }),
     act("Raise the priority", ["+", "="], (ids) => deeds.raise(ids, 1)),
     act("Lower the priority", "-", (ids) => deeds.raise(ids, -1)),
     act("Set the priority", "p", () => setChoice("priority")),
@@ -452,10 +521,10 @@ function usePointer(place, setDragging, setPeeking) {
     const click = (event) => {
       const id = idOf(event);
       if (id === null) return;
-      const at = find(id);
+      const at = standing().find(id);
       if (!at) return;
       if (event.shiftKey && marks.column === at.column && marks.cursor !== null) {
-        extend(at.index - (find(marks.cursor)?.index ?? at.index));
+        extend(at.index - (standing().find(marks.cursor)?.index ?? at.index));
       } else if (event.ctrlKey || event.metaKey) {
         point(id, at.column, at.index);
         toggle(id);
@@ -463,7 +532,7 @@ function usePointer(place, setDragging, setPeeking) {
         if (marks.selected.size) select([]);
         marks.anchor = null;
         point(id, at.column, at.index);
-        if (isPhone() || event.detail === 2) go("board", id);
+        go("board", id);
       }
     };
     const over = (event) => {
@@ -477,7 +546,7 @@ function usePointer(place, setDragging, setPeeking) {
     const focus = (event) => {
       const id = idOf(event);
       if (id === null) marks.owned = false;
-      else if (id !== marks.cursor) point(id, find(id)?.column ?? null, find(id)?.index ?? 0);
+      else if (id !== marks.cursor) point(id, standing().find(id)?.column ?? null, standing().find(id)?.index ?? 0);
       else marks.owned = true;
     };
     const press = (event) => {
@@ -513,7 +582,7 @@ function usePointer(place, setDragging, setPeeking) {
 
 /** Return some tasks as they stand on the board. */
 function inOrder(ids) {
-  return ids.map((id) => ({ id, at: find(id) })).filter(({ at }) => at).sort((one, other) => one.at.index - other.at.index).map(({ id }) => id);
+  return ids.map((id) => ({ id, at: standing().find(id) })).filter(({ at }) => at).sort((one, other) => one.at.index - other.at.index).map(({ id }) => id);
 }
 
 function usePhone() {
@@ -536,12 +605,13 @@ function Panel({ what, peeking, whole, setWhole, setPeeking, setForm }) {
     document.querySelector(".peek-body")?.focus({ preventScroll: true });
   }, [what]);
   useEffect(() => {
-    const at = what && what !== marks.cursor ? find(what) : null;
-    if (at) pointAt(at.column, at.index, false);
+    const at = what ? standing().find(what) : null;
+    if (at && what !== marks.cursor) pointAt(at.column, at.index, false);
+    else if (at) reveal(at.column, at.index); // the panel has just covered some columns
   }, [what]);
   if (id === null) return null;
   const show = (other) => {
-    const at = find(other);
+    const at = standing().find(other);
     if (at) pointAt(at.column, at.index, false);
     go("board", other);
   };
@@ -551,8 +621,8 @@ function Panel({ what, peeking, whole, setWhole, setPeeking, setForm }) {
 /** Put the cursor on a neighbour when its card is shown no more. */
 function useCursor() {
   useEffect(() => listen(["tasks", "filter", "sessions"], () => {
-    if (marks.cursor === null || find(marks.cursor)) return;
-    const rows = marks.column === null ? [] : rowsOf(marks.column);
+    if (marks.cursor === null || standing().find(marks.cursor)) return;
+    const rows = marks.column === null ? [] : standing().rows(marks.column);
     if (rows.length) pointAt(marks.column, marks.index, marks.owned);
     else point(null, marks.column, 0, false);
   }), []);
@@ -560,7 +630,7 @@ function useCursor() {
 
 /** Draw the board again when it gets or loses a column, or a phone shows another one. */
 function useShape() {
-  const shape = () => `${columns().length} ${look.column}`;
+  const shape = () => `${columns().length} ${look.column} ${look.view} ${JSON.stringify(look.list)}`;
   const [, set] = useState(shape);
   useEffect(() => listen(["filter", "look"], () => set(shape())), []);
 }
@@ -579,14 +649,16 @@ export function View({ what }) {
   const [dragging, setDragging] = useState(false);
   useBoardKeys({ setAdding, setForm, setChoice, setPeeking, setWhole, what, peeking, whole });
   usePointer(place, setDragging, setPeeking);
+  useRoom(place, phone);
   useMerges();
   useCosts();
   const all = columns();
   const current = all.some(({ id }) => id === look.column) ? look.column : "doing";
+  const asList = isList();
   const shown = phone ? all.filter(({ id }) => id === current) : all;
   const startAdding = (column) => {
     if (phone && column) setLook({ column });
-    if (column && look.folded[column]) setLook({ folded: { ...look.folded, [column]: false } });
+    if (column && !asList && look.folded[column]) setLook({ folded: { ...look.folded, [column]: false } });
     setAdding(column);
     if (column === null && marks.cursor) {
       marks.owned = true;
@@ -594,14 +666,14 @@ export function View({ what }) {
     }
   };
   const options = useMemo(() => (choice ? optionsOf(choice) : []), [choice]);
-  return html`<div class=${`board${dragging ? " is-dragging" : ""}`} ref=${place}>
+  return html`<div class=${`board${dragging ? " is-dragging" : ""}${asList ? " is-list" : ""}`} ref=${place}>
     <${Bar} onAdd=${startAdding} />
     <${Crewless} />
-    ${phone && html`<${Picker} current=${current} />`}
+    ${phone && !asList && html`<${Picker} current=${current} />`}
     <div class="board-body">
       <div class="columns-frame">
-        <div class="columns">
-          ${shown.map((column) => html`<${Column} key=${column.id} column=${column} phone=${phone} adding=${adding === column.id} onAdd=${startAdding} onForm=${(values) => { startAdding(null); setForm({ values }); }} />`)}
+        <div class=${`columns${what || peeking ? " has-panel" : ""}`}>
+          ${asList ? html`<${Lines} adding=${adding} onAdd=${startAdding} onForm=${(values) => { startAdding(null); setForm({ values }); }} />` : shown.map((column) => html`<${Column} key=${column.id} column=${column} phone=${phone} adding=${adding === column.id} onAdd=${startAdding} onForm=${(values) => { startAdding(null); setForm({ values }); }} />`)}
         </div>
         <div class="needs-drawn" aria-hidden="true"><svg></svg><span class="needs-count"></span></div>
         ${!adding && html`<${Nothing} onAdd=${startAdding} />`}
