@@ -144,6 +144,11 @@ def _press(keys: str) -> Opens:
     return opens
 
 
+def _lists(page: Page) -> None:
+    page.get_by_role("button", name="List", exact=True).click()
+    page.get_by_role("tree").locator(".card").first.wait_for()
+
+
 NAMES = ("board", "inbox", "sessions", "review", "queue", "timeline", "mail", "leases", "costs")
 VIEWS: dict[str, tuple[str, Opens]] = {name: (name, settle) for name in NAMES} | {
     "a card": ("board/{Print receipts that add up}", _shows(".card")),
@@ -158,6 +163,7 @@ VIEWS: dict[str, tuple[str, Opens]] = {name: (name, settle) for name in NAMES} |
     "a new task": ("board", _press("Shift+N")),
     "new sessions": ("sessions", _press("Shift+A")),
     "a session to remove": ("sessions/hana", _press("Delete")),
+    "the list": ("board", _lists),  # the last one: a browser remembers it
 }
 """Where each is, with tasks by their titles, and what is done there before one looks."""
 LOOKS: list[Any] = [
