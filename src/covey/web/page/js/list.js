@@ -13,6 +13,9 @@ import { Long } from "./ui.js";
 export const ROW = 34;
 export const THUMB_ROW = 54;
 
+/** So many tasks are not sorted anew at each change. */
+const MANY = 3000;
+
 /** How the list looks until somebody chooses. */
 export const USUAL = { group: "state", sort: "priority", down: true, folded: [] };
 
@@ -87,8 +90,9 @@ export function Choices({ look, onLook }) {
 
 /** All tasks that pass the filter, one below the other. */
 export function List({ look, onLook, size }) {
-  const tick = useTick(["tasks", "filter", "sessions", "loaded", ...(look.sort === "cost" ? ["runs"] : [])], 150);
-  shown = useMemo(() => listed(columns().flatMap(({ id }) => rowsOf(id)), look, FACTS), [tick, look]);
+  const asked = useTick(["filter", "loaded"], 60);
+  const tick = useTick(["tasks", "sessions", ...(look.sort === "cost" ? ["runs"] : [])], state.tasks.size > MANY ? 1000 : 150);
+  shown = useMemo(() => listed(columns().flatMap(({ id }) => rowsOf(id)), look, FACTS), [asked, tick, look]);
   const { rows, tasks } = shown;
   const order = useMemo(() => new Map(tasks.map(({ id }, index) => [id, index])), [shown]);
   const level = look.group === "none" ? 1 : 2;
