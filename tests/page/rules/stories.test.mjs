@@ -45,12 +45,17 @@ test("the newest story comes first, and news of all stands between", () => {
   assert.equal(wanted(entries, {}).length, 3);
 });
 
-test("a day counts how its stories ended, and what is the same of many tasks is one line", () => {
+test("a report is done when it is handed in", () => {
+  const [story] = tell([step("R-1", "task.claimed", "rita", 0), step("R-1", "task.handed_in", "rita", 3)], new Map([["R-1", { title: "", status: "done" }]]));
+  assert.deepEqual([story.state, story.outcome, sentenceOf(story)], ["done", "reported", "rita handed its report in."]);
+});
+
+test("a day counts how its stories ended, and what is the same of many tasks is one line after them", () => {
   const added = [1, 2, 3].map((number) => step(`N-${number}`, "task.added", "owner", 60 + number));
   const begun = [1, 2].map((number) => step(`B-${number}`, "task.claimed", "bob", 50 + 30 * number));
   const entries = tell([begun[0], ...LANDED, ...added, step("C-1", "task.added", "cy", 64), begun[1]]);
   const lines = withDays(entries);
-  assert.deepEqual(lines.map((line) => (line.day ? "day" : line.crowd ? crowdInWords(line) : line.task)), ["day", "2 tasks being worked on", "C-1", "You added 3 tasks", "A-1"]);
+  assert.deepEqual(lines.map((line) => (line.day ? "day" : line.crowd ? crowdInWords(line) : line.task)), ["day", "C-1", "A-1", "2 tasks being worked on", "You added 3 tasks"]);
   assert.equal(countsInWords(lines[0].counts), "1 landed, 2 under way, 4 added");
   assert.deepEqual(withDays(entries, false).map((line) => line.task ?? "day"), ["day", "B-2", "C-1", "N-3", "N-2", "N-1", "A-1", "B-1"]);
 });

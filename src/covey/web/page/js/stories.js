@@ -26,6 +26,7 @@ const ENDS = {
 /** What can be shown of all stories, with the words for one and for several of them. */
 export const OUTCOMES = [
   { id: "landed", title: "Landed", words: "landed" },
+  { id: "reported", title: "Reported", words: "reported" },
   { id: "underway", title: "Under way", words: "under way" },
   { id: "back", title: "Sent back", words: "sent back" },
   { id: "blocked", title: "Blocked", words: "blocked" },
@@ -59,11 +60,12 @@ function factsOf(steps, row) {
   const last = steps.at(-1);
   const [state, outcome] = ENDS[last.kind] ?? ["todo", "planned"];
   const claims = steps.filter(({ kind }) => kind === "task.claimed");
-  const isHere = last.kind === "task.handed_in" && row && ["review", "merging"].includes(row.status);
+  const isReport = last.kind === "task.handed_in" && row?.status === "done";
+  const isHere = last.kind === "task.handed_in" && ["review", "merging", "done"].includes(row?.status);
   return {
     title: row?.title ?? "",
     state: isHere ? row.status : state,
-    outcome,
+    outcome: isReport ? "reported" : outcome,
     who: claims.at(-1)?.actor ?? null,
     tries: claims.length,
     back: steps.filter(({ kind }) => kind === "task.rejected").length,
@@ -79,7 +81,7 @@ const atTry = ({ tries }) => (tries > 1 ? `, at try ${tries}` : "");
 const ENDINGS = {
   "task.added": (story, last) => `Added by ${named(last.actor)}.`,
   "task.claimed": (story) => `${story.who} works on it${story.tries > 1 ? `, try ${story.tries}` : ""}${story.back ? `, after it was sent back ${times(story.back)}` : ""}.`,
-  "task.handed_in": (story, last) => `${last.actor} handed it in${atTry(story)}; ${story.state === "merging" ? "it is on its way to main" : "it waits for your review"}.`,
+  "task.handed_in": (story, last) => `${last.actor} handed ${story.outcome === "reported" ? "its report" : "it"} in${atTry(story)}${{ merging: "; it is on its way to main", review: "; it waits for your review" }[story.state] ?? ""}.`,
   "task.held": () => "It waits for your word.",
   "task.approved": (story, last) => `Approved by ${named(last.actor)}; it is on its way to main.`,
   "task.released": (story, last) => `${named(last.actor)} gave it back${atTry(story)}; it waits for its next try.`,
@@ -115,38 +117,38 @@ export function wanted(entries, { outcome = "", text = "" }) {
   });
 }
 
-/** What many a task has in common, and nobody reads one by one: it was only added, by somebody, or is being worked on. */
-function crowdOf(entry) {
-  if (entry.outcome === "planned") return `added by ${entry.steps[0].actor}`;
-  return entry.state === "doing" ? "doing" : null;
+/** What many tasks have in common, of which nobody wants to read one by one: what became of them, and by whom. */
+function crowdOf({ outcome, state, steps }) {
+  if (state === "doing") return { kind: "doing", by: "" };
+  return ["planned", "dropped", "reported"].includes(outcome) ? { kind: outcome, by: steps.at(-1).actor } : null;
 }
 
 /**
- * Return entries with a line for each day before them, {day, at, counts}; with `crowds`, all tasks of a day that were
- * only added or are being worked on are one line, {crowd, by, at, tasks}, where the newest of them would stand.
+ * Return entries with a line for each day before them, {day, at, counts}. With `crowds`, all tasks of a day of which only
+ * the same is to be said are one line, {crowd, by, at, tasks}, after those that have a story of their own.
  */
 export function withDays(entries, crowds = true) {
-  const lines = [];
-  let day = null;
-  let found = new Map();
+  const days = [];
   for (const entry of entries) {
     const name = dayOf(entry.at);
-    if (day?.name !== name) {
-      day = { key: `day ${name}`, day: true, name, at: entry.at, counts: {} };
-      found = new Map();
-      lines.push(day);
-    }
-    if (!entry.news) day.counts[entry.outcome] = (day.counts[entry.outcome] ?? 0) + 1;
+    if (days.at(-1)?.name !== name) days.push({ key: `day ${name}`, day: true, name, at: entry.at, counts: {}, own: [], many: new Map() });
+    const { counts, own, many } = days.at(-1);
+    if (!entry.news) counts[entry.outcome] = (counts[entry.outcome] ?? 0) + 1;
     const crowd = entry.news || !crowds ? null : crowdOf(entry);
-    if (crowd && found.has(crowd)) {
-      found.get(crowd).tasks.push(entry);
-    } else {
-      const line = crowd ? { key: `${crowd} ${name}`, crowd, by: entry.steps[0].actor, at: entry.at, tasks: [entry] } : entry;
-      if (crowd) found.set(crowd, line);
-      lines.push(line);
+    if (!crowd) {
+      own.push(entry);
+      continue;
     }
+    const key = `${crowd.kind} ${crowd.by} ${name}`;
+    if (!many.has(key)) many.set(key, { key, crowd: crowd.kind, by: crowd.by, at: entry.at, tasks: [] });
+    many.get(key).tasks.push(entry);
   }
-  return lines.map((line) => (line.tasks?.length === 1 ? line.tasks[0] : line));
+  const shown = ({ tasks }) => tasks.length > 1;
+  return days.flatMap((day) => {
+    const alone = [...day.many.values()].filter((crowd) => !shown(crowd)).map(({ tasks }) => tasks[0]);
+    const own = alone.length ? [...day.own, ...alone].sort((one, other) => other.at - one.at) : day.own;
+    return [day, ...own, ...[...day.many.values()].filter(shown)];
+  });
 }
 
 function dayOf(seconds) {
@@ -159,8 +161,10 @@ export function countsInWords(counts) {
   return OUTCOMES.filter(({ id }) => counts[id]).map(({ id, words }) => `${counts[id]} ${words}`).join(", ");
 }
 
+const CROWDS = { planned: "added", dropped: "dropped", reported: "reported on" };
+
 /** Return what a crowd of tasks has in common, in a few words. */
 export function crowdInWords({ crowd, by, tasks }) {
   const count = some(tasks.length, "task");
-  return crowd === "doing" ? `${count} being worked on` : `${by === "owner" ? "You" : by} added ${count}`;
+  return crowd === "doing" ? `${count} being worked on` : `${by === "owner" ? "You" : named(by)} ${CROWDS[crowd]} ${count}`;
 }

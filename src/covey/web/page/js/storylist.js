@@ -14,11 +14,12 @@ const TIME = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", h
 const DAY = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
 const NEAR = 900;
 const NAMED = 3;
+const PAGE = 1000;
 
 /** The stories that fit, day by day, the newest first. */
 export function Stories({ asked, outcome, text, hint }) {
   useTopics("tasks");
-  const { rows, whole, problem, begun, older, forget } = useTrail(asked);
+  const { rows, whole, problem, begun, older, forget } = useTrail(asked, PAGE);
   const [open, setOpen] = useState(() => new Set(asked.task ? [asked.task] : []));
   const entries = useMemo(() => wanted(storiesOf(rows, state.tasks), { outcome, text }), [rows, outcome, text, state.tasks.size]);
   const lines = useMemo(() => withDays(entries, !outcome && !text.trim()), [entries]);
@@ -29,12 +30,12 @@ export function Stories({ asked, outcome, text, hint }) {
     if (!list) return undefined;
     const see = () => {
       if (list.scrollTop + list.clientHeight > list.scrollHeight - NEAR) older();
-      if (list.scrollTop === 0) forget();
+      if (list.scrollTop === 0 && list.scrollHeight > 3 * list.clientHeight) forget(); // what fills no screen is needed whole
     };
     list.addEventListener("scroll", see, { passive: true });
     see();
     return () => list.removeEventListener("scroll", see);
-  }, [items.length, begun]);
+  }, [items.length, rows.length, begun]); // a page may bring nothing that fits
   useCommands([
     { label: "Next story", keys: ["j", "arrowdown"], unlisted: true, run: () => step(".story-head", 1) },
     { label: "Previous story", keys: ["k", "arrowup"], unlisted: true, run: () => step(".story-head", -1) },
@@ -66,7 +67,7 @@ function Crowd({ line, isOpen, onToggle }) {
   const titles = line.tasks.map(({ task, title }) => title || task);
   const more = titles.length > NAMED ? ` and ${titles.length - NAMED} more` : "";
   return html`<article class="story is-planned"><button type="button" class="story-head" aria-expanded=${isOpen} onClick=${onToggle}>
-      <time>${TIME.format(line.at * 1000)}</time><${State} name=${line.crowd === "doing" ? "doing" : "todo"} /><span class="story-title">${crowdInWords(line)}</span>
+      <time>${TIME.format(line.at * 1000)}</time><${State} name=${line.tasks[0].state} /><span class="story-title">${crowdInWords(line)}</span>
       <span class="story-said"><${Words} text=${`${titles.slice(0, NAMED).join(" · ")}${more}`} most=${300} /></span></button>
     ${isOpen && html`<ol class="story-steps">${line.tasks.map(({ task, title, who, at }) => html`<li key=${task}><time>${TIME.format(at * 1000)}</time><span>${who && html`<${Words} text=${who} most=${40} />: `}<${Words} text=${title} most=${200} /> <a class="mono" href=${to("board", task)}>${task}</a></span></li>`)}</ol>`}
   </article>`;

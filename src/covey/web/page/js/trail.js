@@ -13,7 +13,7 @@ const MOST = 10_000;
 const KEPT = 2_000;
 
 /** Follow the log as it is asked for: returns the rows, newest first, whether all are here, and what reads older ones. */
-export function useTrail(asked) {
+export function useTrail(asked, size = PAGE) {
   const [found, setFound] = useState({ rows: [], whole: false, problem: null, begun: false });
   const now = useRef(found);
   const busy = useRef(false);
@@ -22,8 +22,8 @@ export function useTrail(asked) {
     if (busy.current || now.current.whole) return;
     busy.current = true;
     try {
-      const page = await get(query("/api/trail", { ...asked, newest: true, limit: PAGE, before: now.current.rows.at(-1)?.seq }));
-      put({ rows: [...now.current.rows, ...page.reverse()], whole: page.length < PAGE || now.current.rows.length > MOST, begun: true, problem: null });
+      const page = await get(query("/api/trail", { ...asked, newest: true, limit: size, before: now.current.rows.at(-1)?.seq }));
+      put({ rows: [...now.current.rows, ...page.reverse()], whole: page.length < size || now.current.rows.length > MOST, begun: true, problem: null });
     } catch (problem) {
       put({ problem, begun: true });
     }
