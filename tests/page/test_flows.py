@@ -445,6 +445,11 @@ def test_what_is_chosen_is_read_commented_on_and_approved_together(played: Stage
     page.keyboard.press("a")
     for task in (one, other):
         played.line.wait_for(task, "done")
+    page.goto(f"/#/timeline/task={one}")
+    story = page.locator(".story")
+    expect(story).to_have_count(1)
+    expect(story).to_contain_text(re.compile(r"Write a rhyme.*Landed \S+ after jane took it"))
+    expect(story).to_contain_text("you approved it")
 
 
 @LOOKS

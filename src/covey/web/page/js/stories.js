@@ -23,13 +23,13 @@ const ENDS = {
   "merge.reverted": ["reverted", "landed"],
 };
 
-/** What can be shown of all stories, with the words for one and for several of them. */
+/** How stories end, with the words that count them; those that are asked for have a filter of their own. */
 export const OUTCOMES = [
-  { id: "landed", title: "Landed", words: "landed" },
-  { id: "reported", title: "Reported", words: "reported" },
-  { id: "underway", title: "Under way", words: "under way" },
-  { id: "back", title: "Sent back", words: "sent back" },
-  { id: "blocked", title: "Blocked", words: "blocked" },
+  { id: "landed", title: "Landed", words: "landed", isAsked: true },
+  { id: "reported", title: "Reported", words: "reported", isAsked: true },
+  { id: "underway", title: "Under way", words: "under way", isAsked: true },
+  { id: "back", title: "Sent back", words: "sent back", isAsked: true },
+  { id: "blocked", title: "Blocked", words: "blocked", isAsked: true },
   { id: "dropped", title: "Dropped", words: "dropped" },
   { id: "planned", title: "Added", words: "added" },
 ];

@@ -118,8 +118,8 @@ function Filters({ filters, change, text, setText, search }) {
     ${events
       ? html`<div class="choice" role="group" aria-label="Kinds">${GROUPS.map(({ id, title }) => html`<${Button} key=${id} aria-pressed=${groups.includes(id)} onClick=${() => toggle(id)}>${title}<//>`)}</div>
         <select class="instead-of-choice" aria-label="Kind" value=${groups[0] ?? ""} onChange=${(event) => change({ groups: event.target.value ? [event.target.value] : [] })}><option value="">every kind</option>${GROUPS.map(({ id, title }) => html`<option key=${id} value=${id}>${title}</option>`)}</select>`
-      : html`<div class="choice" role="group" aria-label="How it ended">${OUTCOMES.map(({ id, title }) => html`<${Button} key=${id} aria-pressed=${outcome === id} onClick=${() => change({ outcome: outcome === id ? "" : id })}>${title}<//>`)}</div>
-        <select class="instead-of-choice" aria-label="How it ended" value=${outcome} onChange=${(event) => change({ outcome: event.target.value })}><option value="">all stories</option>${OUTCOMES.map(({ id, title }) => html`<option key=${id} value=${id}>${title}</option>`)}</select>`}
+      : html`<div class="choice" role="group" aria-label="How it ended">${OUTCOMES.filter(({ isAsked }) => isAsked).map(({ id, title }) => html`<${Button} key=${id} aria-pressed=${outcome === id} onClick=${() => change({ outcome: outcome === id ? "" : id })}>${title}<//>`)}</div>
+        <select class="instead-of-choice" aria-label="How it ended" value=${outcome} onChange=${(event) => change({ outcome: event.target.value })}><option value="">all stories</option>${OUTCOMES.filter(({ isAsked }) => isAsked).map(({ id, title }) => html`<option key=${id} value=${id}>${title}</option>`)}</select>`}
     ${filters.until && html`<${Button} onClick=${() => change({ until: null })} aria-label=${`Up to ${clock(filters.until)}: show up to now`}>up to ${clock(filters.until)} ✕<//>`}
     ${isNarrowed(filters) && html`<a class="button quiet" href=${to("timeline", events ? "events=1" : null)}>Show all</a>`}
   </div>`;
