@@ -70,6 +70,7 @@ class App:
         self.store = store
         self.daemon = daemon
         self.house = House(config, Pulses(clock, store.place), project, secret, runner)
+        self.house.has_daemon = daemon
         store.read(self.house.pulses.load)
         if not daemon:
             self.house.pulses.without_daemon()

@@ -40,7 +40,7 @@ from covey.core.expiry import claim_ttl
 from covey.core.facts import GONE
 from covey.core.mail import fits
 from covey.core.needs import Need, Policy
-from covey.core.rights import OWN, OWN_ELSE_PROPOSED, PARTLY, SHARED, is_concerned_with
+from covey.core.rights import OWN, OWN_ELSE_PROPOSED, SHARED, is_concerned_with
 from covey.core.spending import Used
 from covey.core.tasks import Status, Task
 from covey.core.texts import line
@@ -66,12 +66,6 @@ def add(call: Call, asked: AddTask) -> TaskFull:
     """Add a task to the board."""
     limits.check_tasks(call)
     return full(call, add_task(call, asked, as_needs(asked.needs, asked.needs_any)))
-
-
-@verb("task.show", "GET /api/board/{id}", Nothing, TaskFull, may=PARTLY)
-def show(call: Call, asked: Nothing, id: str) -> TaskFull:
-    """Show one task whole."""
-    return full(call, find(call.tx, id))
 
 
 @verb("task.deps", "GET /api/board/{id}/deps", Nothing, Deps, may=SHARED)
@@ -357,6 +351,7 @@ def _shared(task: Task) -> dict[str, Any]:
         "ended": task.ended,
         "batch": task.batch,
         "added_by": task.added_by,
+        "lane": scheduling.lane(task),
     }
 
 

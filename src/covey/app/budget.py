@@ -20,6 +20,15 @@ class Day:
     ends: float
 
 
+def day_at(moment: float) -> Day:
+    """Return the day of a moment, where the person in charge is."""
+    from datetime import datetime, timedelta  # few commands ask when a day ends, and all start with this module
+
+    now = datetime.fromtimestamp(moment).astimezone()
+    ends = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    return Day(now.date().isoformat(), ends.timestamp())
+
+
 @dataclass(frozen=True)
 class Reserved:
     """What a run may spend, None for each that has no limit."""

@@ -34,14 +34,19 @@ class Crowd:
 
     def why_wait(self, task: Task) -> str | None:
         """Return in one sentence why a task does not start now, or None if it may."""
+        found = self.in_the_way(task)
+        return None if found is None else scheduling.why_wait(task, found[0], [found[1]])
+
+    def in_the_way(self, task: Task) -> tuple[str, Task] | None:
+        """Return the hot file that a task is on and who is not through with it, None if it may start."""
         if not self.known or task.overlap:
             return None
         body = self.tx.text(task.body)
         for path, known in self.known.items():
             if scheduling.is_on(task, body, path, known):
-                why = scheduling.why_wait(task, path, self._at_work()[path])
-                if why is not None:
-                    return why
+                other = scheduling.not_through(task, self._at_work()[path])
+                if other is not None:
+                    return path, other
         return None
 
     def _at_work(self) -> dict[str, list[Task]]:

@@ -11,6 +11,7 @@ from covey.app.reasons import Sight, last_alert, line_of, look, mending
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.proposals import ProposalRow, ProposedChange
 from covey.app.verbs import Call, verb
+from covey.app.waiting import Look
 from covey.core import inbox
 from covey.core.inbox import Item, Kind
 from covey.core.judge import in_short, last_error
@@ -18,6 +19,7 @@ from covey.core.merges import State
 from covey.core.rights import OWNER_ONLY, is_vouched_for
 from covey.core.sessions import COVEY, OWNER
 from covey.core.tasks import Status, Task
+from covey.core.waiting import Cause
 from covey.store import rows
 
 MOST = 1000
@@ -73,6 +75,7 @@ def _items(call: Call) -> Iterator[Item]:
     yield from _sessions(call, {question.session for question in questions})
     yield from _mail(call)
     yield from _proposals(call)
+    yield from _waits(call)
     if call.house.complaint is not None:
         what, since = call.house.complaint
         title = "covey.toml makes no sense; the settings from before hold"
@@ -123,6 +126,23 @@ def _unvouched(call: Call) -> Iterator[Item]:
             tasks=(task.id,),
             decisions=("drop",),
         )
+
+
+def _waits(call: Call) -> Iterator[Item]:
+    """Yield what keeps tasks from being taken until a person changes it: each cause once, with all its tasks."""
+    for wait in Look(call).lane_waits(MOST):
+        if wait.person:
+            yield Item(
+                key=f"waits:{wait.cause}:{inbox.digest(*wait.lanes)}",
+                kind=Kind.WAITS,
+                title=wait.text.rstrip("."),
+                text=wait.command,
+                since=wait.since,
+                ids=tuple(wait.sessions) if wait.cause is Cause.STOPPED else (),
+                sessions=tuple(wait.sessions),
+                tasks=tuple(wait.tasks),
+                decisions=("start",) if wait.cause is Cause.STOPPED else (),
+            )
 
 
 def _merges(sight: Sight) -> Iterator[Item]:

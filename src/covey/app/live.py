@@ -9,7 +9,9 @@ from msgspec import Struct, structs
 from covey.app.costs import spent_by, today
 from covey.app.shapes.costs import SpentToday
 from covey.app.shapes.forms import Nothing
+from covey.app.shapes.waits import Told, WaitsNow
 from covey.app.verbs import Call, verb
+from covey.app.waiting import Look
 from covey.core import gates, runs, sessions
 from covey.core.live import Glimpse, Limit, Machine, Sight
 from covey.core.merges import OPEN, Merge, State
@@ -32,7 +34,8 @@ class LiveRow(Struct, frozen=True, kw_only=True):
 
     `action`: what it does or did last; `context`: how full that is, 1 is full; `cost` and `tokens`: of its task, with
     what its run has used so far; `plus`, `minus`, `files`: what its branch changes, None before anybody looked;
-    `overlaps`: with how many others; `terminal`: whether its run has one that can be shown.
+    `overlaps`: with how many others; `terminal`: whether its run has one that can be shown; `waits`: why it is not at
+    work, None if it is.
     """
 
     session: str
@@ -54,6 +57,7 @@ class LiveRow(Struct, frozen=True, kw_only=True):
     gate: GateNow | None = None
     overlaps: int = 0
     terminal: bool = False
+    waits: Told | None = None
 
 
 class LiveFull(Struct, frozen=True, kw_only=True):
@@ -63,6 +67,7 @@ class LiveFull(Struct, frozen=True, kw_only=True):
     limits: tuple[Limit, ...]
     today: SpentToday
     paused: bool
+    waits: WaitsNow
     sessions: list[LiveRow]
 
 
@@ -77,6 +82,7 @@ class Basis:
     """The open runs by their sessions."""
     written: dict[str, Used]
     """What each of these runs has used as far as it is written down, and so counted."""
+    waits: WaitsNow
 
 
 @verb("live.show", "GET /api/live", Nothing, LiveFull, may=OWNER_ONLY)
@@ -84,7 +90,12 @@ def show(call: Call, asked: Nothing) -> LiveFull:
     """Show this moment: the machine, what providers refuse, today's cost, and what each session does."""
     sight, found = call.house.sight(), basis(call)
     return LiveFull(
-        machine=sight.machine, limits=sight.limits, today=found.today, paused=found.paused, sessions=over(found, sight)
+        machine=sight.machine,
+        limits=sight.limits,
+        today=found.today,
+        paused=found.paused,
+        waits=found.waits,
+        sessions=over(found, sight),
     )
 
 
@@ -97,9 +108,12 @@ def basis(call: Call) -> Basis:
     names = {each.name: at_work[each.name].task if each.name in at_work else held.get(each.name) for each in known}
     wanted = sorted({name for name in names.values() if name is not None})
     spent, gates_now, meets = spent_by(call, "task", wanted), _gates(call, wanted), _overlaps(call)
+    look = Look(call)
+    idle = {each.session: Told(each.text, each.until) for each in look.session_waits()}
     found = [_row(each, names[each.name], at_work.get(each.name), spent, gates_now, meets) for each in known]
+    found = [structs.replace(each, waits=idle.get(each.session)) for each in found]
     written = spent_by(call, "run", [run.id for run in at_work.values()])
-    return Basis(today(call), tx.fleet().paused, found, at_work, written)
+    return Basis(today(call), tx.fleet().paused, found, at_work, written, look.now())
 
 
 def _row(

@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from covey.app import budget, delivery, mail, questions
 from covey.app.board import first_that_suits, needs_review
-from covey.app.budget import Day, Refusal
+from covey.app.budget import Day, Refusal, Reserved
 from covey.app.changes import change, queue
 from covey.app.fleet import let_go, put_run
 from covey.app.lines import end_by_hand
@@ -32,6 +32,7 @@ from covey.core.sessions import COVEY, OWNER, Goal, Session, State
 from covey.core.signals import Trouble
 from covey.core.tasks import Status, Task
 from covey.core.texts import redact
+from covey.core.waiting import Cause
 from covey.store import rows
 from covey.values import dataclass
 
@@ -95,20 +96,16 @@ def begin(call: Call, name: str, day: Day) -> Run | Wait | None:
     task = held or (None if session.attached else _next(call, session))
     if task is None or (held is None and any(run.task == task.id for run in call.tx.open_runs())):
         return None  # of a task that was taken from another, that one's run has to end first
-    if held is not None and not session.attached and not _may_run(call, session)(held):
-        return Wait(f"{name} would run {held.id} as a script, and a session wrote that.")
-    if held is not None and not session.attached and questions.awaited(call, held.id):
-        return Wait("A person has not answered yet.")
-    if held is None and not task.front and (much := _much_in_review(call)) is not None:
-        return much
-    reserved = budget.reserve(call, session, task, day)
+    reserved = may_begin(call, session, task, day, is_held=held is not None)
+    if isinstance(reserved, Wait):
+        return reserved
     if isinstance(reserved, Refusal) and not session.attached:
         return _refused(call, session, task, reserved, day)
     if held is None:
         task = change(call, task, tasks.claim(task, name), name)
     config = call.house.config
     settings = config.agents.get(session.agent or "")
-    granted = budget.Reserved() if isinstance(reserved, Refusal) else reserved
+    granted = Reserved() if isinstance(reserved, Refusal) else reserved
     event = runs.Begun(
         session=name,
         task=task.id,
@@ -128,13 +125,25 @@ def begin(call: Call, name: str, day: Day) -> Run | Wait | None:
     return run
 
 
+def may_begin(call: Call, session: Session, task: Task, day: Day, *, is_held: bool) -> Reserved | Refusal | Wait:
+    """Return what a run on a task may spend, or what is in its way; nothing is changed by asking."""
+    if is_held and not session.attached and not _may_run(call, session)(task):
+        why = f"{session.name} would run {task.id} as a script, and a session wrote that."
+        return Wait(why, cause=Cause.UNVOUCHED)
+    if is_held and not session.attached and questions.awaited(call, task.id):
+        return Wait("A person has not answered yet.", cause=Cause.ANSWER)
+    if not is_held and not task.front and (much := _much_in_review(call)) is not None:
+        return much
+    return budget.reserve(call, session, task, day)
+
+
 def _much_in_review(call: Call) -> Wait | None:
     """Say why nothing new is begun: people have enough to look at; what came back to its author goes on."""
     most, waiting = call.house.config.board.max_in_review, call.tx.counts().get(Status.REVIEW, 0)
     if not most or waiting < most:
         return None
     why = f"{waiting} tasks wait for review, and [board] max_in_review is {most}."
-    return Wait(why, news=True, about="review")
+    return Wait(why, news=True, about="review", cause=Cause.IN_REVIEW)
 
 
 def _next(call: Call, session: Session) -> Task | None:
@@ -160,7 +169,7 @@ def _refused(call: Call, session: Session, task: Task, refusal: Refusal, day: Da
     if refusal.spent.scope is Scope.SESSION and task.front == session.name and not refusal.spent.waits:
         change(call, task, tasks.Edited(cleared=("front",)), COVEY)  # others may have something left today
     if refusal.spent.scope is not Scope.TASK:
-        return Wait(refusal.what, None if refusal.spent.waits else day.ends, news=not refusal.spent.waits)
+        return no_budget(refusal, day)
     what = refusal.what
     if any(run.base is not None for run in call.tx.last_runs("task", task.id, MANY)):
         what = f"{what} Its branch is {branch_of(task.id)}."
@@ -169,6 +178,13 @@ def _refused(call: Call, session: Session, task: Task, refusal: Refusal, day: Da
     change(call, task, tasks.block(task, what), COVEY)
     alert(call, "budget_spent", f"{task.id} is blocked. {what}", None, task.id)
     return None
+
+
+def no_budget(refusal: Refusal, day: Day) -> Wait:
+    """Return how long a session waits for a budget: for the next day, or for others to give back what they set aside."""
+    if refusal.spent.waits:
+        return Wait(refusal.what, cause=Cause.SHARE)
+    return Wait(refusal.what, day.ends, news=True, cause=Cause.BUDGET)
 
 
 def waits(call: Call, name: str, wait: Wait, until: float | None) -> bool:

@@ -9,6 +9,7 @@ from covey.app.sessions import list_sessions
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.status import ProjectStatus
 from covey.app.verbs import Call, verb
+from covey.app.waiting import Look
 from covey.core.rights import PARTLY
 from covey.core.sessions import OWNER
 
@@ -18,6 +19,7 @@ def status(call: Call, asked: Nothing) -> ProjectStatus:
     """Show the project at a glance: counts, sessions, leases, mail, today's cost and the end of the log."""
     tx = call.tx
     everyone = list_sessions(call, asked)
+    look = Look(call)
     return ProjectStatus(
         version=__version__,
         project=call.house.project,
@@ -33,4 +35,6 @@ def status(call: Call, asked: Nothing) -> ProjectStatus:
         memory=sum(session.memory for session in everyone),
         today=today(call) if call.who.is_owner else nothing_spent(call),
         stays_for=call.house.stays_for(call) if call.who.is_owner else [],
+        waits=look.lane_waits() if call.who.is_owner else [],
+        idle=look.session_waits() if call.who.is_owner else [],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from covey.app import mail, questions
+from covey.app import mail, questions, waiting
 from covey.app.costs import spent_by
 from covey.app.fleet import aim, find
 from covey.app.sessions import full
@@ -43,7 +43,7 @@ def why(call: Call, asked: Nothing, name: str) -> Why:
     verdict, wait = call.house.why(name)
     run = next(iter(call.tx.open_runs(name)), None)
     clues = [] if verdict is None else [ClueRow(each.source, redact(each.text), each.age) for each in verdict.clues]
-    if wait is not None and run is None:
+    if wait is not None and wait.why and run is None:
         clues.append(ClueRow("scheduler", redact(wait.why), 0.0))
     past = call.tx.db.rows(
         "SELECT time, data FROM events WHERE subject = ? AND kind = 'session.changed' ORDER BY seq DESC LIMIT ?",
@@ -61,6 +61,7 @@ def why(call: Call, asked: Nothing, name: str) -> Why:
         run=None if run is None else run.id,
         task=None if run is None else run.task,
         history=[_moment(at, data) for at, data in past],
+        waits=waiting.of_session(call, name),
     )
 
 

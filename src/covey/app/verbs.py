@@ -76,6 +76,8 @@ class House:
     """Returns the settings if they were changed since it was last asked."""
     why: Callable[[str], tuple[Verdict | None, Wait | None]] = lambda name: (None, None)
     """Returns what the watchdog thinks of a session's run, and why it does not start one; set while it watches."""
+    has_daemon: bool = False
+    """Whether there is a daemon that starts runs."""
     forgive: Callable[[str, str], None] = lambda agent, session: None
     """Forgets what kept an agent and a session from starting."""
     weight: Callable[[str], int] = lambda name: 0

@@ -36,8 +36,8 @@ ADDRESSES = {
     "lease.renew": "POST /api/leases/{id}/renew",
     "lease.show": "GET /api/leases/{id}",
     "lease.take": "POST /api/leases",
-    "live.show": "GET /api/live",
     "line.why": "GET /api/why",
+    "live.show": "GET /api/live",
     "log.forget": "POST /api/log/forget",
     "log.import": "POST /api/log/import",
     "log.list": "GET /api/log",
@@ -119,6 +119,7 @@ ADDRESSES = {
     "task.reopen": "POST /api/board/{id}/reopen",
     "task.show": "GET /api/board/{id}",
     "trail.list": "GET /api/trail",
+    "wait.list": "GET /api/waits",
 }
 OWNER_ONLY = {
     "batch.show",
@@ -173,4 +174,5 @@ OWNER_ONLY = {
     "session.terminal",
     "session.token",
     "strip.list",
+    "wait.list",
 }

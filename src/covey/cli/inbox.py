@@ -47,6 +47,7 @@ PARTS = (
     ("blocked", "Blocked tasks", "covey task reopen ID lets one be tried again"),
     ("approve", "Merges that wait for you", "covey merge approve ID, covey merge reject ID"),
     ("landing", "Merges that passed, and that main cannot take", "covey merge why ID tells what you can do"),
+    ("waits", "Tasks that nobody takes", "covey task list shows them"),
     ("queue", "The merge queue", "covey merge queue shows it"),
     ("session", "Sessions that do not get on", "covey session logs NAME shows what one printed"),
     ("proposal", "What sessions ask you to do for them", "covey proposal show ID, covey proposal accept ID"),

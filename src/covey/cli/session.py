@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from argparse import Namespace
@@ -10,7 +11,7 @@ from argparse import Namespace
 from covey.cli import several, trail
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, whole_number
-from covey.cli.show import age, as_json, clock, escaped, first_line, prose, reply, span, spent, table
+from covey.cli.show import age, as_json, clock, escaped, first_line, plain, prose, reply, span, spent, table, waiting
 from covey.errors import Invalid, Refused, Unavailable
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -293,7 +294,9 @@ def why(args: Namespace, client: Client) -> None:
     if told["rule"]:
         lines[0] += f": {told['rule']}"
     lines += [f"  {clue['source']:<9} {clue['text']}, {span(clue['age'])} ago" for clue in told["clues"]]
-    if told["until"]:
+    if told["waits"]:
+        lines.append(f"  {waiting(told['waits'])}")
+    elif told["until"]:
         lines.append(f"  it goes on by itself at {clock(told['until'])}")
     if told["action"] not in (None, "none"):
         lines.append(f"  the watchdog's next step: {told['action']}")
@@ -352,12 +355,16 @@ def _terminal(client: Client, name: str) -> Answer:
 
 def list_sessions(args: Namespace, client: Client) -> None:
     """List the sessions."""
-    answer = client.ask("session.list")
-    reply(args, answer, rows(answer.value) or "No sessions yet; covey session new --start adds one.")
+    with client:
+        answer = client.ask("session.list")
+        is_told = not args.json and not os.environ.get("COVEY_TOKEN")
+        idle = client.ask("wait.list", fields={"limit": 1}).value["sessions"] if is_told else []
+    reply(args, answer, rows(answer.value, idle) or "No sessions yet; covey session new --start adds one.")
 
 
-def rows(sessions: list[dict[str, Any]]) -> str:
-    """Return sessions in aligned columns: state, what each holds, cost today, and what it did last."""
+def rows(sessions: list[dict[str, Any]], idle: list[dict[str, Any]]) -> str:
+    """Return sessions in aligned columns: state, what each holds, cost today, and why it idles or what it did last."""
+    why = {each["session"]: each for each in idle}
     return table(
         (
             (
@@ -368,7 +375,7 @@ def rows(sessions: list[dict[str, Any]]) -> str:
                 ", ".join(session["tasks"][:5]) + (" ..." if len(session["tasks"]) > 5 else ""),
                 spent(session),
                 f"seen {age(session['seen'])}" if session["seen"] else "",
-                _last(session),
+                _last(session, why.get(session["name"])),
             )
             for session in sessions
         ),
@@ -376,10 +383,12 @@ def rows(sessions: list[dict[str, Any]]) -> str:
     )
 
 
-def _last(session: dict[str, Any]) -> str:
-    """Return what a session asks, or else what it did last."""
+def _last(session: dict[str, Any], idle: dict[str, Any] | None) -> str:
+    """Return what a session asks, else why it is not at work, else what it did last."""
     if session["state"] == "needs-you":
         return f"asks: {session['evidence']}"
+    if idle is not None:
+        return plain(idle["text"]) + (f" Until {clock(idle['until'])}." if idle["until"] else "")
     last = session["last_action"]
     return f"{trail.sentence(last)}, {age(last['time'])}" if last else ""
 

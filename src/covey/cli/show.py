@@ -153,6 +153,27 @@ def title(text: str, beside: int) -> str:
     return first_line(text, room)
 
 
+def waiting(wait: dict[str, Any]) -> str:
+    """Return why something waits, until when if that is known, and the command that changes it."""
+    until = f" Until {clock(wait['until'])}." if wait["until"] else ""
+    command = f" ({plain(wait['command'])})" if wait["command"] else ""
+    return f"{plain(wait['text'])}{until}{command}"
+
+
+def standstills(lanes: list[dict[str, Any]], most: int) -> list[str]:
+    """Return why tasks that are ready wait, each cause in a line, with the command that changes it."""
+    told = [lane for lane in lanes if lane["cause"] not in ("next", "behind", "busy", "fleet-paused")]
+    lines = [waiting(lane) for lane in told[:most]]
+    more = f"... and {one(len(told) - most, 'reason')} more why tasks wait; covey task show ID tells that of a task"
+    return [*lines, more] if len(told) > most else lines
+
+
+def _why(task: dict[str, Any]) -> str | None:
+    """Return why a task waits, if whoever asked was told; the reason of a blocked one stands by itself."""
+    waits = task.get("waits")
+    return None if waits is None or waits["cause"] == "blocked" else waiting(waits)
+
+
 def card(task: dict[str, Any]) -> str:
     """Return a task whole, as its worker needs it."""
     waits = task["status"] in ("todo", "backlog") and not task["ready"]
@@ -160,6 +181,7 @@ def card(task: dict[str, Any]) -> str:
     needs = [f"{need} (or dropped)" if need in task["needs_any"] else need for need in task["needs"]]
     facts = [
         ("status", paint(task["status"]) + (", waits" if waits else "")),
+        ("why", _why(task)),
         (holds, f"{task['session']}, fence {task['fence']}" if task["session"] else None),
         ("until", f"{clock(task['until'])} unless renewed" if task["until"] else None),
         ("written by", task["author"] if task["author"] not in ("owner", "covey") else None),

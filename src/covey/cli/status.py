@@ -9,7 +9,7 @@ from covey.cli import cost, inbox, lease, merge, session
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, width
 from covey.cli.needs import unmet
-from covey.cli.show import age, as_json, one, paint, plain, title
+from covey.cli.show import age, as_json, one, paint, plain, standstills, title
 from covey.errors import CoveyError
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -55,8 +55,10 @@ def status(args: Namespace, client: Client) -> None:
         print(f"  {line}")
     if value["paused"]:
         print(f"  {paint('paused')}: nothing starts and nothing lands until covey resume")
+    for line in standstills(value["waits"], most // 2):
+        print(f"  {line}")
     _part("Open tasks", list(tree(tasks, needs)), most, "covey task list", _total(pages))
-    _part("Sessions", _lines(session.rows(value["sessions"])), most, "covey session list")
+    _part("Sessions", _lines(session.rows(value["sessions"], value["idle"])), most, "covey session list")
     _part("Leases", _lines(lease.rows(leases)), most // 2, "covey lease list")
     if value["unread"]:
         print(f"\nMail: {one(value['unread'], 'message')} not read; covey mail inbox lists them")

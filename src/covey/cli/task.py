@@ -10,7 +10,7 @@ from covey.cli.command import Command, Parser, body_of, fenced, money, speaker, 
 from covey.cli.diff import arguments as diff_arguments
 from covey.cli.diff import diff
 from covey.cli.needs import unmet
-from covey.cli.show import as_json, card, clock, escaped, paint, plain, quoted, reply, table, title
+from covey.cli.show import as_json, card, clock, escaped, paint, plain, quoted, reply, standstills, table, title
 from covey.errors import Invalid
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -23,9 +23,11 @@ STATUSES = ("backlog", "todo", "doing", "review", "merging", "done", "blocked", 
 NOTHING = 3
 """Exit code of `task next` when nothing waits."""
 PAGE = 1000
+REASONS = 5
+"""Reasons why tasks wait that are told below the board."""
 LISTS = ("needs", "needs_any", "scope", "do_not_touch", "done_when")
 CLEARS: dict[str, Any] = {
-    "assignee": None, "role": None, "parent": None, "budget": None, "body": "",
+    "assignee": None, "role": None, "parent": None, "budget": None, "batch": None, "body": "",
     **{name: [] for name in LISTS},
 }  # fmt: skip
 
@@ -181,6 +183,9 @@ def list_tasks(args: Namespace, client: Client) -> None:
         print(text)
     if len(tasks) == limit and limit < total:
         print(f"... of {total:,}; --after {tasks[-1]['id']} or --all shows more")
+    if any(task["status"] == "todo" for task in tasks) and not os.environ.get("COVEY_TOKEN"):
+        for line in standstills(client.ask("wait.list", fields={"limit": 1}).value["lanes"], REASONS):
+            print(line)
 
 
 def _open_first(client: Client, query: dict[str, Any], limit: int | None) -> tuple[list[dict[str, Any]], int]:
@@ -250,8 +255,13 @@ def edit(args: Namespace, client: Client) -> None:
     with client:
         before = None if args.json else client.ask("task.show", {"id": task}).value
         answer = client.ask("task.edit", {"id": task}, fields)
-    is_same = before is not None and before | {"until": None} == answer.value | {"until": None}
+    is_same = before is not None and _fixed(before) == _fixed(answer.value)
     reply(args, answer, f"Nothing of {task} changed." if is_same else f"Changed {_name(answer.value)}")
+
+
+def _fixed(task: dict[str, Any]) -> dict[str, Any]:
+    """Return what of a task only an edit changes."""
+    return {name: value for name, value in task.items() if name not in ("until", "waits")}
 
 
 def move(args: Namespace, client: Client) -> None:

@@ -38,6 +38,8 @@ class Kind(StrEnum):
     """What a session asks a person to do for it."""
     SETTING = "setting"
     """A covey.toml that makes no sense."""
+    WAITS = "waits"
+    """Tasks that wait for the same thing, which only a person can change."""
 
 
 @dataclass(frozen=True, kw_only=True)

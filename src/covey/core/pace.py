@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 
 from covey.core.signals import Trouble
+from covey.core.waiting import Cause
 from covey.values import dataclass
 
 BURST = 15.0
@@ -44,6 +45,7 @@ class Wait:
     """A person may want to know, if it lasts."""
     about: str = field(default="", compare=False)
     """What it is about, if its words change while it stays the same."""
+    cause: Cause = field(default=Cause.OTHER, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,14 +100,16 @@ def began(pace: Pace, at: float) -> Pace:
 def why_wait(pace: Pace, load: Load) -> Wait | None:
     """Say why no run starts now, None if one may."""
     if pace.closed is not None and load.at < pace.closed:
-        return Wait(pace.why, pace.closed, news=True)
+        return Wait(pace.why, pace.closed, news=True, cause=Cause.PROVIDER)
     if pace.limit is not None and load.running >= max(int(pace.limit), 1):
-        return Wait(f"{load.running} runs are as many as its provider bears at the moment: {pace.why}")
+        why = f"{load.running} runs are as many as its provider bears at the moment: {pace.why}"
+        return Wait(why, cause=Cause.CONCURRENCY)
     if load.free is not None and load.running > 0 and load.free - load.needs < load.reserve:
         free, needs = load.free // 1024**2, load.needs // 1024**2
-        return Wait(f"{free} MiB of memory are free, and one more run takes about {needs} MiB", news=True, about=MEMORY)
+        why = f"{free} MiB of memory are free, and one more run takes about {needs} MiB"
+        return Wait(why, news=True, about=MEMORY, cause=Cause.MEMORY)
     if pace.started is not None and load.at - pace.started < load.gap:
-        return Wait("starts are staggered", pace.started + load.gap)
+        return Wait("starts are staggered", pace.started + load.gap, cause=Cause.STAGGER)
     return None
 
 

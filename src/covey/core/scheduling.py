@@ -59,10 +59,15 @@ def why_not(task: Task, session: Session, active: Iterable[Task]) -> str | None:
     suits = of_batch or task.role in (None, session.role) or session.name in (task.assignee, task.front)
     if not suits:
         return f"{task.id} is for the role {task.role}, and {session.name} has {session.role or 'none'}."
-    for other in active:
-        if other.id != task.id and scopes_overlap(task, other):
-            return f"{task.id} may write the same files as {other.id}, at which {other.session} is at work."
+    other = in_the_way(task, active)
+    if other is not None:
+        return f"{task.id} may write the same files as {other.id}, at which {other.session} is at work."
     return None
+
+
+def in_the_way(task: Task, active: Iterable[Task]) -> Task | None:
+    """Return a task at work that may write the same files, None if there is none."""
+    return next((other for other in active if other.id != task.id and scopes_overlap(task, other)), None)
 
 
 def names(text: str, path: str) -> bool:
@@ -86,11 +91,14 @@ def is_on(task: Task, body: str, path: str, known: Collection[str]) -> bool:
 
 def why_wait(task: Task, path: str, others: Iterable[Task]) -> str | None:
     """Return in one sentence why a task on a hot file does not start now, or None if it may."""
+    other = not_through(task, others)
+    if other is None:
+        return None
+    return f"{task.id} is on {path}, where tasks collide again and again, and {other.id} is not through with it."
+
+
+def not_through(task: Task, others: Iterable[Task]) -> Task | None:
+    """Return who of those on a hot file keeps a task from it, None if nobody does."""
     if task.overlap:
         return None
-    for other in others:
-        if other.id != task.id and not other.overlap:
-            return (
-                f"{task.id} is on {path}, where tasks collide again and again, and {other.id} is not through with it."
-            )
-    return None
+    return next((other for other in others if other.id != task.id and not other.overlap), None)

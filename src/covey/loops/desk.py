@@ -7,12 +7,11 @@ import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from covey import proof
 from covey.app.app import App
-from covey.app.budget import Day
+from covey.app.budget import Day, day_at
 from covey.app.verbs import Call, Principal
 from covey.core.sessions import COVEY
 from covey.git.project import Project
@@ -72,9 +71,7 @@ class Desk:
 
     def today(self) -> Day:
         """Return the day, where the person in charge is."""
-        now = datetime.fromtimestamp(self.wall()).astimezone()
-        ends = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-        return Day(now.date().isoformat(), ends.timestamp())
+        return day_at(self.wall())
 
     async def read(self, job: Callable[[Call], T]) -> T:
         """Look at the store."""

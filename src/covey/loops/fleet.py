@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Coroutine, Iterable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from covey.agents.agent import Agent, terminal_of
@@ -26,6 +26,7 @@ from covey.core.runs import Ending, Run
 from covey.core.sessions import COVEY, Goal, Session, State
 from covey.core.signals import Signal
 from covey.core.tasks import Task
+from covey.core.waiting import Cause
 from covey.errors import CoveyError, Unavailable
 from covey.loops import tree
 from covey.loops.attending import Attendant
@@ -143,8 +144,24 @@ class Fleet:
         """Return what the watchdog last thought of a session's run, and why it does not start one."""
         mine = self.watches.of_session(name)
         watched = mine[-1] if mine else None
-        wait = self._waits.get(name)
-        return (None if watched is None else watched.verdict), (None if wait is None else wait[0])
+        return (None if watched is None else watched.verdict), self.wait_of(name)
+
+    def wait_of(self, name: str) -> Wait | None:
+        """Return why a session does not start a run, None if nothing keeps it; until when, by the clock on the wall."""
+        known = self._waits.get(name)
+        if known is not None:
+            return known[0]
+        left = self.starter.not_before.get(name, -1e9) - self.desk.awake()
+        stumble = self._stumbles.get(name)
+        if left <= 0 and stumble is not None and stumble.count:
+            left = stumble.not_before - self.desk.awake()
+        why = "" if stumble is None else stumble.why
+        return Wait(why, round(self.desk.wall() + left), cause=Cause.BACKOFF) if left > 0 else None
+
+    def waiting(self) -> dict[str, Wait]:
+        """Return why sessions do not start a run, by their names."""
+        names = {*list(self._waits), *list(self.starter.not_before), *list(self._stumbles)}
+        return {name: wait for name in sorted(names) if (wait := self.wait_of(name)) is not None}
 
     def waits(self) -> list[str]:
         """Return why sessions that could work wait, of which a person may want to know, each reason once."""
@@ -304,7 +321,7 @@ class Fleet:
             return None
         self.desk.app.house.no_place = no_place = self.starter.why_no_place()
         if no_place:
-            return self._wait_for_place(session, Wait(no_place, news=True, about=PLACE), at)
+            return self._wait_for_place(session, Wait(no_place, news=True, about=PLACE, cause=Cause.PLACE), at)
         agent = agent_of(self.desk, session.agent or "")
         if agent is None:
             return self._begin(session, view.seq, None)
@@ -330,11 +347,11 @@ class Fleet:
 
     def _wait(self, session: Session, wait: Wait, at: float) -> Coroutine[Any, Any, None] | None:
         """Remember why a session waits, and let people see it if it takes long."""
-        since = self._waits.setdefault(session.name, (wait, at))[1]
-        self._waits[session.name] = (wait, since)
+        until = None if wait.until is None else self.desk.wall() + wait.until - at
+        since = self._waits.get(session.name, (wait, at))[1]
+        self._waits[session.name] = (replace(wait, until=None if until is None else round(until)), since)
         if not wait.news or session.state in (State.LIMITED, State.STALLED) or at - since < SHOWN_AFTER:
             return None
-        until = None if wait.until is None else self.desk.wall() + wait.until - at
         # One with nothing to do shows nothing, and would try for ever.
         self.starter.not_before[session.name] = at + REST_EVERY
         return self._show_wait(session, wait, until)

@@ -18,6 +18,7 @@ from covey.core.heard import Heard
 from covey.core.live import Glimpse, Limit, Machine, Sight, Size
 from covey.core.runs import Run
 from covey.core.spending import whole
+from covey.core.waiting import Cause
 from covey.errors import CoveyError
 from covey.git.candidates import resolve
 from covey.git.sizes import size_of
@@ -72,6 +73,8 @@ class Live:
     _rows: dict[str, LiveRow] = field(default_factory=dict)
     """What was told of each session."""
     _sent: float = -1e9
+    _waits: dict[str, tuple[Cause, float | None]] = field(default_factory=dict)
+    """Why sessions do not start, which is in no log."""
     _machine: Machine = field(default_factory=Machine)
     _looked: float = -1e9
     _ticks: tuple[float, float] | None = None
@@ -127,6 +130,8 @@ class Live:
     async def tick(self) -> None:
         """Tell whoever is new all of this moment, and everybody else what has changed, if it is time."""
         at = self.desk.awake()
+        waits = {name: (wait.cause, wait.until) for name, wait in self.fleet.waiting().items()}
+        self._stale, self._waits = self._stale or waits != self._waits, waits
         if self._basis is None or (self._stale and (self._new or at - self._read >= TELL_EVERY)):
             self._basis, self._stale, self._read = None, False, at  # what happens while we read makes it stale again
             self._basis = await self.desk.read(basis)
@@ -139,6 +144,7 @@ class Live:
             "limits": to_builtins(sight.limits),
             "today": to_builtins(found.today),
             "paused": found.paused,
+            "waits": to_builtins(found.waits),
         }
         self._tell_changes(at, rows, around, now=bool(new))  # who is new knows then what all the others know
         for tell in new:

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct, field
 
 from covey.app.shapes.forms import Asked, Name
 from covey.app.shapes.log import EventRow
+from covey.app.shapes.waits import SessionWait
 from covey.core import sessions
 from covey.core.permits import Level
 
@@ -136,7 +137,10 @@ class Moment(Struct, frozen=True):
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """What the watchdog thinks of a session: its state, the rule that decided, the evidence, and what came before."""
+    """What the watchdog thinks of a session: its state, the rule that decided, the evidence, and what came before.
+
+    `waits`: why it is not at work, null if it is.
+    """
 
     session: str
     state: sessions.State
@@ -149,6 +153,7 @@ class Why(Struct, frozen=True, kw_only=True):
     run: str | None
     task: str | None
     history: list[Moment]
+    waits: SessionWait | None
 
 
 class TerminalRow(Struct, frozen=True):

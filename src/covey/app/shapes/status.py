@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from covey.app.shapes.costs import SpentToday
 from covey.app.shapes.sessions import SessionFull
+from covey.app.shapes.waits import LaneWait, SessionWait
 
 
 class ProjectStatus(Struct, frozen=True, kw_only=True):
@@ -28,3 +29,7 @@ class ProjectStatus(Struct, frozen=True, kw_only=True):
     stays_for: list[str]
     """For whom the daemon stays: who typed covey up, an open page, sessions; if for nobody, it goes with the command
     that started it."""
+    waits: list[LaneWait]
+    """Why the tasks that are ready wait, for the owner, what only a person can change first."""
+    idle: list[SessionWait]
+    """Why sessions are not at work, for the owner."""

@@ -120,7 +120,8 @@ class ListTasks(Asked, frozen=True, kw_only=True):
 class TaskRow(Struct, frozen=True, kw_only=True):
     """A task as the board shows it; `ready` says that nothing else has to end before it.
 
-    The board is ordered by `priority`, the largest first, then by `rank`, the smallest first.
+    The board is ordered by `priority`, the largest first, then by `rank`, the smallest first. `lane` is in which it
+    waits: one session's (`s:NAME`), one batch's (`b:NAME`), one role's (`r:NAME`), or anyone's (empty).
     """
 
     id: str
@@ -150,6 +151,7 @@ class TaskRow(Struct, frozen=True, kw_only=True):
     ended: float | None
     batch: str | None
     added_by: str
+    lane: str
 
 
 class TaskFull(TaskRow, frozen=True, kw_only=True):

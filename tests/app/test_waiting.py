@@ -1,0 +1,361 @@
+"""Why nothing happens: every task that waits and every idle session has its reason, and none contradicts the claim."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from covey.app import board, runs
+from covey.app.shapes.claims import Claim
+from covey.app.verbs import Call
+from covey.app.waiting import Look
+from covey.config import AgentSettings, Board, Budget, Config
+from covey.core import waiting
+from covey.core.pace import Wait
+from covey.core.runs import Run
+from covey.core.sessions import Kind
+from covey.core.waiting import Cause
+from covey.errors import Denied, Refused
+from tests.app.world import Principal, World
+
+
+def why(world: World, task: str) -> Any:
+    """Return why a task waits."""
+    return world.task(task)["waits"]
+
+
+def idle(world: World, session: str) -> Any:
+    """Return why a session idles."""
+    told = world.ask("wait.list")["sessions"]
+    return next((each for each in told if each["session"] == session), None)
+
+
+def standstills(world: World) -> list[Any]:
+    """Return what the inbox tells of tasks that wait."""
+    return [row for row in world.ask("inbox.list") if row["kind"] == "waits"]
+
+
+# What is told never contradicts the claim
+
+NAMES = ("ada", "bob", "cy")
+SCOPES: tuple[list[str], ...] = ([], ["a/**"], ["a/x.py"], ["b/**"])
+a_session = st.fixed_dictionaries(
+    {
+        "agent": st.sampled_from([None, "scripted"]),
+        "role": st.sampled_from([None, "qa"]),
+        "wip": st.sampled_from([None, 1]),
+        "deed": st.sampled_from(["start", "start", "stop", "pause"]),
+        "busy": st.booleans(),
+    }
+)
+a_task = st.fixed_dictionaries(
+    {
+        "status": st.sampled_from(["todo", "todo", "todo", "backlog"]),
+        "role": st.sampled_from([None, None, "qa", "docs"]),
+        "assignee": st.sampled_from([None, None, "ada", "bob", "ghost"]),
+        "priority": st.integers(0, 2),
+        "scope": st.sampled_from(SCOPES),
+        "overlap": st.booleans(),
+        "budget": st.sampled_from([None, 1.0]),
+    }
+)
+
+
+def arrange(world: World, workers: list[dict[str, Any]], tasks: list[dict[str, Any]]) -> None:
+    """Put sessions and tasks onto a board, some of them at work."""
+    for number, fields in enumerate(tasks):
+        known = world.ask("task.list", limit=1000)
+        needs = [known[0]["id"]] if number % 4 == 3 else []
+        world.add(needs=needs, **{name: value for name, value in fields.items() if value is not None})
+    for name, worker in zip(NAMES, workers, strict=False):
+        agent = worker["agent"]
+        given = {"role": worker["role"], **({"agent": agent} if agent else {"wip": worker["wip"]})}
+        world.ask("session.new", name=name, **{key: value for key, value in given.items() if value is not None})
+        if agent and worker["deed"] != "stop":
+            world.ask("session.start", name=name)
+        if worker["busy"]:
+            _ = world.would_begin(name) if agent else world.ask("task.next", session=name)
+        if agent and worker["deed"] == "pause":
+            world.ask("session.pause", name=name)
+
+
+class Undone(Exception):
+    """What was tried is taken back."""
+
+
+def claims(world: World, name: str) -> str | None:
+    """Return the task that a session would get now, by the claim itself; nothing changes."""
+    got: str | None = None
+
+    def job(call: Call) -> None:
+        nonlocal got
+        session = call.known(name)
+        if session.kind is Kind.RUN:
+            run = runs.begin(call, name, world.day)
+            holds = [task.id for task in call.tx.held_by(name)]
+            got = run.task if isinstance(run, Run) and holds == [run.task] else None
+        else:
+            task = board.next_task(call, Claim(session=name))
+            got = None if task is None else task.id
+        raise Undone
+
+    try:
+        world.do(job)
+    except (Undone, Refused):
+        pass
+    return got
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    workers=st.lists(a_session, max_size=3),
+    tasks=st.lists(a_task, max_size=7),
+    daemon=st.booleans(),
+    paused=st.booleans(),
+    most=st.sampled_from([0, 0, 1]),
+    day=st.sampled_from([0.0, 5.0]),
+)
+def test_a_task_is_said_to_be_next_for_a_session_if_and_only_if_the_claim_gives_it(
+    workers: list[dict[str, Any]], tasks: list[dict[str, Any]], daemon: bool, paused: bool, most: int, day: float
+) -> None:
+    config = replace(Config(), board=replace(Board(), max_in_review=most), budget=replace(Budget(), day=day))
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder), config)
+        arrange(world, workers, tasks)
+        if most:
+            reviewed = world.add()
+            world.claim(reviewed, "ada" if not workers else "dee", overlap=True)
+            world.hand_in(reviewed, "ada" if not workers else "dee", commit="a" * 40)
+        if paused:
+            world.ask("fleet.pause")
+        world.app.house.has_daemon = daemon
+        found = {row["id"]: row for row in world.ask("task.list", limit=1000)}
+        names = [row["name"] for row in world.ask("session.list") if row["name"] in NAMES]
+
+        def look(call: Call) -> tuple[dict[str, waiting.Reason], dict[str, str]]:
+            told = Look(call)
+            board_now = call.tx.board(status=None, session=None, limit=1000, after=None)
+            return told.reasons(board_now), {each.session: each.text for each in told.session_waits()}
+
+        reasons, idles = world.do(look)
+        at_work = {run.session for run in world.store.read(lambda tx: tx.open_runs())}
+        is_run = {row["name"]: row["kind"] == "run" for row in world.ask("session.list")}
+        free = [name for name in names if name not in at_work]
+        got = {name: claims(world, name) for name in free if daemon or not is_run[name]}
+        said = {(task, name) for task, why in reasons.items() if why.cause is Cause.NEXT for name in why.sessions}
+        assert {pair for pair in said if pair[1] in NAMES} == {(task, name) for name, task in got.items() if task}
+        waits = {task for task, row in found.items() if row["status"] in ("todo", "backlog")}
+        assert waits <= reasons.keys()
+        assert all(waiting.sentence(reason).endswith((".", ")")) for reason in reasons.values())
+        for name in names:
+            holds = any(row["session"] == name and row["status"] == "doing" for row in found.values())
+            assert name in idles or holds, name
+        world.store.close()
+
+
+# One sentence for each
+
+
+def test_a_role_that_nobody_has_is_told_once_for_all_its_tasks_until_somebody_has_it(world: World) -> None:
+    world.at_work("ada")
+    first = world.add(role="qa")
+    for _ in range(202):
+        world.add(role="qa")
+    told = why(world, first)
+    assert (told["cause"], told["text"]) == ("no-role", "It is for the role qa, and no session has it.")
+    assert told["person"] and "covey session new NAME --agent AGENT --role qa" in told["command"]
+    (item,) = standstills(world)
+    assert item["title"] == "203 tasks are for the role qa, and no session has it"
+    assert len(item["tasks"]) == 203 and "--role qa" in item["text"]
+    assert idle(world, "ada")["text"] == "203 tasks wait, and all are for others."
+    assert [row["text"] for row in world.ask("status")["waits"]] == [f"{item['title']}."]
+    world.at_work("rita", role="qa")
+    assert standstills(world) == []
+    assert why(world, first)["cause"] == "next"
+
+
+def test_many_roles_that_nobody_has_are_one_entry(world: World) -> None:
+    for role in ("qa", "docs", "ops", "ux"):
+        world.add(role=role)
+        world.add(role=role)
+    (item,) = standstills(world)
+    assert item["title"].startswith("8 tasks are for 4 roles (") and item["title"].endswith("no session has them")
+    assert len(item["tasks"]) == 8
+
+
+def test_an_assignee_that_does_not_exist_or_is_stopped_is_told(world: World) -> None:
+    ghost = world.add(assignee="ghost")
+    assert why(world, ghost)["text"] == "It is for ghost, and there is no session ghost."
+    world.ask("session.new", name="ada", agent="scripted")
+    mine = world.add(assignee="ada")
+    told = why(world, mine)
+    assert (told["text"], told["command"]) == ("It is for ada, and ada is stopped.", "covey session start ada")
+    by_cause = {item["key"].split(":")[1]: item for item in standstills(world)}
+    assert by_cause.keys() == {"no-assignee", "stopped"}
+    assert (by_cause["stopped"]["ids"], by_cause["stopped"]["decisions"]) == (["ada"], ["start"])
+    world.ask("session.start", name="ada")
+    assert [item["key"].split(":")[1] for item in standstills(world)] == ["no-assignee"]
+
+
+def test_work_that_came_back_waits_for_its_busy_author(world: World) -> None:
+    world.at_work("ada")
+    first = world.add()
+    run = world.begin("ada")
+    merge = world.hand_in(first, "ada", commit="a" * 40)
+    world.ask("merge.reject", id=merge, reason="Not like this")
+    second = world.add(priority=5)
+    assert world.task(first)["front"] == "ada"
+    assert why(world, first)["text"] == "It is with ada, and ada is at work."
+    assert run.task == first
+    assert why(world, second)["text"] == "ada is at work."
+    assert standstills(world) == []
+
+
+def test_files_that_meet_needs_and_the_backlog_are_told_with_what_is_in_the_way(world: World) -> None:
+    first = world.add(scope=["src/**"])
+    world.claim(first, "ada")
+    meets = world.add(scope=["src/a.py"])
+    world.ask("session.new", name="bob")
+    later = world.add(needs=[first])
+    part = world.add()
+    whole = world.add()
+    world.ask("task.edit", id=part, parent=whole)
+    put_off = world.add(status="backlog")
+    assert why(world, meets)["text"] == f"It may write the same files as {first}, at which ada is at work."
+    assert why(world, later)["text"] == f"It needs {first}."
+    assert why(world, whole)["text"] == f"It waits for its parts: {part}."
+    assert why(world, put_off)["text"] == "It is in the backlog, so nobody takes it."
+    assert why(world, put_off)["command"] == f"covey task edit {put_off} --status todo"
+    assert why(world, first) is None
+
+
+def test_a_session_that_has_only_colliding_work_is_told_so(world: World) -> None:
+    first = world.add(scope=["src/**"])
+    world.claim(first, "ada")
+    world.add(scope=["src/a.py"])
+    world.at_work("bob")
+    text = idle(world, "bob")["text"]
+    assert text == f"What waits for it has to wait: It may write the same files as {first}, at which ada is at work."
+
+
+def test_a_daemon_that_is_not_there_is_told_once(tmp_path: Path) -> None:
+    world = World(tmp_path, daemon=False)
+    world.at_work("ada")
+    world.add()
+    task = world.add(assignee="ada")
+    assert (why(world, task)["cause"], why(world, task)["command"]) == ("no-daemon", "covey up")
+    (item,) = standstills(world)
+    assert item["title"] == "2 tasks wait: no daemon runs, so no session starts"
+    assert idle(world, "ada")["text"] == "No daemon runs, so no session starts."
+    world.store.close()
+
+
+def test_without_any_session_the_status_says_so_and_the_inbox_stays_quiet(world: World) -> None:
+    world.add()
+    (told,) = world.ask("status")["waits"]
+    assert told["text"] == "A task waits: there is no session that could take it."
+    assert told["command"].startswith("covey run")
+    assert standstills(world) == []
+
+
+def test_a_budget_that_others_have_set_aside_is_told_on_the_session_and_on_the_task(tmp_path: Path) -> None:
+    config = replace(Config(), budget=replace(Budget(), day=5.0, run=4.0))
+    world = World(tmp_path, config)
+    world.at_work("ada")
+    world.at_work("bob")
+    world.add()
+    world.begin("ada")
+    task = world.add()
+    told = idle(world, "bob")
+    assert told["cause"] == "share"
+    assert told["text"] == "It waits: What is left of the 5.00 dollars of today is set aside for runs at work."
+    assert why(world, task)["text"] == "ada is at work on T-1."
+    world.store.close()
+
+
+def test_what_the_daemon_remembers_of_a_start_is_the_reason_with_its_end(world: World) -> None:
+    world.at_work("ada")
+    task = world.add()
+    wait = Wait("resets at nine", 1_750_003_600.0, news=True, cause=Cause.PROVIDER)
+    world.app.house.why = lambda name: (None, wait)
+    told = why(world, task)
+    assert (told["cause"], told["text"], told["until"]) == ("provider", "ada waits: resets at nine.", 1_750_003_600.0)
+    assert world.ask("session.why", name="ada")["waits"]["text"] == "It waits: resets at nine."
+    live = world.ask("live.show")
+    assert live["waits"]["lanes"][""]["text"] == told["text"]
+    assert live["sessions"][0]["waits"]["text"] == "It waits: resets at nine."
+    world.ask("session.pause", name="ada")
+    assert (why(world, task)["text"], why(world, task)["command"]) == ("ada is paused.", "covey session resume ada")
+
+
+def test_words_that_a_session_wrote_wait_for_a_person_where_all_agents_run_scripts(tmp_path: Path) -> None:
+    world = World(tmp_path, Config(agents={"sh": AgentSettings(command=("sh",))}))
+    world.ask("session.new", name="rita")
+    task = world.ask("task.add", Principal("rita"), title="Run me")["id"]
+    world.at_work("ada", agent="sh")
+    assert why(world, task)["text"] == "rita gets it next, when it asks."
+    assert why(world, task)["command"] == "covey task next --as rita"
+    world.ask("session.remove", name="rita")
+    assert why(world, task)["text"] == "ada would run its text as a script, and a session wrote that."
+    world.store.close()
+
+
+def test_a_session_is_not_told_of_the_others(world: World) -> None:
+    task = world.add(role="qa")
+    world.claim(world.add(), "ada")
+    assert world.ask("task.show", Principal("ada"), id=task)["waits"] is None
+    assert world.ask("status", Principal("ada"))["waits"] == []
+    with pytest.raises(Denied):
+        world.ask("wait.list", Principal("ada"))
+
+
+def test_every_status_that_is_open_has_a_sentence(world: World) -> None:
+    done = world.add()
+    world.finish(done)
+    review = world.add()
+    world.claim(review, "ada")
+    world.hand_in(review, "ada", commit="a" * 40)
+    blocked = world.add()
+    world.ask("task.block", id=blocked, reason="Which one?")
+    assert (why(world, done), why(world, review)["cause"]) == (None, "merging")
+    assert why(world, blocked)["text"] == "Which one?"
+
+
+def test_how_many_tasks_there_are_does_not_change_what_a_look_asks_of_the_store(world: World) -> None:
+    world.at_work("ada")
+    for _ in range(3):
+        world.ask("session.new", name=f"s{_}")
+    asked = []
+    for count in (1, 60):
+        for _ in range(count):
+            world.add(role="qa")
+        counted = 0
+
+        def look(call: Call) -> None:
+            nonlocal counted
+            rows = call.tx.db.rows
+
+            def count_one(*given: Any) -> Any:
+                nonlocal counted
+                counted += 1
+                return rows(*given)
+
+            call.tx.db.rows = count_one  # type: ignore[method-assign]
+            found = call.tx.board(status=None, session=None, limit=1000, after=None)
+            told = Look(call)
+            assert len(told.reasons(found)) == len(found)
+            told.lane_waits()
+            told.session_waits()
+            call.tx.db.rows = rows  # type: ignore[method-assign]
+
+        world.do(look)
+        asked.append(counted)
+    assert asked[0] == asked[1]
+
+
