@@ -91,7 +91,7 @@ def test_a_page_is_told_this_moment_whole_and_then_what_each_session_does(line: 
     with follow(client) as follower:
         follower.wait_for(lambda frames: any(each.event == "live" for each in frames), "this moment")
         whole = follower.of("live")[0]
-        assert whole.id is None and set(whole.data) == {"machine", "limits", "today", "paused", "sessions"}
+        assert whole.id is None and set(whole.data) == {"machine", "limits", "today", "paused", "waits", "sessions"}
         assert 0 < whole.data["machine"]["memory"] < whole.data["machine"]["memory_total"]
         task = begin(line, client, "ada", body)
         row = told(follower, "ada", lambda row: row["action"] == "editing src/auth.py")
@@ -170,7 +170,8 @@ async def greeted_while_nothing_can_be_read() -> list[Any]:
     desk: Any = SimpleNamespace(
         app=SimpleNamespace(house=SimpleNamespace()), awake=lambda: 1.0, wall=lambda: 1.0, read=read
     )
-    fleet: Any = SimpleNamespace(watches=SimpleNamespace(all=list), starts=SimpleNamespace(paces={}), waits=list[str])
+    watches, starts = SimpleNamespace(all=list), SimpleNamespace(paces={})
+    fleet: Any = SimpleNamespace(watches=watches, starts=starts, waits=list[str], waiting=dict)
     live = Live(desk, fleet, lambda: 1, lambda event, data: None)
     live.greet(lambda event, data: heard.append((event, data)))
     with pytest.raises(Unavailable):

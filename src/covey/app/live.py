@@ -82,7 +82,7 @@ class Basis:
     """The open runs by their sessions."""
     written: dict[str, Used]
     """What each of these runs has used as far as it is written down, and so counted."""
-    waits: WaitsNow
+    waits: WaitsNow = WaitsNow({}, {})
 
 
 @verb("live.show", "GET /api/live", Nothing, LiveFull, may=OWNER_ONLY)

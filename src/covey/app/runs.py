@@ -181,7 +181,7 @@ def _refused(call: Call, session: Session, task: Task, refusal: Refusal, day: Da
 
 
 def no_budget(refusal: Refusal, day: Day) -> Wait:
-    """Return how long a session waits for a budget: for the next day, or for others to give back what they set aside."""
+    """Return how long a session waits for a budget: for the next day, or for what others set aside and give back."""
     if refusal.spent.waits:
         return Wait(refusal.what, cause=Cause.SHARE)
     return Wait(refusal.what, day.ends, news=True, cause=Cause.BUDGET)

@@ -507,6 +507,9 @@ def _said(reason: Reason) -> str:
     return f": {said}" if said else ""
 
 
+_START_ALL = "covey session start --all"
+
+
 def remedy(reason: Reason, task: str = "ID") -> str:
     """Return the command by which a person changes it, empty if there is nothing to do but wait."""
     first = reason.sessions[0] if reason.sessions else "NAME"
@@ -514,16 +517,15 @@ def remedy(reason: Reason, task: str = "ID") -> str:
         case Cause.BACKLOG:
             return f"covey task edit {task} --status todo"
         case Cause.NO_SESSION:
-            return "covey run works the board once; covey session new NAME --agent AGENT makes one that stays"
+            return "covey run works the board once; covey session new --start adds a session that stays"
         case Cause.NO_ROLE:
-            return f"covey session new NAME --agent AGENT --role {reason.name} and covey session start NAME"
+            return f"covey session new --role {reason.name} --start"
         case Cause.NO_ASSIGNEE:
-            new = f"covey session new {reason.name} --agent AGENT and covey session start {reason.name}"
-            return f"{new}; or covey task edit {task} --clear assignee"
+            return f"covey session new {reason.name} --start; or covey task edit {task} --clear assignee"
         case Cause.NO_BATCH:
             return f"covey task edit {task} --clear batch"
         case Cause.STOPPED:
-            return f"covey session start {first}"
+            return f"covey session start {' '.join(reason.sessions)}" if len(reason.sessions) <= NAMED else _START_ALL
         case Cause.NO_DAEMON:
             return "covey up"
         case Cause.FLEET_PAUSED:
