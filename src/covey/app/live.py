@@ -152,8 +152,11 @@ def _seen(row: LiveRow, glimpse: Glimpse | None, written: dict[str, Used]) -> Li
     counted = written.get(row.run or "", Used())
     used = counted if glimpse.used is None else glimpse.used
     action, size = glimpse.action, glimpse.size
+    # Memory may know of a first deed before the store was read again: who does something has started.
+    begun = action is not None and row.state is sessions.State.STARTING
     return structs.replace(
         row,
+        state=sessions.State.WORKING if begun else row.state,
         action=None if action is None else action.text,
         action_at=None if action is None else action.since,
         context=None if glimpse.context is None else round(min(max(glimpse.context, 0.0), 1.0), 3),

@@ -82,11 +82,11 @@ class Look:
         wait = None if session.kind is not Kind.RUN else self._remembered(session)
         stands = waiting.of_worker(session, around, held=held, runs=session.name in at_work, wait=wait)
         if stands is not None or session.kind is Kind.PERSON:
-            return Worker(session, stands)
+            return Worker(session, stands, holds=bool(held))
         first = self._next(session)
         if first is None or (session.kind is Kind.RUN and first in at_work.values()):
-            return Worker(session, None)  # of a task that was taken from another, that one's run has to end first
-        return Worker(session, self._refused(session, first), first)
+            return Worker(session, None, holds=bool(held))  # of a task that was taken from another, that one's run has to end first
+        return Worker(session, self._refused(session, first), first, bool(held))
 
     def _remembered(self, session: Session) -> Reason | None:
         """Return why the daemon does not start a run of a session, as it remembers that."""

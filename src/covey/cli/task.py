@@ -183,7 +183,8 @@ def list_tasks(args: Namespace, client: Client) -> None:
         print(text)
     if len(tasks) == limit and limit < total:
         print(f"... of {total:,}; --after {tasks[-1]['id']} or --all shows more")
-    if any(task["status"] == "todo" for task in tasks) and not os.environ.get("COVEY_TOKEN"):
+    is_person = os.isatty(1) and not os.environ.get("COVEY_TOKEN")
+    if is_person and any(task["status"] == "todo" for task in tasks):  # a program that reads lines gets tasks alone
         for line in standstills(client.ask("wait.list", fields={"limit": 1}).value["lanes"], REASONS):
             print(line)
 

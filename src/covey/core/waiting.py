@@ -143,6 +143,8 @@ class Worker:
     session: Session
     stands: Reason | None
     next: str | None = None
+    holds: bool = False
+    """It is at work on a task already."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ def of_session(worker: Worker, waiting: Mapping[str, int], in_the_way: Reason | 
     `waiting`: how many tasks are ready, by lane; `in_the_way`: why it takes none of those that it could.
     """
     stands = worker.stands
-    if stands is not None and stands.cause is Cause.BUSY:
+    if (worker.holds and worker.session.kind is not Kind.RUN) or (stands is not None and stands.cause is Cause.BUSY):
         return None
     if stands is not None and (stands.tasks or stands.cause not in _NEED_A_TASK):
         return stands
