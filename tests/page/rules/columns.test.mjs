@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   asksForDropped, between, byOrder, columnOf, Columns, dropOn, faceOf, HINTS, isOpen, lineOf, matches, neededBy, neighbourhood,
-  neighbours, orderOf, QUICK, readFilter, readTask, saidOfWait, sinceOf, splitNeeds, strangers, waitsFor, whyNotAssign,
+  neighbours, orderOf, QUICK, readFilter, readTask, saidOf, saidOfWait, sinceOf, splitNeeds, strangers, waitsFor, whyNotAssign,
 } from "../../../src/covey/web/page/js/columns.js";
 
 const task = (id, more = {}) => ({
@@ -91,6 +91,11 @@ test("a card says what happens, or what it waits for", () => {
   assert.equal(lineOf(task("A-4", { needs: ["A-1", "A-2"], ready: false }), "todo", { tasks }), "needs A-1");
   assert.equal(lineOf(task("A-4", { ready: false }), "todo", { tasks }), "waits for its children");
   assert.equal(lineOf(task("A-4", { assignee: "ada" }), "todo", { tasks }), "ready for ada");
+  const wait = { text: "It is for the role qa, and no session has it.", until: null };
+  assert.equal(lineOf(task("A-4", { role: "qa", failed_tries: 1 }), "todo", { tasks, wait }), wait.text);
+  assert.equal(lineOf(task("A-4", { needs: ["A-1"], ready: false }), "todo", { tasks, wait }), "needs A-1");
+  assert.equal(lineOf(task("A-4", { status: "backlog" }), "backlog", { tasks, wait }), "not planned yet");
+  assert.match(saidOf({ text: "ada waits: 429.", until: 1_750_000_000 }), /^ada waits: 429\. Until \d\d:\d\d.*\.$/);
   assert.equal(lineOf(task("A-4", { failed_tries: 2 }), "todo", { tasks }), "ready again after 2 failed tries");
   assert.equal(lineOf(task("A-4", { sent_back: 1 }), "todo", { tasks }), "ready again after you sent it back");
   assert.equal(lineOf(task("A-4", { failed_tries: 1, sent_back: 2 }), "todo", { tasks }), "ready again after a failed try, and after you sent it back 2 times");

@@ -2,7 +2,7 @@
 import { html, useLayoutEffect, useRef } from "./lib.js";
 import { faceOf, lineOf, sinceOf } from "./columns.js";
 import { marks } from "./marks.js";
-import { state, useTopics } from "./store.js";
+import { state, useTopics, waitOf } from "./store.js";
 import { money, some, span, visible } from "./text.js";
 import { State } from "./ui.js";
 
@@ -73,7 +73,7 @@ export const costOf = (task, live = liveOf(task)) => Math.max(live?.cost ?? 0, s
 export function useCard({ task, column, index, count }, kind, role = "option") {
   const { id } = task;
   const place = useRef(null);
-  useTopics(`mark:${id}`, `live:${task.session}`, column === "needs" ? "inbox" : `merge:${id}`, `cost:${id}`);
+  useTopics(`mark:${id}`, `live:${task.session}`, column === "needs" ? "inbox" : column === "todo" ? "waits" : `merge:${id}`, `cost:${id}`);
   const isCursor = marks.cursor === id;
   useLayoutEffect(() => {
     if (isCursor && marks.owned && document.activeElement !== place.current && !document.querySelector("dialog[open]")) place.current.focus({ preventScroll: true });
@@ -89,7 +89,7 @@ export function useCard({ task, column, index, count }, kind, role = "option") {
     more: { ref: place, id: `card-${id}`, "data-id": id, class: name, role, tabindex: isCursor ? 0 : -1, "aria-selected": selected, "aria-posinset": index + 1, "aria-setsize": count },
     sign: State({ name: faceOf(task, column, live) }),
     title: html`<bdi class="card-title">${visible(task.title, 300)}</bdi>`,
-    line: lineOf(task, column, { live, merge: merges.get(id), item: column === "needs" ? itemOf(task) : null, tasks: state.tasks }),
+    line: lineOf(task, column, { live, merge: merges.get(id), item: column === "needs" ? itemOf(task) : null, wait: waitOf(task), tasks: state.tasks }),
     age: html`<time class="age" data-since=${since}>${ageOf(since)}</time>`,
   };
 }
@@ -115,7 +115,7 @@ export function tellCard(id) {
   const column = state.columns.where.get(id)?.column ?? "dropped";
   if (!task) return "";
   const live = liveOf(task);
-  const line = lineOf(task, column, { live, merge: merges.get(id), item: column === "needs" ? itemOf(task) : null, tasks: state.tasks });
+  const line = lineOf(task, column, { live, merge: merges.get(id), item: column === "needs" ? itemOf(task) : null, wait: waitOf(task), tasks: state.tasks });
   const parts = facts(task, column, live).map(([kind, value]) => (kind === "size" ? `+${value[0] ?? 0} −${value[1] ?? 0}` : value));
   return visible(`${task.title}\n${line}\n${[id, ...parts].join(" · ")}\nsince ${new Date(sinceOf(task, column, live) * 1000).toLocaleString()}`, 900);
 }

@@ -251,8 +251,8 @@ export function faceOf(task, column, live) {
 
 const list = (ids) => (ids.length > 3 ? `${ids.slice(0, 3).join(", ")} and ${ids.length - 3} more` : ids.join(", "));
 
-/** Return the second line of a card: what happens, or what it waits for. `merge` and `item` (of the inbox) are the task's, if any. */
-export function lineOf(task, column, { live = null, merge = null, item = null, tasks = new Map() } = {}) {
+/** Return the second line of a card: what happens, or what it waits for. `merge`, `item` (of the inbox) and `wait` are the task's, if any. */
+export function lineOf(task, column, { live = null, merge = null, item = null, wait = null, tasks = new Map() } = {}) {
   if (column === "needs") return task.status === "blocked" ? task.reason ?? "blocked" : (item?.kind === "session" ? ageless(item.text) : item?.text) || item?.title || live?.action || ageless(live?.evidence) || "asks you";
   if (column === "doing") return live?.action || ageless(live?.evidence) || (task.session === "owner" ? "in your hands" : "at work");
   if (column === "review") return task.reason ?? (merge?.waits ? saidOfWait(merge.waits) : "waits for your review");
@@ -263,6 +263,7 @@ export function lineOf(task, column, { live = null, merge = null, item = null, t
   const open = waitsFor(task, tasks);
   if (open.length) return `needs ${list(open)}`;
   if (!task.ready) return "waits for its children";
+  if (wait && task.status === "todo") return saidOf(wait);
   if (task.failed_tries || task.sent_back) return readyAgain(task);
   if (task.assignee) return `ready for ${task.assignee}`;
   return task.status === "backlog" ? "not planned yet" : "ready";
@@ -273,6 +274,11 @@ function readyAgain({ failed_tries: failed, sent_back: back = 0 }) {
   const tries = failed ? [failed === 1 ? "a failed try" : `${failed} failed tries`] : [];
   const wishes = back ? [back === 1 ? "you sent it back" : `you sent it back ${back} times`] : [];
   return `ready again after ${[...tries, ...wishes].join(", and after ")}`;
+}
+
+/** Return why something waits, and until when if that is known. */
+export function saidOf({ text, until }) {
+  return until ? `${text} Until ${new Date(until * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}.` : text;
 }
 
 /** Return what a merge waits for as one phrase. */

@@ -44,7 +44,10 @@ export async function follow() {
   });
   on("sessions", takeSessions);
   on("board", takeBoard);
-  on("live", store.putLive);
+  on("live", (said) => {
+    store.putLive(said);
+    if (said.waits) store.loadInbox();
+  });
   on("alerts", (alert) => {
     store.putAlert({ ...alert, raised: Date.now() / 1000 });
     store.loadInbox();

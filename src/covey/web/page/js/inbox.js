@@ -231,8 +231,15 @@ function ofProposal(item) {
   ];
 }
 
+/** Tasks that nobody takes: their sessions are started, or there are to be others. */
+const ofWaits = (item) => [
+  ...(item.decisions.includes("start") ? [{ label: item.ids.length > 1 ? `Start ${some(item.ids.length, "session")}` : `Start ${item.ids[0]}`, kind: "primary", run: () => settle(item, () => Promise.all(item.ids.map((name) => post(`/api/sessions/${name}/start`))), "Started.") }] : []),
+  { label: "Open the sessions", run: () => go("sessions") },
+  { label: "Open the first task", short: "First task", run: () => go("board", item.tasks[0]) },
+];
+
 const ofQuestion = (item) => (isPermission(item) ? permission(item) : reply(item));
-const ACTIONS = { question: ofQuestion, blocked: ofBlocked, approve: ofMerge, landing: ofLanding, queue: ofQueue, session: ofSession, mail: ofMail, proposal: ofProposal };
+const ACTIONS = { question: ofQuestion, blocked: ofBlocked, approve: ofMerge, landing: ofLanding, queue: ofQueue, session: ofSession, mail: ofMail, proposal: ofProposal, waits: ofWaits };
 
 /** Return all that can be done with an item, in the order of its number keys. */
 export function actionsOf(item) {
@@ -272,6 +279,7 @@ export function open(item) {
   else if (item.kind === "mail") go("mail", item.session);
   else if (item.kind === "queue" || item.kind === "landing") go("queue", item.kind === "landing" ? id : null);
   else if (item.kind === "session" || (item.kind === "question" && item.session)) go("sessions", item.session);
+  else if (item.kind === "waits") go("sessions");
   else if (item.task) go("board", item.task);
 }
 
@@ -302,7 +310,7 @@ function headOf(item) {
   return [null, item.title];
 }
 
-const SIGNS = { question: "needs-you", blocked: "blocked", approve: "review", landing: "failed", queue: "paused", session: "stalled", mail: "idle", proposal: "needs-you", setting: "needs-you" };
+const SIGNS = { question: "needs-you", blocked: "blocked", approve: "review", landing: "failed", queue: "paused", session: "stalled", mail: "idle", proposal: "needs-you", setting: "needs-you", waits: "waiting" };
 const signOf = (item) => (item.kind === "session" ? item.title.replace(/^is /, "") : SIGNS[item.kind] ?? "needs-you");
 
 const DIFF = /^(@@ |diff --git |--- |\+\+\+ )/m;

@@ -5,7 +5,7 @@ import { liveOf, merges } from "./card.js";
 import { columnOf, faceOf, lineOf, neighbourhood, neededBy, sinceOf } from "./columns.js";
 import { block, drop, release, reopen } from "./deeds.js";
 import { go } from "./places.js";
-import { state, useRead, useTopics } from "./store.js";
+import { state, useRead, useTopics, waitOf } from "./store.js";
 import { clock, money, tokens, visible } from "./text.js";
 import { Age, Button, State, Words } from "./ui.js";
 
@@ -13,9 +13,9 @@ const TRAIL = 60;
 
 /** The panel of one task; `whole` shows all that it hangs on instead of its nearest needs. */
 export function Peek({ id, whole, onWhole, onClose, onEdit, onShow }) {
-  useTopics(`task:${id}`, "sessions", `merge:${id}`);
+  useTopics(`task:${id}`, "sessions", `merge:${id}`, "waits");
   const isDone = state.tasks.get(id)?.status === "done"; // which a revert may leave as it is
-  const [full, problem] = useRead(() => get(`/api/board/${encodeURIComponent(id)}`), isDone ? [`task:${id}`, "merges"] : [`task:${id}`], [id, isDone]);
+  const [full, problem] = useRead(() => get(`/api/board/${encodeURIComponent(id)}`), isDone ? [`task:${id}`, "merges"] : [`task:${id}`, "waits"], [id, isDone]);
   const place = useRef(null);
   useLayoutEffect(() => {
     place.current.scrollTop = 0;
@@ -30,7 +30,8 @@ export function Peek({ id, whole, onWhole, onClose, onEdit, onShow }) {
     <header class="peek-head"><${State} name=${faceOf(task, column, live)} word /><span class="card-id">${id}</span><${Age} since=${sinceOf(task, column, live)} /><span class="board-grow"></span><${Close} onClose=${onClose} /></header>
     <div class="peek-body" ref=${place} tabindex="0" role="group" aria-label="Details">
       <h2 class="peek-title"><${Words} text=${task.title} /></h2>
-      <p class="peek-line"><${Words} text=${lineOf(task, column, { live, merge: merges.get(id), tasks: state.tasks })} /></p>
+      <p class="peek-line"><${Words} text=${lineOf(task, column, { live, merge: merges.get(id), wait: waitOf(task), tasks: state.tasks })} /></p>
+      ${full?.id === id && full.waits?.command ? html`<p class="peek-command faint mono"><${Words} text=${full.waits.command} most=${300} /></p>` : null}
       <${Actions} task=${task} onEdit=${onEdit} />
       ${task.body ? html`<pre class="peek-text"><${Words} text=${task.body} most=${20000} /></pre>` : null}
       <${Facts} task=${task} live=${live} />

@@ -17,6 +17,8 @@ export const state = {
   limits: [],
   today: null,
   paused: false,
+  /** Why tasks that are ready wait, {text, until}: in each lane, and in other words for some tasks. */
+  waits: { lanes: {}, tasks: {} },
   /** connecting, live, lost (since when), or unknown: this browser has not joined. */
   connection: { state: "connecting", since: Date.now() / 1000, end: null },
   /** Whether every task of the board is here, and how many there are. */
@@ -62,7 +64,7 @@ export function listen(topics, heard) {
 
 /**
  * Draw a component again when one of some topics changes. Topics: `tasks`, `task:ID`, `column:ID`, `sessions`,
- * `session:NAME`, `live`, `live:NAME`, `counts`, `inbox`, `alerts`, `machine`, `connection`, `fleet`, `filter`, and whatever the
+ * `session:NAME`, `live`, `live:NAME`, `counts`, `inbox`, `alerts`, `machine`, `connection`, `fleet`, `filter`, `waits`, and whatever the
  * daemon invalidates: `leases`, `mail`, `merges`, `runs`, `questions`, `permits`, `overlaps`, `log`, `comments`.
  */
 export function useTopics(...topics) {
@@ -222,10 +224,15 @@ export function putLive(said) {
     state.live.delete(name);
     touch(`live:${name}`);
   }
-  touch("live", "machine", "fleet");
+  touch("live", "machine", "fleet", ...(said.waits ? ["waits"] : []));
 }
 
-const AROUND = ["machine", "limits", "today", "paused"];
+/** Return why a task waits that is ready, or null. */
+export function waitOf(task) {
+  return state.waits.tasks[task.id] ?? state.waits.lanes[task.lane] ?? null;
+}
+
+const AROUND = ["machine", "limits", "today", "paused", "waits"];
 /** What was told of this moment while it is read whole. Null while it is not. */
 let heard = null;
 

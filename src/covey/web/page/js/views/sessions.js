@@ -1,6 +1,7 @@
 // The sessions: tiles with what each agent does now, and one of them at a time with all that is known of it.
 import { html, useEffect, useRef, useState } from "../lib.js";
 import { get, post, query } from "../api.js";
+import { saidOf } from "../columns.js";
 import { useCommands } from "../keys.js";
 import { go, to } from "../places.js";
 import { FleetButtons, NoSession, removeSession } from "../session_dialog.js";
@@ -89,7 +90,7 @@ function Facts({ one }) {
 
 /** What a session does now, or why it is in its state, in one line. */
 function Doing({ one }) {
-  const text = one.live?.action ?? ageless(one.session?.evidence);
+  const text = one.live?.action ?? (one.live?.waits ? saidOf(one.live.waits) : ageless(one.session?.evidence));
   return html`<span class="tile-action" title=${visible(text, 300)}><${Words} text=${text || "nothing yet"} most=${160} /></span>`;
 }
 
@@ -205,6 +206,7 @@ function Why({ name, one }) {
   return html`<section class="session-why" aria-label="Why this state?">
     <h2>Why this state?</h2>
     <p class="session-why-state"><${State} name=${told.state} word /> <span class="faint">for</span> <${Age} since=${told.since} />${told.until && html`<span class="faint">until ${clock(told.until)}</span>`}</p>
+    ${told.waits && html`<p class="session-why-waits"><${Words} text=${saidOf(told.waits)} most=${600} />${told.waits.command && html` <span class="faint mono"><${Words} text=${told.waits.command} most=${300} /></span>`}</p>`}
     ${told.evidence && html`<p class="session-why-evidence"><${Words} text=${ageless(told.evidence)} most=${600} /></p>`}
     ${told.rule && html`<p class="faint">Rule: <${Words} text=${told.rule} />${told.action && told.action !== "none" ? html`, so it will <${Words} text=${told.action} />` : ""}</p>`}
     ${told.clues.length > 0 && html`<table class="session-clues"><caption class="unseen">Evidence</caption><thead class="unseen"><tr><th>source</th><th>says</th><th>age</th></tr></thead><tbody>
