@@ -267,7 +267,7 @@ HOMES = {
     "costs": "cost.list",
     "log": "log.list alert.list",
     "sessions": "session.list session.new session.token",
-    "board": "task.list task.add task.show task.deps task.edit task.claim task.next task.renew task.handin"
+    "board": "task.list task.add task.deps task.edit task.claim task.next task.renew task.handin"
     " task.release task.block task.drop",
     "review": "task.diff review.list diff.show task.conflicts",
     "comments": "comment.list comment.write comment.edit comment.remove comment.send",
@@ -295,6 +295,7 @@ HOMES = {
     "steering": "session.why session.send session.attach session.giveback session.terminal",
     "trail": "trail.list",
     "strips": "strip.list",
+    "waiting": "wait.list task.show",
     "ways_out": "push.ask",
     "whence": "line.why",
 }

@@ -84,9 +84,10 @@ class Look:
         if stands is not None or session.kind is Kind.PERSON:
             return Worker(session, stands, holds=bool(held))
         first = self._next(session)
-        if first is None or (session.kind is Kind.RUN and first in at_work.values()):
-            return Worker(session, None, holds=bool(held))  # of a task that was taken from another, that one's run has to end first
-        return Worker(session, self._refused(session, first), first, bool(held))
+        if session.kind is Kind.RUN and first in at_work.values():
+            first = None  # of a task that was taken from another, that one's run has to end first
+        refused = None if first is None else self._refused(session, first)
+        return Worker(session, refused, first, bool(held))
 
     def _remembered(self, session: Session) -> Reason | None:
         """Return why the daemon does not start a run of a session, as it remembers that."""
