@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
+import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from bench.fanout import asking, fill
 from bench.figures import Report
-from bench.project import covey, daemon, sample
+from bench.project import Daemon, covey, daemon, sample
 from covey.git import chains, landing
 from covey.git import project as projects
 from covey.git.chains import Link
@@ -168,6 +170,96 @@ def _landed(project: Project, ask: Callable[..., Any], name: str, resume: Callab
     added = _git(project, "diff-tree", "-r", "--name-only", before, seen).split()
     assert len(added) == MERGES, f"main got {added}"
     return ended - began
+
+
+# One by one
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What it took: seconds, seconds of processor time, and processes of git."""
+
+    seconds: float
+    processor: float
+    processes: int
+
+
+def one_by_one(*, quick: bool) -> Report:
+    """Let the daemon land ten branches one after another, each queued when the one before is on main; beside a clone.
+
+    What is counted ends when main has moved: what is written down afterwards keeps nobody waiting.
+    """
+    report = Report("single", f"{MERGES} clean merges through the daemon, one after another, {SMALL} files")
+    with sample() as project, _counted(project) as count:
+        (project.root / "covey.toml").write_text("")
+        fill(project, SMALL)
+        clone = project.root.parent / "clone"
+        _git(project, "clone", "-q", str(project.root), str(clone))
+        _git(project, "checkout", "-q", "-b", "elsewhere")
+        with daemon(project) as running, asking(running) as ask:
+            numbers = range(MERGES * (1 if quick else 3))
+            own = [_one(project, running, ask, f"o{number}", number % MERGES, count) for number in numbers]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        git = _merge_one_by_one(project, clone, [f"o{number}-{number}" for number in range(MERGES)])
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        plain = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    report.add("processes of git, from resume to main", median(each.processes for each in own), "", at_most=8)
+    report.add("covey, processor time of ten", 1000 * MERGES * fmean(each.processor for each in own), "ms")
+    report.add("git merge --no-ff, processor time of ten", 1000 * plain, "ms")
+    report.add("covey, until main has them", 1000 * MERGES * median(each.seconds for each in own), "ms")
+    report.add("git merge --no-ff in a clone", 1000 * git, "ms")
+    return report
+
+
+def _one(
+    project: Project, running: Daemon, ask: Callable[..., Any], name: str, part: int, count: Callable[[], int]
+) -> Cost:
+    """Return what it takes from the wish to go on until main holds one branch."""
+    ref = project.common / "refs/heads/main"
+    before, tip = ref.read_text(), _branch(project, f"{name}-{part}", part)
+    ask("POST", "/api/queue/pause", {})
+    merge = ask("POST", "/api/merges", {"branch": f"{name}-{part}", "commit": tip, "title": f"Change {name}"})
+    ask("POST", f"/api/merges/{merge['id']}/approve", {})
+    time.sleep(SETTLED)
+    processes, processor, began = count(), running.cpu_with_children(), time.perf_counter()
+    ask("POST", "/api/queue/resume", {})
+    while ref.read_text() == before:
+        if time.perf_counter() > began + PATIENCE:
+            raise RuntimeError("It did not land.")
+        time.sleep(0.001)
+    cost = Cost(time.perf_counter() - began, running.cpu_with_children() - processor, count() - processes)
+    while ask("GET", "/api/merges"):
+        time.sleep(0.005)
+    return cost
+
+
+@contextlib.contextmanager
+def _counted(project: Project) -> Iterator[Callable[[], int]]:
+    """Have what tells how many processes of git whoever is started from now on has started."""
+    log, path = project.root.parent / "asked", os.environ["PATH"]
+    program = project.root.parent / "counting" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho >> {log}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    log.touch()
+    os.environ["PATH"] = f"{program.parent}:{path}"
+    try:
+        yield lambda: log.stat().st_size
+    finally:
+        os.environ["PATH"] = path
+
+
+def _merge_one_by_one(project: Project, clone: Path, branches: Sequence[str]) -> float:
+    """Return the seconds that plain git takes for branches, in a checkout of where the first of them began."""
+    here = replace(project, root=clone)
+    _git(here, "fetch", "-q", "origin", *(f"{branch}:{branch}" for branch in branches))
+    _git(here, "reset", "-q", "--hard", f"{branches[0]}~")
+    took = 0.0
+    for branch in branches:
+        began = time.perf_counter()
+        _git(here, "merge", "-q", "--no-ff", "-m", "Land it", branch)
+        took += time.perf_counter() - began
+    return took
 
 
 def _branch(project: Project, name: str, part: int) -> str:

@@ -136,6 +136,11 @@ class Daemon:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def cpu_with_children(self) -> float:
+        """Return the same with that of the processes that it has waited for."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
 
 @contextmanager
 def daemon(project: Project) -> Iterator[Daemon]:

@@ -26,7 +26,7 @@ from pathlib import Path
 import uvicorn
 import uvloop
 
-from covey import __version__, config, proof
+from covey import __version__, config, memory, proof
 from covey.app import devices
 from covey.app.app import App
 from covey.app.clock import SystemClock
@@ -654,6 +654,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--foreground", action="store_true")
     parser.add_argument("--json", action="store_true")
     words = parser.parse_args(argv)
+    memory.keep_little()  # before there are threads
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     CROWD.most = _raise_open_files() // UNKNOWN_SHARE
     try:

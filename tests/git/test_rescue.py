@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from covey.errors import NotFound, Refused, ToolFailed
+from covey.git import rescue as rescues
 from covey.git.project import Project, find
 from covey.git.rescue import REFS, Rescued, expire, find_rescue, find_rescues, rescue, show
 from covey.git.rescue_restore import restore
@@ -934,3 +936,27 @@ def test_many_thousand_files_take_a_handful_of_git_processes(
         print(
             f"\n{count:,} files:", {what: round(took, 2) for what, took in times.items()}, f"{processes} git processes"
         )
+
+
+def test_large_worktrees_are_looked_at_one_after_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each keeps kilobytes for every file in memory while it is looked at; ten at once took 200 MB."""
+    world.write("README.md", "changed")
+    monkeypatch.setattr(rescues, "LARGE_INDEX_BYTES", 0)
+    meeting, met, look = threading.Barrier(2), [], rescues._look
+
+    def watched(*words: Any) -> Any:
+        try:
+            meeting.wait(0.3)
+            met.append("two at once")
+        except threading.BrokenBarrierError:
+            meeting.reset()
+        return look(*words)
+
+    monkeypatch.setattr(rescues, "_look", watched)
+    own = _own(world)
+    threads = [threading.Thread(target=lambda: world.rescue(own=own)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert met == []

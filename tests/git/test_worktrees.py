@@ -21,7 +21,7 @@ from covey.errors import Invalid, Refused
 from covey.git import entries, others, upstream
 from covey.git.project import Project, find
 from covey.git.worktrees import NoPlace, Worktrees, default_folder
-from covey.trash import remove
+from covey.trash import remove, remove_later
 from tests.git.repositories import commit_files, git_out, make_repository, user_env
 from tests.serving import wait_until
 
@@ -231,6 +231,8 @@ def make_thirty_by_threads(folder: Path) -> None:
     assert worktrees.list() == []
     assert not worktrees.folder.exists()
     assert not (worktrees.project.common / "worktrees").exists()
+    # On a busy machine some of them go from the disk only after that.
+    wait_until(lambda: not (worktrees.project.state / "old-worktrees").exists(), "the end of what was removed")
     assert [path.name for path in worktrees.project.state.rglob("*")] == ["worktrees", "worktrees.lock"]
 
 
@@ -761,6 +763,39 @@ def test_removing_is_for_good_and_twice_is_once(tmp_path: Path) -> None:
     assert not worktrees.folder.exists()
     assert git_out(worktrees.project.root, "worktree", "list").count("\n") == 0
     assert "covey/T-1" in branches(worktrees.project)
+
+
+def test_a_large_worktree_is_removed_at_once_and_goes_from_the_disk_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worktrees = make_worktrees(tmp_path, {f"{folder}/{number}": "x\n" for folder in "abc" for number in range(20)})
+    old = worktrees.project.state / "old-worktrees"
+    later: list[Path] = []
+    monkeypatch.setattr("covey.git.worktrees.QUICK_S", 0.0)
+    monkeypatch.setattr("covey.trash.remove_later", later.append)
+    worktrees.prepare("ada", "covey/T-1", "main")
+    worktrees.remove("ada")
+    assert worktrees.list() == []
+    assert not worktrees.folder.exists()
+    assert git_out(worktrees.project.root, "worktree", "list").count("\n") == 0
+    assert later == [old]
+    (left,) = old.iterdir()
+    assert left.name.startswith("ada-")
+    monkeypatch.undo()
+    worktrees.clear_old()  # as the next daemon does, if nobody got to it
+    wait_until(lambda: not old.exists(), "the end of what was removed")
+    worktrees.prepare("ada", "covey/T-1", "main")
+
+
+def test_two_who_empty_the_same_folder_do_not_meet(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    for number in range(40):
+        (old / f"{number % 4}" / f"{number}").mkdir(parents=True)
+    for _ in range(3):
+        remove_later(old)
+    (old / "late").mkdir(parents=True, exist_ok=True)
+    remove_later(old)
+    wait_until(lambda: not old.exists(), "the end of the folder")
 
 
 def test_a_branch_is_dropped_only_where_it_was_seen(tmp_path: Path) -> None:

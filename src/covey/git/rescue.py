@@ -14,14 +14,17 @@ reaches. Its tree:
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 import os
-from collections.abc import Callable, Collection
+import threading
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from covey import memory
 from covey.errors import CoveyError, NotFound, Refused, ToolFailed
 from covey.git import refs
 from covey.git.project import Project
@@ -61,6 +64,9 @@ IGNORED_LIMIT = 100 * 1024 * 1024
 """Bytes of ignored files that a rescue keeps, the smallest first."""
 KEEP_DAYS = 14.0
 TRIES = 1000
+LARGE_INDEX_BYTES = 200_000
+"""An index of some two thousand files."""
+_LARGE = threading.Lock()
 DAY = 86_400.0
 
 
@@ -121,7 +127,7 @@ def rescue(
     if not worktree.is_dir():
         return None
     worktree = Path(os.path.abspath(worktree))
-    with private_git(project, worktree, limits=limits) as git:
+    with _turn(own), private_git(project, worktree, limits=limits) as git:
         place = find_place(project, worktree) if own is None else Place(worktree, own)
         work = _look(git, place, ignored_limit)
         kinds = kinds_of(git, named_objects(work.place, work.state) | staged_oids(work))
@@ -142,6 +148,23 @@ def rescue(
         commit = write_commit(git, tree, parents, f"Rescue of {session}: {why}\n")
     name = _name_it(project, session, at, commit)
     return _described(name, commit, meta)
+
+
+@contextlib.contextmanager
+def _turn(own: Path | None) -> Iterator[None]:
+    """Let large worktrees be looked at one after another: each needs kilobytes for every file, and the processor."""
+    try:
+        is_large = own is not None and (own / "index").lstat().st_size > LARGE_INDEX_BYTES
+    except OSError:
+        is_large = False
+    if not is_large:
+        yield
+        return
+    with _LARGE:
+        try:
+            yield
+        finally:
+            memory.give_back()
 
 
 def _look(git: PrivateGit, place: Place, ignored_limit: int) -> Work:

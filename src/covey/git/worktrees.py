@@ -51,6 +51,12 @@ NEEDS_A_PERSON = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDI
                             errno.ENAMETOOLONG, errno.ENOENT))  # fmt: skip
 """Why a folder cannot be made that only a person can change."""
 TRASH = ".covey-trash-"
+OLD = "old-worktrees"
+"""The folder of removed worktrees, until they are gone from the disk."""
+PUT_OUT_TRIES = 3
+"""Times that a worktree is moved there: whoever has emptied that folder removes it."""
+QUICK_S = 0.1
+"""Seconds for which a removal is waited for; what is large goes in the background."""
 ASIDE = ".covey-aside-"
 
 _NAME = re.compile(r"\.?[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
@@ -347,15 +353,34 @@ class Worktrees:
             entry = self._entry(record)
             if entry is None:
                 self._must_not_be_foreign(record)
-            away = record.path.with_name(f"{TRASH}{name}-{secrets.token_hex(4)}")
-            with contextlib.suppress(FileNotFoundError):
-                record.path.rename(away)
+            away = self._put_out(record)
             with held(self._adding):
                 if entry is not None:
                     self._discard(entry)
             self._record_file(name).unlink(missing_ok=True)
             self._lock_file(name).unlink(missing_ok=True)
         self._sweep(record.path.parent)
+        if not trash.remove(away, patience_s=QUICK_S):
+            self.clear_old()
+        with contextlib.suppress(OSError):
+            self._old.rmdir()
+
+    def _put_out(self, record: _Record) -> Path:
+        """Take the files of a worktree out of sight in one step, and return where they are now."""
+        name = f"{record.name}-{secrets.token_hex(4)}"
+        for _ in range(PUT_OUT_TRIES):
+            self._old.mkdir(exist_ok=True)
+            if _moved(record.path, self._old / name):
+                return self._old / name
+        with contextlib.suppress(FileNotFoundError):  # another file system: then beside, as long as it takes
+            record.path.rename(record.path.with_name(f"{TRASH}{name}"))
+        return self._old / name
+
+    def clear_old(self) -> None:
+        """See that what was removed goes from the disk, without waiting for it; whoever ends us does not end that."""
+        with contextlib.suppress(FileNotFoundError):
+            if any(self._old.iterdir()):
+                trash.remove_later(self._old)
 
     def set_aside(self, name: str, *, for_good: bool = False) -> Aside | None:
         """Put a worktree out of use as it is, so that the next is a new one; None if there is none.
@@ -730,6 +755,10 @@ class Worktrees:
             return try_git(*_ALONE, *words, at=at, env=env, keep=keep, stdin=stdin, patience=CHECKOUT_PATIENCE)
 
     # Records and locks
+
+    @property
+    def _old(self) -> Path:
+        return self.project.state / OLD
 
     @property
     def _adding(self) -> Path:

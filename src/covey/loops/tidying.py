@@ -117,6 +117,7 @@ class Tidier:
         alive = await self.desk.read(lambda call: {run.id for run in call.tx.open_runs()})
         folder, old = self.desk.project.state / "runs", self.desk.wall() - days * 86_400
         await self.desk.beside(lambda: tree.expire(folder, alive, old))
+        await self.desk.beside(self.desk.worktrees.clear_old)  # what was left when the machine went down
         await self.desk.beside(lambda: tree.clear(self.desk.project.state / SCRATCH, self.desk.wall() - SCRATCH_FOR))
 
     async def _disband_strays(self) -> None:
