@@ -24,7 +24,7 @@ test("a story is told at every step of its way", () => {
     "Added by you.", "ada works on it.", "ada handed it in; it is on its way to main.", "Sent back by the merge queue; ada is to mend it.", "ada works on it, try 2, after it was sent back once.",
   ]);
   const blocked = tell([...LANDED.slice(0, 4), step("A-1", "task.blocked", "covey", 8)], new Map([["A-1", { title: "", status: "blocked", reason: "make test fails" }]]));
-  assert.equal(sentenceOf(blocked[0]), "Blocked after one try: make test fails");
+  assert.equal(sentenceOf(blocked[0]), "Blocked: make test fails");
   assert.equal(sentenceOf(tell([step("B-1", "task.done", "covey", 1)])[0]), "Done.");
   assert.equal(sentenceOf(tell([...LANDED, step("A-1", "merge.reverted", "covey", 40)])[0]), "Taken out of main again.");
 });

@@ -86,7 +86,7 @@ const ENDINGS = {
   "task.approved": (story, last) => `Approved by ${named(last.actor)}; it is on its way to main.`,
   "task.released": (story, last) => `${named(last.actor)} gave it back${atTry(story)}; it waits for its next try.`,
   "task.rejected": (story, last) => `Sent back by ${named(last.actor)}${story.back > 1 ? `, ${times(story.back)} by now` : ""}; ${story.who ?? "its author"} is to mend it.`,
-  "task.blocked": (story) => `Blocked${story.tries ? ` after ${story.tries === 1 ? "one try" : `${story.tries} tries`}` : ""}${story.reason ? `: ${story.reason}` : "."}`,
+  "task.blocked": (story) => (story.reason ? `Blocked: ${story.reason}` : `Blocked${story.tries ? ` after ${story.tries === 1 ? "one try" : `${story.tries} tries`}` : ""}.`),
   "task.dropped": (story, last) => `Dropped by ${named(last.actor)}.`,
   "task.done": (story) => `${story.took === null ? "Done" : `Landed ${span(story.took)} after ${story.steps.find(({ kind }) => kind === "task.claimed").actor} took it`}${atTry(story)}${story.back ? `, sent back ${times(story.back)}` : ""}.`,
   "merge.reverted": () => "Taken out of main again.",
