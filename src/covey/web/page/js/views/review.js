@@ -174,7 +174,7 @@ function One({ id }) {
     return next.delete(name) ? next : next.add(name);
   });
   const brief = html`<${Brief} id=${id} task=${full ? { ...full, status: task.status } : null} author=${merge?.session ?? task?.session} found=${found} problem=${trouble} landed=${shown?.landed} tip=${shown?.tip} whole=${whole} onWhole=${toggle} onConflicts=${() => setTab("conflicts")} />`;
-  const deeds = html`${may && html`<${Button} keys="b" onClick=${back}>Send back<//>`}
+  const deeds = html`${may && html`<${Button} keys="b" onClick=${back}>Send back${narrow && drafts.length ? " with them" : ""}<//>`}
       ${waits && html`<${Button} kind="primary" keys="a" onClick=${let_in}>Approve<//>`}`;
   const open = (path, key) => {
     if (narrow) setTab("diff");
@@ -211,7 +211,7 @@ function One({ id }) {
         ${shown && shown.files.length > 0 && html`<${Changes} files=${shown.files} comments=${comments ?? []} split=${split} label=${`Changes of ${id}`} viewed=${viewed} onViewed=${view}
           onComment=${comment} onMore=${more} control=${control} onFile=${(file) => setNow(file.path)} lead=${brief} />`}
         ${drafts.length > 0 && html`<div class="tray" role="status"><span>${some(drafts.length, "draft comment")}</span><span class="review-room"></span>
-          <${Button} keys="S" onClick=${() => send(id)}>Send<//>${may && html`<${Button} kind="primary" keys="b" onClick=${back}>Send back with them<//>`}</div>`}
+          <${Button} keys="S" onClick=${() => send(id)}>Send<//>${may && !narrow && html`<${Button} kind="primary" keys="b" onClick=${back}>Send back with them<//>`}</div>`}
       </section>
     </div>
     ${narrow && (may || waits) && html`<footer class="review-deeds">${deeds}</footer>`}
