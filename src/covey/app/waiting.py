@@ -215,7 +215,7 @@ class Look:
     def _lane_wait(self, reason: Reason, lanes: list[str], named: int) -> LaneWait:
         tasks: list[str] = []
         for name in lanes:
-            tasks += [task.id for task in self.call.tx.waiting(name, named - len(tasks))] if len(tasks) < named else []
+            tasks += self.call.tx.waiting_ids(name, named - len(tasks)) if len(tasks) < named else []
         count = sum(self.lanes[name].count for name in lanes)
         since = min(self.lanes[name].since for name in lanes)
         told = _fields(reason, tasks[0] if count == 1 else "ID", count)

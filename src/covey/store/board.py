@@ -58,6 +58,14 @@ class Board(Transaction):
             (lane, limit, offset),
         )
 
+    def waiting_ids(self, lane: str, limit: int) -> list[str]:
+        """Return the ids of the tasks that are ready in a lane, first in line first."""
+        sql = (
+            "SELECT id FROM tasks WHERE status = 'todo' AND unmet = 0 AND open_children = 0 AND lane = ?"
+            " ORDER BY line, priority DESC, rank, ordinal LIMIT ?"
+        )
+        return [task for (task,) in self.db.rows(sql, (lane, limit))]
+
     def at_work(self) -> list[tasks.Task]:
         """Return the tasks at work that have a scope."""
         return self.find(rows.TASKS, "WHERE status = 'doing' AND scope <> '[]'")
