@@ -305,6 +305,7 @@ function headOf(item) {
   if (item.kind === "session") return [many, many === item.session ? item.title : item.title.replace(/^is /, "are ")];
   if (item.kind === "mail") return [item.session, "writes"];
   if (item.kind === "proposal") return [item.session, visible(item.title, 200)];
+  if (item.kind === "waits") return [null, `${some(item.tasks.length, "task")} that nobody takes`];
   if (isUntested(item)) return [item.task, "waits for your approval"];
   if (HEADS[item.kind]) return [item.task, HEADS[item.kind]];
   return [null, item.title];
@@ -359,6 +360,7 @@ function Body({ item }) {
     const more = text === "for a review" ? "" : text.replace(UNTESTED, ""); // the head says the rest
     return html`${more && html`<${Prose} text=${more} />`}<${Files} item=${item} />`;
   }
+  if (kind === "waits") return html`<${Prose} text=${`${item.title}.`} />${text && html`<${Given} text=${text} label="What changes it" />`}`;
   if (kind === "session") return text ? html`<${Prose} text=${ageless(text)} />` : null;
   if (!text) return null;
   return DIFF.test(text) ? html`<${Given} text=${text} label="The question" />` : html`<${Prose} text=${text} />`;
