@@ -41,7 +41,7 @@ def test_a_run_is_told_from_its_first_event_to_its_result() -> None:
         Conversation(SESSION),
         Waits(),
         Said("I add a roof.", piece=True),
-        Calls(write, "edit", '{"content": "red\\n", "file_path": "roof.txt"}'),
+        Calls(write, "edit", "roof.txt #90dcf979e8"),
         Called(write),
         Waits(),
         Calls(commit, "shell", "git add -A && git commit -q -m 'Add a roof'"),

@@ -36,7 +36,7 @@ def test_a_run_is_told_from_its_first_event_to_its_result() -> None:
     assert [signal for signal in heard(agent, "work") if not isinstance(signal, Spent)] == [
         *begins,
         Said("I add a roof."),
-        Calls("call_1", "edit", '{"content": "red\\n", "filePath": "roof.txt"}'),
+        Calls("call_1", "edit", "roof.txt #9cb47851bd"),
         Called("call_1"),
         Waits(),
         Waits(),

@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 
 from covey.agents import registry
 from covey.app import transcripts
+from covey.app.edits import Output
 from covey.core import runs
-from covey.core.judge import Again
+from covey.core.judge import Again, in_short
 from covey.core.launches import Launch
 from covey.core.runs import Run
 from covey.core.signals import Said, Signal
 from covey.core.texts import redact
 from covey.errors import Refused, Unavailable
-from covey.loops.transcripts import clear_outputs, keep_transcript, transcript_of
+from covey.loops.transcripts import clear_outputs, end_of, keep_transcript, transcript_of
 from covey.store import rows
 from tests.app.world import World
 from tests.serving import wait_until
@@ -32,7 +33,7 @@ KEY = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *["MIIEow" * 10] * 20, "----
 RECORDED = Path(__file__).parents[1] / "agents" / "claude" / "permission.jsonl"
 
 
-def printed(data: bytes, part: int = 7) -> transcripts.Output:
+def printed(data: bytes, part: int = 7) -> Output:
     """Return what reads these bytes in small parts."""
     return lambda since: (data[since : since + part], since + len(data[since : since + part]))
 
@@ -42,6 +43,62 @@ def test_of_an_output_that_somebody_made_endless_the_rest_is_left_out() -> None:
     lines = list(transcripts.whole(lambda since: (b"\0" * 1000 + b"\n", since + size), None))
     assert len(lines) < 20
     assert lines[-1] == "! the rest, beyond 256 MiB, is left out"
+
+
+WORDS = [
+    '{"covey": "calls", "id": "1", "tool": "shell", "about": "make"}',
+    '{"covey": "called", "id": "1", "result": "built"}',
+    '{"covey": "spent", "call": "c1", "output": 3}',
+    '{"covey": "failed", "text": "It broke."}',
+]
+READ = ["> shell: make", "  built", "! gave up (other): It broke."]
+
+
+def test_a_program_that_says_some_things_in_our_words_is_read_without_json() -> None:
+    data = "\n".join(["building", *WORDS[:3], '{"its": "own"}', WORDS[3], "bye"]).encode()
+    shown = ["building", *READ[:2], '{"its": "own"}', READ[2], "bye"]
+    read = registry.find("scripted", {}).read
+    text, following = transcripts.plain(printed(data, 10_000), read, 0, len(data), alive=False)
+    assert (text, following) == ("\n".join(shown), len(data))
+    assert list(transcripts.whole(printed(data, 10_000), None, read)) == shown
+
+
+def test_a_word_that_has_not_ended_waits_for_its_end_and_a_prompt_does_not() -> None:
+    read = registry.find("scripted", {}).read
+    whole = f"Name? {WORDS[0]}\n{WORDS[3]}\n".encode()
+    half = whole[: -len(WORDS[3]) // 2]
+    text, following = transcripts.plain(printed(half, 10_000), read, 0, len(half), alive=True)
+    assert (text, following) == (f"Name? {WORDS[0]}\n", half.rindex(b"\n") + 1)
+    rest, _ = transcripts.plain(printed(whole, 10_000), read, following, len(whole), alive=True)
+    assert rest == f"{READ[2]}\n"
+    assert transcripts.plain(printed(b"Name? "), read, 0, 6, alive=True) == ("Name? ", 6)
+
+
+@pytest.mark.parametrize(
+    ("agent", "lines", "last"),
+    [
+        ("scripted", ["building", *WORDS], "gave up (other): It broke."),
+        ("codex", ['{"type":"turn.started"}'], ""),
+        ("codex", (RECORDED.parents[1] / "codex" / "work.jsonl").read_text().splitlines(), "The roof is on."),
+        ("gemini", (RECORDED.parents[1] / "gemini" / "edits.jsonl").read_text().splitlines(), "Done."),
+    ],
+)
+def test_the_story_of_a_run_ends_in_words(tmp_path: Path, agent: str, lines: list[str], last: str) -> None:
+    data = "".join(f"{line}\n" for line in lines).encode()
+
+    class Printed:
+        """A run that has printed this."""
+
+        def output(self, run_id: str, since: int) -> tuple[bytes, int]:
+            """Return all from a place on."""
+            return data[since:], len(data)
+
+    run = Run(id="run-1", ordinal=1, session="ada", task="T-1", fence=1, agent=agent)
+    told = end_of(Printed(), tmp_path, run, registry.find(agent, {}), len(data))  # type: ignore[arg-type]
+    assert "{" not in told
+    assert in_short(f"It ended.\nThe end of its output:\n{told}") == (
+        f"It ended. Its last line was: {last}" if last else "It ended."
+    )
 
 
 def say(line: str) -> list[Signal]:
@@ -139,16 +196,17 @@ def test_the_transcript_of_real_claude_code_can_be_read() -> None:
     agent = registry.find("claude", {})
     data = RECORDED.read_bytes()
     lines = list(transcripts.whole(printed(data, 999), agent.read))
-    assert lines[:3] == [
+    assert lines[:4] == [
         "- I will write the file.",
         "> Write: hello.txt",
+        "  +hello from the fake model",
         "? It wants to use Write: /home/shed/hello.txt",
     ]
     assert lines[-2:] == ["- Done: hello.txt is committed.", "= done, as it said"]
     parts = every_part(
         lambda since: transcripts.readable(printed(data, 999), agent.read, since, len(data), alive=False)
     )
-    assert "".join(parts).splitlines()[:-1] == lines[:-1]
+    assert "".join(parts).splitlines() == lines
 
 
 # Kept

@@ -36,18 +36,19 @@ def commit(shell: Shell, name: str, text: str, *message: str) -> str:
     return shell.git("rev-parse", "HEAD")
 
 
-def ran(shell: Shell, task: str, stream: str) -> str:
-    """Let a run of ada for a task have printed this, and return the run."""
+def ran(shell: Shell, task: str, stream: str, agent: str = "claude", journal: str | None = None) -> str:
+    """Let a run of ada for a task have printed this, with this journal of its conversation, and return the run."""
     project = find(Path(shell.folder))
     store = SqliteStore(project.database)
     app = App(store, Config(), ManualClock(), "shop", daemon=True)
 
     def write(tx: Tx) -> str:
         call = Call(tx, Principal(), app.house)
-        event = runs.Begun(session="ada", task=task, fence=1, agent="claude", model="opus")
+        event = runs.Begun(session="ada", task=task, fence=1, agent=agent, model="opus")
         run = runs.first(f"run-{tx.next_seq}", tx.next_seq, event, 1.0)
         tx.insert(rows.RUNS, run)
         tx.append("ada", run.id, event, run)
+        run = put_run(call, run, runs.Talking("c-1"), "covey")
         put_run(call, run, runs.Ended(outcome=runs.Outcome.HANDED_IN, code=0), "covey")
         return run.id
 
@@ -60,6 +61,12 @@ def ran(shell: Shell, task: str, stream: str) -> str:
     runner = ProcessRunner(project.state / "runs")
     runner.start(run, Launch(argv=("/bin/cat", str(source)), cwd="/", env={"PATH": "/bin:/usr/bin"}))
     wait_until(lambda: not runner.look(run).alive, "the end of the run")
+    if journal is not None:
+        written = shell.folder.parent / "codex" / "sessions" / "2026" / "11" / "17" / "rollout-2026-c-1.jsonl"
+        written.parent.mkdir(parents=True)
+        written.write_text(journal)
+        note = {"folder": str(shell.folder.parent / "codex"), "old": {}}
+        (project.state / "runs" / run / "ledger").write_text(json.dumps(note))
     return run
 
 
@@ -108,6 +115,26 @@ def test_a_line_leads_to_its_task_run_and_the_place_in_the_transcript(shell: She
     inside = shell.at(shell.folder / "src")
     assert inside.json("why", "cart.py:2")["task"]["id"] == task
     assert shell.json("why", "src/cart.py:2", "--at", "trunk")["task"]["id"] == task
+
+
+AGENTS = Path(__file__).parents[1] / "agents"
+
+
+@pytest.mark.parametrize("agent", ["codex", "gemini", "opencode"])
+def test_a_line_leads_to_the_edit_of_every_agent(shell: Shell, agent: str) -> None:
+    task = shell.json("task", "add", "Sum it")["id"]
+    journal = (AGENTS / "codex" / "journals" / "edits.jsonl").read_text() if agent == "codex" else None
+    ran(shell, task, (AGENTS / agent / "edits.jsonl").read_text(), agent, journal)
+    shell.ok("task", "claim", task, "--as", "ada")
+    shell.ok("task", "handin", task, "--as", "ada", "--branch", "side")
+    (merge,) = shell.json("merge", "list")
+    made = commit(shell, "cart.py", "def total(items):\n    return sum(items)\n", "Sum it")
+    shell.ok("merge", "land", merge["id"], made)
+    passage = shell.json("why", "cart.py:2")["passage"]
+    assert passage["exact"] and "  +    return sum(items)" in passage["lines"]
+    logs = shell.ok("session", "logs", "ada").splitlines()
+    assert logs[passage["line"] - 1].startswith("> edit: ") and logs[passage["line"] - 1].endswith("cart.py")
+    assert logs[passage["line"]] == "  -    return 0" and not any('{"' in line for line in logs)
 
 
 def test_the_same_is_answered_by_a_daemon(shell: Shell) -> None:

@@ -77,6 +77,50 @@ def test_a_use_that_failed_is_named() -> None:
     assert transcript.take([Called("1", failed=True)]) == ["! failed: a tool"]
 
 
+def test_what_came_of_a_tool_stands_below_it_or_names_it() -> None:
+    transcript = Transcript()
+    calls: list[Signal] = [Calls("1", "shell", "make"), Calls("2", "shell", "ls")]
+    assert transcript.take([*calls, Called("2", output="a\n\nb"), Called("1", output="built")]) == [
+        "> shell: make",
+        "> shell: ls",
+        "  a",
+        "",
+        "  b",
+        "< shell: make",
+        "  built",
+    ]
+    assert transcript.take([Calls("3", "shell", "make"), Called("3", failed=True, output="Error 2")]) == [
+        "> shell: make",
+        "! failed: shell: make",
+        "  Error 2",
+    ]
+
+
+def test_an_edit_shows_its_lines_and_not_that_it_went_in() -> None:
+    transcript = Transcript()
+    edit = Calls("1", "Edit", "cart.py #0123456789", "-a\n+b")
+    assert transcript.take([edit, Called("1", output="The file was updated.")]) == ["> Edit: cart.py", "  -a", "  +b"]
+    assert transcript.take([edit, Called("1", failed=True, output="No such text.")])[3:] == [
+        "! failed: Edit: cart.py",
+        "  No such text.",
+    ]
+
+
+def test_of_a_long_output_the_middle_is_left_out() -> None:
+    output = "\n".join(map(str, range(100)))
+    shown = Transcript().take([Calls("1", "shell", "seq 100"), Called("1", output=output)])
+    assert len(shown) == 41 and shown[1] == "  0" and shown[-1] == "  99" and shown[11] == "  … 61 lines …"
+    assert int(shown[12]) - int(shown[10]) - 1 == 61
+    assert len(Transcript().take([Calls("1", "Read", "a.py"), Called("1", output=output)])) == 7
+
+
+def test_what_a_tool_is_given_is_told_in_words() -> None:
+    given = '{"todos": [{"content": "paint", "done": false}], "more": {"a": null}}'
+    assert Transcript().take([Calls("1", "TodoWrite", given)]) == [
+        "> TodoWrite: todos: content paint, done no, more: a none"
+    ]
+
+
 def test_a_result_that_was_said_before_is_not_said_again() -> None:
     transcript = Transcript()
     transcript.take([Said("All is well.\n")])

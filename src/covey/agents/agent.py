@@ -177,6 +177,12 @@ class Agent(Protocol):
     def count(self, line: str) -> list[Signal]:
         """Return what one line of its ledger says of its spending, and nothing else."""
 
+    def edited(self, line: str) -> str | None:
+        """Return what an edit took out and put in of which a line of its ledger tells; None if its output has that.
+
+        One for each edit that its output names, in the same order.
+        """
+
     def bill(self) -> str | None:
         """Return what is typed so that it says what it has cost so far, None if it cannot be asked."""
 
@@ -197,6 +203,10 @@ class WithoutLedger:
     def count(self, line: str) -> list[Signal]:
         """Return nothing."""
         return []
+
+    def edited(self, line: str) -> str | None:
+        """Return nothing."""
+        return None
 
     def bill(self) -> str | None:
         """Return nothing: it cannot be asked."""

@@ -128,6 +128,10 @@ class Aider:
         usage = Usage(streams.count(sent, "prompt_tokens"), streams.count(sent, "completion_tokens"))
         return [Spent("", usage, cost=streams.amount(sent, "cost") or None)]
 
+    def edited(self, line: str) -> str | None:
+        """Return nothing: its output has it."""
+        return None
+
     def bill(self) -> str | None:
         """Return nothing: it cannot be asked."""
         return None
@@ -145,8 +149,8 @@ def _failed(kind: str, words: str) -> list[Signal]:
     """Return a failure; if it tries again the next line says so, and takes it back."""
     told = trouble(words, _LASTING.get(kind, 0))
     found = told if told in (Trouble.CREDIT, Trouble.CONTEXT, Trouble.CORRUPT) else _KINDS.get(kind, told)
-    failed = Failed(words, found)
-    return [failed, Limited(found, words)] if found in _REPEATED else [failed]
+    failed = Failed(streams.complaint(words), found)
+    return [failed, Limited(found, failed.what)] if found in _REPEATED else [failed]
 
 
 agent = Aider()

@@ -119,6 +119,10 @@ class Claude:
         """Return what a call cost, or all of them when it was told to end."""
         return claude_messages.spending(line)
 
+    def edited(self, line: str) -> str | None:
+        """Return nothing: its output has it."""
+        return None
+
     def bill(self) -> str | None:
         """Return a request that it answers between two lines; by itself it names dollars only at the end of a turn."""
         return json.dumps({"type": "control_request", "request_id": "covey-bill", "request": BILL})
@@ -176,7 +180,7 @@ def _assistant(told: Mapping[str, Any]) -> list[Signal]:
         return []  # the line that ends the turn says the same
     what = " ".join(text(block, "text") for block in blocks(told))
     until = until_of(inner(told, "api_error_params", "rate_limit_info"), what)
-    return [Failed(streams.brief(what) or USED_UP, Trouble.LIMIT, until)]
+    return [Failed(streams.complaint(what) or USED_UP, Trouble.LIMIT, until)]
 
 
 def _user(told: Mapping[str, Any]) -> list[Signal]:
@@ -210,7 +214,7 @@ def _result(told: Mapping[str, Any]) -> list[Signal]:
     trouble = trouble_of(told, what)
     if trouble is Trouble.BUDGET and told.get("stop_reason") == "end_turn":
         return [*spent, Result(what)]  # it was the last call, and had said all that it had to say
-    return [*spent, Failed(what or f"It ended with {reason}.", trouble, until_of({}, what))]
+    return [*spent, Failed(streams.complaint(what) or f"It ended with {reason}.", trouble, until_of({}, what))]
 
 
 def _errors(told: Mapping[str, Any]) -> str:

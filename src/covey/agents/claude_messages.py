@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from covey.agents import streams
-from covey.agents.streams import amount, count, inner, text
+from covey.agents.streams import amount, count, inner, text, words
 from covey.agents.troubles import LASTING
 from covey.core.permits import SHELL
 from covey.core.signals import Called, Calls, Context, Signal, Spent, Total, Trouble, Usage
@@ -19,6 +17,7 @@ SYNTHETIC = "<synthetic>"
 
 _ABOUT = ("command", "file_path", "notebook_path", "path", "url", "query", "pattern", "skill", "prompt")
 """Of what a tool is given, the first of these says what it is used for."""
+_ERROR = re.compile(r"\A\s*<tool_use_error>(.*)</tool_use_error>\s*\Z", re.DOTALL)
 _TOLD = 300
 """Characters of a use of a tool that people get to see."""
 _CORRUPT = re.compile(
@@ -76,10 +75,22 @@ def message(told: Mapping[str, Any]) -> list[Signal]:
 def results(told: Mapping[str, Any]) -> list[Signal]:
     """Return which uses of tools have ended by a message to the model."""
     return [
-        Called(text(block, "tool_use_id"), block.get("is_error") is True, streams.mark(block.get("content")))
+        Called(
+            text(block, "tool_use_id"),
+            block.get("is_error") is True,
+            streams.mark(block.get("content")),
+            _output(block),
+        )
         for block in blocks(told)
         if block.get("type") == "tool_result" and text(block, "tool_use_id")
     ]
+
+
+def _output(block: Mapping[str, Any]) -> str:
+    """Return what came of a tool, in words."""
+    content = block.get("content")
+    parts = [content] if isinstance(content, str) else [text(part, "text") for part in objects(block, "content")]
+    return streams.output(_ERROR.sub(r"\1", "\n".join(part for part in parts if part)))
 
 
 def blocks(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -209,7 +220,7 @@ def _edit(given: Mapping[str, Any]) -> str:
         return ""
     edits = [given, *objects(given, "edits")]
     parts = [
-        streams.edit(text(each, "old_string"), text(each, "new_string") or text(each, "content")) for each in edits
+        streams.edit(words(each, "old_string"), words(each, "new_string") or words(each, "content")) for each in edits
     ]
     return "\n".join(part for part in parts if part)[: streams.EDIT]
 
@@ -218,8 +229,7 @@ def _exact(tool: str, given: Mapping[str, Any]) -> str:
     """Return what a tool is used for, so that two uses read the same only if they are."""
     if tool == SHELL or len(given) < 2:
         return about(given)
-    mark = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:10]
-    return f"{about(given)} #{mark}"
+    return streams.exact(about(given), given)
 
 
 def _spent(told: Mapping[str, Any]) -> list[Signal]:

@@ -106,7 +106,7 @@ class ClaudeTerminal:
             return None
         trouble = trouble_of({}, found[1])
         what = f"{found[1]}, try {found[2]} of {found[3]}"
-        return Limited(Trouble.OVERLOAD if trouble is Trouble.OTHER else trouble, streams.brief(what))
+        return Limited(Trouble.OVERLOAD if trouble is Trouble.OTHER else trouble, streams.complaint(what))
 
     def journal(self, work: Assignment) -> str | None:
         """Return where it writes its conversation; the folder is named after the worktree, in a way of its own."""
@@ -198,7 +198,7 @@ def _failed(told: Mapping[str, Any]) -> Failed:
     what = streams.brief(" ".join(text(block, "text") for block in blocks(told)))
     trouble = trouble_of(told, what)
     until = _reset(what, text(told, "timestamp")) if trouble is Trouble.LIMIT else None
-    return Failed(what or "It ended with an error.", trouble, until)
+    return Failed(streams.complaint(what) or "It ended with an error.", trouble, until)
 
 
 def _reset(what: str, at: str) -> float | None:

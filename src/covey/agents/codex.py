@@ -21,7 +21,7 @@ from typing import Any
 
 from covey.agents import providers, streams
 from covey.agents.agent import Assignment, Terminal, Traits
-from covey.agents.codex_launch import command_of, home, hooks, journal, settings, spending, usage_of
+from covey.agents.codex_launch import command_of, edited, home, hooks, journal, settings, spending, usage_of
 from covey.agents.codex_terminal import CodexTerminal
 from covey.agents.troubles import trouble
 from covey.core.launches import Launch
@@ -117,6 +117,10 @@ class Codex:
         """Return what one call used."""
         return spending(line)
 
+    def edited(self, line: str) -> str | None:
+        """Return what one edit changed: its output names the paths alone."""
+        return edited(line)
+
     def bill(self) -> str | None:
         """Return nothing: it cannot be asked."""
         return None
@@ -130,9 +134,9 @@ class Codex:
         return None
 
     def _failed(self, message: str) -> Failed:
-        what = _unwrapped(message) or "Codex says that the turn failed, and not why."
+        what = streams.complaint(message) or "Codex says that the turn failed, and not why."
         kind = trouble(message)
-        return Failed(streams.brief(what), kind, self._reset(message) if kind is Trouble.LIMIT else None)
+        return Failed(what, kind, self._reset(message) if kind is Trouble.LIMIT else None)
 
     def _reset(self, message: str) -> float | None:
         """Return when a limit ends, as it is named: in local time, without a day if that is today."""
@@ -177,8 +181,21 @@ def _completed(item: Mapping[str, Any]) -> list[Signal]:
             return [*streams.said(streams.text(item, "message"))]
         case "command_execution" | "file_change" | "mcp_tool_call" | "web_search":
             failed = item.get("status") not in ("completed", None) or item.get("exit_code") not in (0, None)
-            return [Called(streams.text(item, "id"), failed, _result(item)), Waits()]
+            return [Called(streams.text(item, "id"), failed, _result(item), _output(item)), Waits()]
     return []
+
+
+def _output(item: Mapping[str, Any]) -> str:
+    """Return what came of a tool, in words."""
+    if item.get("type") == "mcp_tool_call":
+        content = streams.inner(item, "result").get("content")
+        parts = (
+            [streams.text(part, "text") for part in content if isinstance(part, dict)]
+            if isinstance(content, list)
+            else []
+        )
+        return streams.output("\n".join(parts) or streams.text(streams.inner(item, "error"), "message"))
+    return streams.output(item.get("aggregated_output"))
 
 
 def _result(item: Mapping[str, Any]) -> str | None:
@@ -197,10 +214,10 @@ def _complained(message: str) -> list[Signal]:
     """Return what an error means: a try that is to be repeated; or words, after which turn.failed says the rest."""
     again = _AGAIN.match(message)
     if again is None:
-        return [*streams.said(_unwrapped(message))]
+        return [*streams.said(streams.complaint(message))]
     found = _AGAIN_IN.search(again[1])
     wait = float(found[1]) * _UNITS[found[2]] if found else None
-    return [Limited(trouble(again[1]), streams.brief(message), again_in=wait)]
+    return [Limited(trouble(again[1]), streams.complaint(message), again_in=wait)]
 
 
 def _paths(item: Mapping[str, Any]) -> list[str]:
@@ -211,12 +228,6 @@ def _paths(item: Mapping[str, Any]) -> list[str]:
         else []
     )
     return [path for path in found if path]
-
-
-def _unwrapped(message: str) -> str:
-    """Return a complaint in words, where it is the provider's answer as it came."""
-    answer = streams.record(message)
-    return message if answer is None else streams.text(streams.inner(answer, "error"), "message") or message
 
 
 agent = Codex()

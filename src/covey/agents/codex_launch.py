@@ -146,6 +146,30 @@ def spending(line: str) -> list[Signal]:
     return [Spent(name, usage_of(streams.inner(payload, "usage")))] if name else []
 
 
+def edited(line: str) -> str | None:
+    """Return what one edit changed of which a line of its journal tells, None if it tells of none."""
+    told = streams.record(line) if '"FileChange"' in line else None
+    item = streams.inner(told or {}, "payload", "item")
+    if item.get("type") != "FileChange":
+        return None
+    changes = streams.inner(item, "changes")
+    found = [(path, _changed(streams.inner(changes, path))) for path in changes]
+    if len(found) == 1:
+        return found[0][1]
+    return "\n".join(f"{streams.shown(path)}\n{lines}".rstrip() for path, lines in found)[: streams.EDIT]
+
+
+def _changed(change: Mapping[str, Any]) -> str:
+    content = change.get("content")
+    match change.get("type"):
+        case "add" if isinstance(content, str):
+            return streams.edit("", content)
+        case "delete" if isinstance(content, str):
+            return streams.edit(content, "")
+    patch = change.get("unified_diff")
+    return streams.diff(patch) if isinstance(patch, str) else ""
+
+
 def command_of(command: str) -> str:
     """Return the command that its shell is given."""
     try:

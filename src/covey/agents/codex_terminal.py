@@ -43,6 +43,8 @@ _FOOT = re.compile(r"\benter (?:to )?(?:confirm|continue|submit|select)\b|\besc 
 _WORKING = re.compile(r"[•◦] .*\besc to interrupt\)")
 _AGAIN = re.compile(r"[•◦] (Reconnecting\.\.\. \d+/\d+)")
 _OPTION = re.compile(r"› \d+\. ")
+_HEAD = re.compile(r"\A(?:(?:(?:Chunk ID|Wall time|Exit code|Process exited|Original token count)\b.*\n)*Output:\n)+")
+"""What stands above a command's output, once more where a patch was applied by a command."""
 _TIMES = re.compile(r"^(?:Chunk ID|Wall time): .*\n", re.MULTILINE)
 """What is never twice the same in the head of a command's output."""
 
@@ -148,7 +150,7 @@ def _event(told: Mapping[str, Any]) -> list[Signal]:
             return [Works()]
         case "error":
             what = text(told, "message")
-            return [Failed(streams.brief(what) or "It ended with an error.", trouble(what))]
+            return [Failed(streams.complaint(what) or "It ended with an error.", trouble(what))]
         case "context_compacted":
             return [Compacts(on=False)]
     return []
@@ -182,11 +184,20 @@ def _item(item: Mapping[str, Any]) -> list[Signal]:
             tool = SHELL if command else text(item, "name") or "tool"
             return [Calls(name, tool, streams.about(command_of(command) if command else given))]
         case "custom_tool_call":
-            tool = "edit" if text(item, "name") == "apply_patch" else text(item, "name") or "tool"
-            return [Calls(name, tool, streams.about(text(item, "input")))]
+            patch = text(item, "input")
+            if text(item, "name") == "apply_patch":
+                exact = streams.exact(streams.patched(patch), {"patch": patch})
+                return [Calls(name, "edit", exact, streams.diff(patch))]
+            return [Calls(name, text(item, "name") or "tool", streams.about(patch))]
         case "function_call_output" | "custom_tool_call_output":
-            return [Called(name, result=streams.mark(_plain(item.get("output")))), Waits()]
+            output = item.get("output")
+            return [Called(name, result=streams.mark(_plain(output)), output=_printed(output)), Waits()]
     return []
+
+
+def _printed(output: object) -> str:
+    """Return what a tool printed without what stands above that."""
+    return streams.output(_HEAD.sub("", output) if isinstance(output, str) else output)
 
 
 def _plain(output: object) -> object:

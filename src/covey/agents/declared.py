@@ -157,7 +157,8 @@ def _signal(line: str) -> Signal | None:
         case "calls" if tool:
             return Calls(name, tool, about)
         case "called":
-            return Called(name, result=streams.mark(told["result"]) if "result" in told else None)
+            result = streams.mark(told["result"]) if "result" in told else None
+            return Called(name, result=result, output=streams.output(told.get("result")))
         case "spent" if call := _word(told, "call"):
             counts = (int(_number(told, key) or 0) for key in ("input", "output", "cache_read", "cache_write"))
             return Spent(call, Usage(*counts), _word(told, "model") or None, _number(told, "cost"))

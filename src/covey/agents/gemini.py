@@ -125,7 +125,9 @@ class Gemini:
                 return [_calls(event)]
             case "tool_result":
                 result = streams.mark([event.get("output"), event.get("error")])
-                return [Called(streams.text(event, "tool_id"), event.get("status") != "success", result), Waits()]
+                told = streams.output(event.get("output")) or streams.text(streams.inner(event, "error"), "message")
+                failed = event.get("status") != "success"
+                return [Called(streams.text(event, "tool_id"), failed, result, told), Waits()]
             case "error":
                 return [*streams.said(streams.text(event, "message"))]
             case "result":
@@ -145,6 +147,10 @@ class Gemini:
         if told is None or told.get("type") != "gemini" or not name:
             return []
         return [Spent(name, _usage(streams.inner(told, "tokens")), streams.text(told, "model") or None)]
+
+    def edited(self, line: str) -> str | None:
+        """Return nothing: its output has it."""
+        return None
 
     def bill(self) -> str | None:
         """Return nothing: it cannot be asked."""
@@ -205,7 +211,7 @@ def _plain(line: str) -> list[Signal]:
     attempt = _ATTEMPT.match(words)
     if attempt is not None:
         kind = of_status(int(attempt[1])) if attempt[1] else None
-        return [Limited(kind or trouble(words), words)]
+        return [Limited(kind or trouble(words), streams.complaint(line))]
     if _RESUME.match(words):
         return [Failed(words, Trouble.CORRUPT)]
     if _NO_KEY.search(words):
@@ -216,9 +222,12 @@ def _plain(line: str) -> list[Signal]:
 def _calls(event: Mapping[str, Any]) -> Calls:
     tool, given = streams.text(event, "tool_name"), streams.inner(event, "parameters")
     named = next((given[key] for key in _ABOUT if isinstance(given.get(key), str)), given)
+    call, kind = streams.text(event, "tool_id"), _TOOLS.get(tool, tool)
+    if kind != "edit":
+        return Calls(call, kind, streams.about(named))
     # Two edits of one file are not the same call, so what is written counts.
-    whole = given if _TOOLS.get(tool) == "edit" else named
-    return Calls(streams.text(event, "tool_id"), _TOOLS.get(tool, tool), streams.about(whole))
+    new = streams.words(given, "new_string") or streams.words(given, "content")
+    return Calls(call, kind, streams.exact(named, given), streams.edit(streams.words(given, "old_string"), new))
 
 
 def _totals(models: Mapping[str, Any]) -> list[Signal]:
@@ -246,7 +255,7 @@ def _ended(event: Mapping[str, Any]) -> Result | Failed:
     if event.get("status") == "success":
         return Result("")
     message = streams.text(streams.inner(event, "error"), "message") or "Gemini says that it failed, and not why."
-    return Failed(streams.brief(message), _trouble(message))
+    return Failed(streams.complaint(message), _trouble(message))
 
 
 def _trouble(message: str) -> Trouble:

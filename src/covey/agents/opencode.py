@@ -53,6 +53,8 @@ CONTENT = "OPENCODE_CONFIG_CONTENT"
 _LOGGED = re.compile(r'\btimestamp=\S+ .*?\bmessage="stream error" .*?\berror\.error="(.*)"', re.DOTALL)
 _GONE = re.compile(r"\AError:\s*Session not found")
 _TOOLS = {"bash": SHELL, "write": "edit", "edit": "edit", "patch": "edit", "multiedit": "edit", "apply_patch": "edit"}
+_RULES = re.compile(r" Here are some of the relevant rules \[.*\]\Z", re.DOTALL)
+"""What it tells its model of a refusal beyond the refusal."""
 _ABOUT = ("command", "filePath", "path", "pattern", "query", "url", "prompt", "description")
 _OUTSIDE = tuple(
     f"*{way}*"
@@ -168,7 +170,7 @@ def _plain(line: str) -> list[Signal]:
     words = streams.shown(line[: 4 * streams.SHOWN])
     logged = _LOGGED.search(words)
     if logged is not None:
-        return [Limited(trouble(logged[1]), streams.brief(logged[1]) or "The stream failed.")]
+        return [Limited(trouble(logged[1]), streams.complaint(logged[1]) or "The stream failed.")]
     return [Failed(words, Trouble.CORRUPT)] if _GONE.match(words) else []
 
 
@@ -181,8 +183,22 @@ def _called(part: Mapping[str, Any]) -> list[Signal]:
     code = streams.inner(state, "metadata").get("exit")
     failed = state.get("status") != "completed" or code not in (0, None)
     result = streams.mark([state.get("output"), state.get("error")])
+    told = _RULES.sub("", streams.output(state.get("output")) or streams.text(state, "error"))
+    called = Called(call, failed, result, told)
+    if kind != "edit":
+        return [Calls(call, kind, streams.about(named)), called, Waits()]
     # Two edits of one file are not the same call, so what is written counts.
-    return [Calls(call, kind, streams.about(given if kind == "edit" else named)), Called(call, failed, result), Waits()]
+    paths = streams.patched(streams.words(given, "patchText")) or named
+    return [Calls(call, kind, streams.exact(paths, given), _edit(state)), called, Waits()]
+
+
+def _edit(state: Mapping[str, Any]) -> str:
+    """Return what an edit took out and put in."""
+    patch, given = streams.inner(state, "metadata").get("diff"), streams.inner(state, "input")
+    if isinstance(patch, str) and patch:
+        return streams.diff(patch)
+    new = streams.words(given, "newString") or streams.words(given, "content")
+    return streams.edit(streams.words(given, "oldString"), new) or streams.diff(streams.words(given, "patchText"))
 
 
 def _spent(part: Mapping[str, Any]) -> Spent:
@@ -209,7 +225,7 @@ def _failed(error: Mapping[str, Any]) -> Signal:
         return Compacts()  # and goes on
     message = streams.text(data, "message") or name or "opencode says that it failed, and not why."
     kind = trouble(f"{name} {message}", streams.count(data, "statusCode"))
-    return Failed(streams.brief(message), Trouble.KEY if name == "ProviderAuthError" else kind)
+    return Failed(streams.complaint(message), Trouble.KEY if name == "ProviderAuthError" else kind)
 
 
 agent = Opencode()

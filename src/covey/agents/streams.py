@@ -12,13 +12,18 @@ from covey.core.signals import Said
 
 SHOWN = 4000
 """Characters of a text that people get to see."""
+ANSWERS = 3
+"""How deep a provider's answer may stand within another."""
 LONGEST = 16 * 1024 * 1024
 """Characters up to which a line is looked into."""
 
 EDIT = 16 * 1024
 """Characters of an edit that people get to see."""
+OUTPUT_HEAD, OUTPUT_TAIL = 2000, 6000
+"""Characters of what a tool printed that people get to see: of its beginning, and of its end, where errors stand."""
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|\Z)|[ -/]*[0-~])", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
 _NAME = re.compile(r"[0-9A-Za-z][\w.-]{0,199}", re.ASCII)
 
 
@@ -49,6 +54,12 @@ def text(found: Mapping[str, Any], key: str) -> str:
     return shown(value) if isinstance(value, str) else ""
 
 
+def words(found: Mapping[str, Any], key: str) -> str:
+    """Return the text under a key as it is, "" if there is none."""
+    value = found.get(key)
+    return value if isinstance(value, str) else ""
+
+
 def count(found: Mapping[str, Any], key: str) -> int:
     """Return the number of things under a key, 0 if there is none."""
     value = found.get(key)
@@ -76,6 +87,32 @@ def brief(words: str) -> str:
     """Return as much of a text as people get to see."""
     clean = shown(words[: 4 * SHOWN])
     return clean if len(clean) <= SHOWN else clean[: SHOWN - 1] + "…"
+
+
+def complaint(words: str) -> str:
+    """Return as much of a complaint as people get to see: in words, where a provider's answer stands in it."""
+    for _ in range(ANSWERS):
+        start = words.find("{")
+        try:
+            answer, end = json.JSONDecoder().raw_decode(words, start) if 0 <= start < SHOWN else (None, 0)
+        except (ValueError, RecursionError):
+            break
+        message = _message(answer)
+        if not message:
+            break
+        before, after = words[:start].rstrip(), words[end:].strip()
+        if before.startswith("[") and after.startswith("]"):
+            before, after = before[1:], after[1:]
+        words = " ".join(part for part in (before, message, after) if part)
+    return brief(words)
+
+
+def _message(answer: object) -> str:
+    """Return the words of a provider's answer, "" if it has none."""
+    if not isinstance(answer, dict):
+        return ""
+    error = answer.get("error")
+    return text(error, "message") if isinstance(error, dict) else text(answer, "message") or text(answer, "error")
 
 
 def said(words: str) -> list[Said]:
@@ -118,6 +155,33 @@ def edit(old: str, new: str) -> str:
         del out[-1], into[-1]
     lines = [*(f"-{line}" for line in out), *(f"+{line}" for line in into)]
     return shown("\n".join(lines))[:EDIT]
+
+
+def patched(patch: str) -> str:
+    """Return the paths that a patch of Codex's own form names."""
+    return ", ".join(_PATCHED.findall(patch))
+
+
+def diff(patch: str) -> str:
+    """Return the lines of a patch that are taken out and put in, with - and + before them."""
+    heads = ("---", "+++") if re.search(r"^--- .*\n\+\+\+ ", patch, re.MULTILINE) else ()
+    lines = (line for line in patch.splitlines() if line[:1] in ("-", "+") and not line.startswith(heads or "\0"))
+    return _cleaned("\n".join(lines)).rstrip()[:EDIT]
+
+
+def output(words: object) -> str:
+    """Return what a tool printed as people get to see it: its beginning and its end, "" if it is not a text."""
+    if not isinstance(words, str):
+        return ""
+    if len(words) > 2 * (OUTPUT_HEAD + OUTPUT_TAIL):
+        words = f"{words[:OUTPUT_HEAD]}\n…\n{words[-OUTPUT_TAIL:]}"
+    return _cleaned(words.replace("\r\n", "\n").replace("\r", "\n")).strip("\n").rstrip()
+
+
+def exact(named: object, given: Mapping[str, Any]) -> str:
+    """Return what a tool is used for, so that two uses read the same only if they are."""
+    digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:10]
+    return f"{about(named)} #{digest}"
 
 
 def name(value: str | None) -> str:

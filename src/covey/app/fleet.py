@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from covey.app import journals, transcripts
+from covey.app import edits, journals, transcripts
 from covey.app.changes import change
 from covey.app.costs import spent_by
 from covey.app.lines import end_all
@@ -160,14 +160,17 @@ def logs(call: Call, asked: ReadLogs, name: str) -> Logs:
     if journal is not None:
         output, size = journal.read, journal.size()
     since = asked.since if asked.since >= 0 else max(size + asked.since, 0)
-    if reader is None:
+    words = None if asked.raw or reader is not None else words_of(call, run)
+    if words is not None:
+        text, following = transcripts.plain(output, words, since, size, alive=seen.alive)
+    elif reader is None:
         text, following = transcripts.raw(output, since, size, alive=seen.alive)
     else:
         text, following = transcripts.readable(output, reader, since, size, alive=seen.alive)
     return Logs(run.id, text, following, seen.alive, reader is not None)
 
 
-def reader_of(call: Call, run: runs.Run, *, alive: bool) -> tuple[transcripts.Reader | None, journals.Journal | None]:
+def reader_of(call: Call, run: runs.Run, *, alive: bool) -> tuple[edits.Reader | None, journals.Journal | None]:
     """Return what understands the output of a run, or, if it draws on a terminal, its journal.
 
     Nothing does if its agent is not known any more or prints plain lines.
@@ -180,12 +183,27 @@ def reader_of(call: Call, run: runs.Run, *, alive: bool) -> tuple[transcripts.Re
     except CoveyError:
         return None, None
     if run.runner == runs.PROCESS:
-        return (agent.read if agent.traits.speaks else None), None
+        folder = call.house.runs
+        speaks = agent.traits.speaks
+        reader = agent.read if folder is None else edits.reader(agent, folder / run.id, run)
+        return (reader if speaks else None), None
     journal = journals.find(call.house.runs / run.id) if call.house.runs is not None else None
     terminal = terminal_of(run, agent)
     if terminal is None or (journal is None and not alive):
         return None, None  # of one that ended without a word, what it drew says more
     return terminal.read, journal or journals.Journal("")
+
+
+def words_of(call: Call, run: runs.Run) -> edits.Reader | None:
+    """Return what understands the words of a program that prints plain lines besides, None if it has none."""
+    from covey.agents import registry  # few commands read what an agent said, and all of them start with this module
+
+    if run.runner != runs.PROCESS:
+        return None
+    try:
+        return registry.find(run.agent, call.house.config.declared()).read
+    except CoveyError:
+        return None
 
 
 def run_of(call: Call, name: str, run_id: str | None) -> runs.Run:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.app import gate_logs, train, transcripts
+from covey.app.edits import Output
 from covey.app.queued import failed_in
 from covey.app.reasons import Sight, last_alert, line_of, look, mending
 from covey.app.shapes.forms import Nothing
@@ -144,7 +145,7 @@ def read_gate(call: Call, asked: ReadGate, id: str) -> Logs:
     path = runs.parent / gate_logs.FOLDER / f"{gate.id}{gate_logs.SUFFIX}"
     if path.exists():
         size, alive = _size(path), False
-        output: transcripts.Output = partial(_packed, path)
+        output: Output = partial(_packed, path)
     else:
         run, seen = _step_of(runner, gate.id)
         size, alive = seen.size, seen.alive

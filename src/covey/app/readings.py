@@ -8,10 +8,12 @@ from dataclasses import field
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from covey.app import fleet, transcripts
+from covey.app.edits import Output, Reader, WithEdits
 from covey.app.shapes.forms import Asked
-from covey.app.transcripts import KEPT, Output, Reader
+from covey.app.transcripts import KEPT
 from covey.app.verbs import Call, missing, verb
 from covey.core import runs
 from covey.core.rights import OWN
@@ -35,8 +37,8 @@ from covey.core.signals import (
     Works,
 )
 from covey.core.texts import redact
-from covey.core.transcripts import ASKS, COMPACTS, ENDS, SAYS, TROUBLE, USES, Transcript
-from covey.errors import CoveyError, Unavailable
+from covey.core.transcripts import ASKS, CAME, COMPACTS, ENDS, EXACT, SAYS, TROUBLE, USES, Transcript
+from covey.errors import Unavailable
 from covey.values import dataclass
 
 Kind = Literal["told", "said", "tool", "result", "asks", "note", "cost", "done", "printed"]
@@ -47,9 +49,15 @@ ABOUT = 2000
 PROMPT = "prompt.md"
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|\Z)|[ -/]*[0-~])", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_MARKS: dict[str, Kind] = {SAYS: "said", USES: "tool", ASKS: "asks", TROUBLE: "note", COMPACTS: "note", ENDS: "done"}
-_EXACT = re.compile(r" #[0-9a-f]{10}\Z")
-"""What makes two uses of a tool differ that read the same; of no use to a reader."""
+_MARKS: dict[str, Kind] = {
+    SAYS: "said",
+    USES: "tool",
+    CAME: "note",
+    ASKS: "asks",
+    TROUBLE: "note",
+    COMPACTS: "note",
+    ENDS: "done",
+}
 
 
 class Entry(Struct, frozen=True, omit_defaults=True):
@@ -102,12 +110,14 @@ def read(call: Call, asked: ReadEntries, name: str) -> Reading:
         entries = from_lines(text, since) if source.reader is not None else _printed(text, since)
     elif source.reader is None:
         text, following = transcripts.raw(source.output, since, source.size, alive=source.alive)
-        entries = from_plain(text, since, _plain_reader(call, run))
+        entries = from_plain(text, since, fleet.words_of(call, run))
     else:
         part = transcripts.lines_from(source.output, since, source.size, alive=source.alive)
         since, following = part.start, part.following
         long = Entry(part.start, "note", "a line that is too long for anybody", failed=True)
-        entries = [long] if part.too_long else from_output(part.data, part.start, source.reader)
+        reader = source.reader
+        reader = reader.beginning_at(source.output, part.start) if isinstance(reader, WithEdits) else reader
+        entries = [long] if part.too_long else from_output(part.data, part.start, reader)
     if since == 0:
         entries = [*_told(call, run), *entries]
     return Reading(run.id, [_redacted(entry) for entry in entries], since, following, source.alive)
@@ -193,9 +203,9 @@ def _entry(place: int, signal: Signal) -> Entry | None:
         case Said(text):
             return Entry(place, "said", _cut(text)) if text else None
         case Calls(name, tool, about, edit):
-            return Entry(place, "tool", tool=tool, about=_EXACT.sub("", about)[:ABOUT], call=name, edit=edit)
-        case Called(name, failed):
-            return Entry(place, "result", call=name, failed=failed)
+            return Entry(place, "tool", tool=tool, about=EXACT.sub("", about)[:ABOUT], call=name, edit=edit)
+        case Called(name, failed, _, output):
+            return Entry(place, "result", _cut(output), call=name, failed=failed)
         case Asks():
             return Entry(place, "asks", _question(signal), tool=signal.tool, about=signal.about[:ABOUT])
         case Result(text):
@@ -246,19 +256,26 @@ def from_lines(text: str, start: int) -> list[Entry]:
         shown = line.rstrip("\n")
         kind = _MARKS.get(shown[:2])
         if kind is None and entries and (not shown or shown.startswith("  ") or entries[-1].kind == "printed"):
-            last = entries[-1]
-            more = shown[2:] if last.kind != "printed" else shown
-            entries[-1] = Entry(last.place, last.kind, _cut(f"{last.text}\n{_clean(more)}"), last.tool, last.about)
+            entries[-1] = _longer(entries[-1], shown)
         else:
             entries.append(_marked(place, kind or "printed", shown if kind is None else shown[2:], shown[:2]))
         place += len(line.encode())
     return entries
 
 
+def _longer(last: Entry, shown: str) -> Entry:
+    """Return an entry with a line that stands below it: of a tool, what it changes, or what it printed."""
+    more = _clean(shown if last.kind == "printed" else shown[2:])
+    if last.kind == "tool" and not last.text and more[:1] in ("+", "-"):
+        return replace(last, edit=_cut(f"{last.edit}\n{more}".lstrip("\n")))
+    text = f"{last.text}\n{more}"
+    return replace(last, text=_cut(text.lstrip("\n") if last.kind == "tool" else text))
+
+
 def _marked(place: int, kind: Kind, text: str, mark: str) -> Entry:
     if kind == "tool":
         tool, _, about = text.partition(": ")
-        return Entry(place, "tool", tool=tool, about=_EXACT.sub("", about)[:ABOUT])
+        return Entry(place, "tool", tool=tool, about=EXACT.sub("", about)[:ABOUT])
     return Entry(place, kind, _cut(_clean(text)), failed=mark == TROUBLE)
 
 
@@ -275,16 +292,6 @@ def from_plain(text: str, start: int, reader: Reader | None) -> list[Entry]:
             plain += line
         place += len(line.encode())
     return telling.entries + _printed(plain, place - len(plain.encode()))
-
-
-def _plain_reader(call: Call, run: runs.Run) -> Reader | None:
-    """Return what understands the words of a program that prints plain lines besides."""
-    from covey.agents import registry  # few commands read what an agent said, and all of them start with this module
-
-    try:
-        return registry.find(run.agent, call.house.config.declared()).read
-    except CoveyError:
-        return None
 
 
 def _printed(text: str, place: int) -> list[Entry]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+from covey.app.edits import LINE, Output, Reader, WithEdits
 from covey.core.dispatch import MOST_OUTPUT
-from covey.core.signals import Signal
+from covey.core.signals import Said
 from covey.core.texts import redact
 from covey.core.transcripts import Transcript
 from covey.errors import Unavailable
@@ -19,17 +20,11 @@ KEPT = "transcript.gz"
 """The redacted transcript of a run that has ended, beside what is left of its output."""
 PART = 256 * 1024
 """Bytes of a transcript that are answered at once."""
-LINE = 8 * 1024 * 1024
-"""Bytes of a line beyond which nobody reads it."""
 BACK = 64 * 1024
 NEAR = 16 * 1024
 """Bytes before a place that are looked at, so that no secret is shown from its middle on."""
 KEY_LINES = 200
 """Lines that a private key may have."""
-
-Output = Callable[[int], tuple[bytes, int]]
-"""Returns a part of what was printed from an offset on, and where the next part begins."""
-Reader = Callable[[str], list[Signal]]
 
 
 def raw(output: Output, since: int, size: int, *, alive: bool) -> tuple[str, int]:
@@ -43,6 +38,36 @@ def raw(output: Output, since: int, size: int, *, alive: bool) -> tuple[str, int
     head = _between(output, max(0, since - NEAR), since) if data else b""
     shown, full = (redact(_plain(part)) for part in (head, head + data))
     return full[_same(shown, full) :], following
+
+
+def plain(output: Output, reader: Reader, since: int, size: int, *, alive: bool) -> tuple[str, int]:
+    """Return what a program printed that says some things in covey's own words, with these as a transcript has them.
+
+    A line that may become such a word waits for its end as long as the run lives.
+    """
+
+    def ended(at: int) -> tuple[bytes, int]:
+        data, following = output(at)
+        begun = data[data.rfind(b"\n") + 1 :]
+        if alive and following >= size and begun.startswith(b"{"):
+            return data[: len(data) - len(begun)], following - len(begun)
+        return data, following
+
+    text, following = raw(ended, since, size, alive=alive)
+    return worded(text, reader), following
+
+
+def worded(text: str, reader: Reader) -> str:
+    """Return printed lines, of which those in covey's own words are as a transcript has them."""
+    transcript = Transcript()
+    return "".join(_worded(line, reader, transcript) for line in text.splitlines(keepends=True))
+
+
+def _worded(line: str, reader: Reader, transcript: Transcript) -> str:
+    signals = reader(line) if line.startswith("{") else []
+    if not signals or any(isinstance(signal, Said) for signal in signals):
+        return line
+    return "".join(f"{each}\n" for each in transcript.take(signals))
 
 
 def _plain(data: bytes) -> str:
@@ -92,8 +117,20 @@ def readable(output: Output, reader: Reader, since: int, size: int, *, alive: bo
     part = lines_from(output, since, size, alive=alive)
     if part.too_long:
         return f"! a line of more than {LINE // 1024 // 1024} MiB\n", part.following
-    lines = told(Transcript(), reader, part.data)
+    if isinstance(reader, WithEdits):
+        reader = reader.beginning_at(output, part.start)
+    lines = told(_so_far(output, reader, part.start), reader, part.data)
     return redact("".join(f"{line}\n" for line in lines)), part.following
+
+
+def _so_far(output: Output, reader: Reader, start: int) -> Transcript:
+    """Return a transcript that knows what was said and used shortly before a line."""
+    transcript = Transcript()
+    near = max(0, start - BACK)
+    before = _between(output, near, start) if start else b""
+    whole_lines = before if near == 0 else before[before.find(b"\n") + 1 :]
+    told(transcript, reader.read if isinstance(reader, WithEdits) else reader, whole_lines)
+    return transcript
 
 
 @dataclass(frozen=True)
@@ -155,8 +192,10 @@ def _lines(output: Output, start: int) -> tuple[bytes, int]:
     return b"".join(parts), following
 
 
-def whole(output: Output, reader: Reader | None) -> Iterator[str]:
+def whole(output: Output, reader: Reader | None, words: Reader | None = None) -> Iterator[str]:
     """Yield all lines of the transcript of a run that has ended, redacted; without a reader, what it printed.
+
+    `words` understands what a program says between plain lines in covey's own words.
 
     A file that is longer than a run may print was made so by somebody: the rest of it is left out, and that is said.
     """
@@ -170,6 +209,8 @@ def whole(output: Output, reader: Reader | None) -> Iterator[str]:
             rest = b"\n".join([*_open_key(lines), rest])
         part = b"\n".join(lines if data else [*lines, rest])
         text = "\n".join(told(transcript, reader, part)) if reader else part.decode(errors="replace")
+        if words is not None and text:
+            text = worded(f"{text}\n", words).removesuffix("\n")
         if text:
             yield from redact(text).split("\n")
         if not data:

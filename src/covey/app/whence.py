@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
 
-from covey.app import journals, transcripts
+from covey.app import edits, journals, transcripts
 from covey.app.costs import spent_by
 from covey.app.queued import approver
 from covey.app.shapes.gates import GateRow
@@ -26,6 +24,7 @@ from covey.core.texts import redact
 from covey.core.transcripts import USES, Transcript
 from covey.errors import CoveyError
 from covey.store import rows
+from covey.values import dataclass
 
 RUNS = 20
 """Runs of a task whose transcripts are looked at, the newest first."""
@@ -101,7 +100,7 @@ def _passage(call: Call, run: runs.Run, asked: AskWhy) -> Passage | None:
     return said.passage(run)
 
 
-def _stream(call: Call, run: runs.Run, folder: Path) -> tuple[transcripts.Reader | None, transcripts.Output | None]:
+def _stream(call: Call, run: runs.Run, folder: Path) -> tuple[edits.Reader | None, edits.Output | None]:
     """Return what understands the stream of a run, and the stream, as long as it is there whole."""
     from covey.agents import registry  # few commands read what an agent said, and all of them start with this module
     from covey.agents.agent import terminal_of
@@ -116,7 +115,7 @@ def _stream(call: Call, run: runs.Run, folder: Path) -> tuple[transcripts.Reader
         return terminal.read, journal.read
     if runner is None or run.runner != runs.PROCESS or not agent.traits.speaks or not runner.look(run.id).size:
         return None, None
-    return agent.read, lambda since: runner.output(run.id, since)
+    return edits.reader(agent, folder, run), lambda since: runner.output(run.id, since)
 
 
 def _kept(folder: Path) -> list[str]:
@@ -139,57 +138,95 @@ def _printed(call: Call, run: runs.Run) -> list[str]:
     return list(transcripts.whole(lambda since: runner.output(run.id, since), None))
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where in a transcript a tool is used, and where below that the line stands which was looked for."""
+
+    line: int
+    inside: int | None = None
+    at: float | None = None
+
+    def shown(self, lines: Sequence[str]) -> list[str]:
+        """Return the lines of a transcript around it."""
+        head = list(lines[max(self.line - AROUND, 0) : self.line + AROUND + 1])
+        if self.inside is None or self.inside <= self.line + AROUND:
+            return head
+        first = max(self.inside - AROUND, self.line + AROUND + 1)
+        gap = ["  …"] if first > self.line + AROUND + 1 else []
+        return [*head, *gap, *lines[first : self.inside + AROUND + 1]]
+
+
 class _Said:
     """A transcript as far as it was read, with the last place in it where a line was written."""
 
     def __init__(self, text: str, path: str) -> None:
         self.lines: list[str] = []
-        self.place: int | None = None
-        """The line of the transcript with the last use of a tool that has the very text in it."""
-        self.near: int | None = None
-        """The line with the last use of a tool on the file, in case no text is told."""
-        self.at: float | None = None
+        self.edit: _Place | None = None
+        """The last edit of the file that put the very line in."""
+        self.place: _Place | None = None
+        """The last use of a tool that has the very text in it."""
+        self.near: _Place | None = None
+        """The last use of a tool on the file, in case no text is told."""
         self._path = path
-        plain = text.strip()
-        self._texts = _spellings(plain) if len(plain) >= SHORT else ()
+        self._line = text.strip()
+        self._texts = _spellings(self._line) if len(self._line) >= SHORT else ()
 
-    def listen(self, reader: transcripts.Reader, output: transcripts.Output) -> None:
+    def listen(self, reader: edits.Reader, output: edits.Output) -> None:
         """Read a stream, each line of which may be the use of a tool."""
         transcript = Transcript()
-        for raw in _raw_lines(output):
+        for raw in edits.lines_of(output):
             line = raw.decode(errors="replace")
             signals = reader(line)
             told = transcript.take(signals)
-            used = next((i for i, each in enumerate(told) if each.startswith(USES)), None)
-            if used is not None and any(isinstance(signal, Calls) for signal in signals):
-                if any(text in line for text in self._texts):
-                    self.place, self.at = len(self.lines) + used, _moment(line)
-                elif self._path in line:
-                    self.near = len(self.lines) + used
+            used = [number for number, each in enumerate(told, len(self.lines)) if each.startswith(USES)]
             self.lines += told
+            for number, call in zip(used, (each for each in signals if isinstance(each, Calls)), strict=False):
+                self._note(number, call, line)
+
+    def _note(self, number: int, call: Calls, line: str) -> None:
+        """Note the use of a tool if it can have written what is looked for."""
+        at = edits.moment_of(line)
+        written = [row for row, each in enumerate(call.edit.splitlines(), 1) if self._is_written(each)]
+        if written and self._path in f"{call.about}\n{line}":
+            self.edit = _Place(number, number + written[-1], at)
+        elif written or any(text in line for text in self._texts):
+            self.place = _Place(number, number + written[-1] if written else None, at)
+        elif self._path in line:
+            self.near = _Place(number)
+
+    def _is_written(self, each: str) -> bool:
+        return bool(self._texts) and each.startswith("+") and each[1:].strip() == self._line
 
     def read(self, lines: Sequence[str]) -> None:
         """Read a transcript of which only the words are left."""
         self.lines += lines
+        used = path_used = None
         for number, line in enumerate(lines):
-            if any(text in line for text in self._texts):
-                self.place = number
+            if line.startswith(USES):
+                used, path_used = number, self._path in line
+            elif not line.startswith("  ") and line:
+                used = None
+            if used is not None and number > used and self._is_written(line.strip()):
+                place = _Place(used, number)
+                self.edit, self.place = (place if path_used else self.edit), place
+            elif any(text in line for text in self._texts):
+                self.place = _Place(number)
             elif self._path in line:
-                self.near = number
+                self.near = _Place(number)
 
     def passage(self, run: runs.Run) -> Passage | None:
         """Return the place as it is shown."""
-        place = self.near if self.place is None else self.place
+        exact = self.edit or self.place
+        place = exact or self.near
         if place is None:
             return None
-        shown = self.lines[max(place - AROUND, 0) : place + AROUND + 1]
         return Passage(
             run=run.id,
             session=run.session,
-            line=place + 1,
-            at=self.at if self.place is not None else None,
-            exact=self.place is not None,
-            lines=redact("\n".join(shown)).split("\n"),
+            line=place.line + 1,
+            at=place.at,
+            exact=exact is not None,
+            lines=redact("\n".join(place.shown(self.lines))).split("\n"),
         )
 
 
@@ -197,32 +234,3 @@ def _spellings(text: str) -> tuple[str, ...]:
     """Return how a text can stand in JSON, or in plain lines; JSON within JSON is escaped twice."""
     once = [json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]]
     return tuple(dict.fromkeys([text, *once, *(json.dumps(each)[1:-1] for each in once)]))
-
-
-def _raw_lines(output: transcripts.Output) -> Iterator[bytes]:
-    """Yield the lines of a stream."""
-    rest, at = b"", 0
-    while True:
-        data, at = output(at)
-        *lines, rest = (rest + data).split(b"\n")
-        yield from (line for line in lines if line)
-        if not data:
-            if rest:
-                yield rest
-            return
-        if len(rest) > transcripts.LINE:
-            rest = b""
-
-
-_STAMP = re.compile(r'"timestamp"\s*:\s*"([0-9T:.+Z-]{19,35})"')
-
-
-def _moment(line: str) -> float | None:
-    """Return when a line of a stream was written, if it says that."""
-    found = _STAMP.search(line)
-    if found is None:
-        return None
-    try:
-        return datetime.fromisoformat(found[1]).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from covey.core.force import Write
 from covey.core.signals import Trouble
 from covey.core.tasks import Kind
+from covey.core.transcripts import words_of
 from covey.values import dataclass
 
 AT_ONCE = 10.0
@@ -200,7 +201,8 @@ def in_short(story: str) -> str:
 def last_error(story: str) -> str:
     """Return the last line that was printed, where an error mostly stands; empty if the story has no output."""
     printed = story.partition(f"\n{OUTPUT}\n")[2]
-    return next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")[:LAST_LINE]
+    lines = [line for line in printed.splitlines() if line.strip()]
+    return words_of(lines[-1]).strip()[:LAST_LINE] if lines else ""
 
 
 def is_cache(path: str) -> bool:

@@ -141,6 +141,8 @@ class Called:
     failed: bool = False
     result: str | None = field(default=None, compare=False)
     """A mark of what came of it, the same only if that was the same; None if the agent does not say."""
+    output: str = field(default="", compare=False)
+    """For people: what it printed or answered, as far as the agent says that."""
 
 
 @dataclass(frozen=True)

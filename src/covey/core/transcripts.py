@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from covey.core.permits import SHELL
 from covey.core.signals import (
     Asks,
     Called,
@@ -26,9 +29,13 @@ from covey.core.signals import (
     Works,
 )
 
-SAYS, USES, ASKS, TROUBLE, COMPACTS, ENDS = "- ", "> ", "? ", "! ", "~ ", "= "
+SAYS, USES, CAME, ASKS, TROUBLE, COMPACTS, ENDS = "- ", "> ", "< ", "? ", "! ", "~ ", "= "
 ABOUT = 300
-"""Characters of what a tool is used for."""
+"""Characters of what a tool is used for, and of a line that it printed."""
+PRINTED_LINES, LOOKED_LINES = 40, 6
+"""Lines of what came of a command or a failure, and of what another tool found."""
+EXACT = re.compile(r" #[0-9a-f]{10}\Z")
+"""What makes two uses of a tool differ that read the same; of no use to a reader."""
 SPAN = datetime.max.replace(tzinfo=UTC).timestamp()
 
 
@@ -36,9 +43,11 @@ SPAN = datetime.max.replace(tzinfo=UTC).timestamp()
 class Transcript:
     """Turns signals into lines as they come; one that begins in the middle of a run says all that it can."""
 
-    calls: dict[str, str] = field(default_factory=dict)
+    calls: dict[str, Calls] = field(default_factory=dict)
     """The uses of tools that have not ended."""
     said: str = ""
+    under: str | None = None
+    """The use of a tool that was told last: what comes of it stands below it."""
 
     def take(self, signals: Sequence[Signal]) -> list[str]:
         """Return the lines that the signals of one line of output are worth, none for what is only of use to covey."""
@@ -47,10 +56,10 @@ class Transcript:
             following = signals[i + 1] if i + 1 < len(signals) else None
             if isinstance(signal, Said) and isinstance(following, Calls) and signal.text.startswith(following.tool):
                 continue  # the same again, in words
-            before = signals[i - 1] if i else None
-            if isinstance(signal, Calls) and isinstance(before, Said) and before.text.startswith(signal.tool):
-                signal = replace(signal, about=before.text.removeprefix(signal.tool).removeprefix(": "))
-            lines += self._take(signal)
+            told = self._take(signal)
+            if told:
+                self.under = signal.id if isinstance(signal, Calls) else None
+            lines += told
         return lines
 
     def _take(self, signal: Signal) -> list[str]:
@@ -58,12 +67,11 @@ class Transcript:
             case Said(text, piece):
                 self.said = text.strip()
                 return [] if piece and not self.said else _marked(SAYS, text)
-            case Calls(name, tool, about):
-                self.calls[name] = used = _used(tool, about)
-                return [f"{USES}{used}"]
-            case Called(name, failed):
-                used = self.calls.pop(name, "a tool")
-                return [f"{TROUBLE}failed: {used}"] if failed else []
+            case Calls(name, tool, about, edit):
+                self.calls[name] = signal
+                return [f"{USES}{_used(tool, about)}", *_below(edit.splitlines())]
+            case Called():
+                return self._called(signal)
             case Asks():
                 return _asked(signal)
             case Limited():
@@ -81,6 +89,35 @@ class Transcript:
             case Settled() | Works() | Waits() | Conversation() | Spent() | Total() | Context():
                 return []
 
+    def _called(self, called: Called) -> list[str]:
+        call = self.calls.pop(called.id, None)
+        used = "a tool" if call is None else _used(call.tool, call.about)
+        printed = called.output.splitlines()
+        if called.failed:
+            return [f"{TROUBLE}failed: {used}", *_below(_shortened(printed, PRINTED_LINES))]
+        if not printed or (call is not None and call.edit):  # of an edit that went in its lines say all
+            return []
+        most = PRINTED_LINES if call is None or call.tool == SHELL else LOOKED_LINES
+        head = [] if self.under == called.id else [f"{CAME}{used}"]
+        return [*head, *_below(_shortened(printed, most))]
+
+
+def words_of(line: str) -> str:
+    """Return a line of a transcript without the mark at its beginning."""
+    return line[2:] if line[:2] in (SAYS, USES, CAME, ASKS, TROUBLE, COMPACTS, ENDS, "  ") else line
+
+
+def _below(lines: Sequence[str]) -> list[str]:
+    return [f"  {line[:ABOUT]}{'…' if len(line) > ABOUT else ''}".rstrip() for line in lines]
+
+
+def _shortened(lines: Sequence[str], most: int) -> list[str]:
+    """Leave out the middle of what is too long: what it is stands at the beginning, what went wrong at the end."""
+    if len(lines) <= most:
+        return list(lines)
+    head = most // 4
+    return [*lines[:head], f"… {len(lines) - most + 1} lines …", *lines[len(lines) - most + head + 1 :]]
+
 
 def _marked(mark: str, text: str) -> list[str]:
     """Return a text with a mark before its first line, the others below it."""
@@ -89,9 +126,32 @@ def _marked(mark: str, text: str) -> list[str]:
 
 
 def _used(tool: str, about: str) -> str:
-    first, *rest = about.strip().splitlines() or [""]
+    first, *rest = _plain(EXACT.sub("", about)).strip().splitlines() or [""]
     cut = first[:ABOUT] + ("…" if rest or len(first) > ABOUT else "")
     return f"{' '.join(tool.split())}: {cut}".removesuffix(": ")
+
+
+def _plain(about: str) -> str:
+    """Return what a tool is given in words, where that is an object."""
+    if not about.startswith("{"):
+        return about
+    try:
+        given = json.loads(about)
+    except (ValueError, RecursionError):
+        return about
+    return ", ".join(f"{key}: {_value(value)}" for key, value in given.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_value(each)}" for key, each in value.items())
+    if isinstance(value, list):
+        return "; ".join(_value(each) for each in value)
+    if value is None or isinstance(value, bool):
+        return {True: "yes", False: "no", None: "none"}[value]
+    return str(value)
 
 
 def _asked(asks: Asks) -> list[str]:

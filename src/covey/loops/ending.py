@@ -36,7 +36,7 @@ from covey.loops.outfit import MISSED, SEEN
 from covey.loops.rescues import is_full, note_rescue, put_in_safety, set_aside
 from covey.loops.starting import Starter, agent_of, newest_main
 from covey.loops.starts import Starts
-from covey.loops.transcripts import keep_transcript, transcript_of
+from covey.loops.transcripts import end_of, keep_transcript, transcript_of
 from covey.loops.watches import Watches
 from covey.loops.ways_out import NOTED, RemoteWatch
 from covey.runners.tmux import place_of
@@ -231,9 +231,9 @@ class Closer:
         if task.kind is tasks.Kind.REPORT and result is None and not speaks:
             result = heard.said.strip() or None
         watched.missed = missed_hooks(desk, run, heard) if agent is not None and agent.traits.hooks else 0
-        printed, _ = desk.runner.output(run.id, max(seen.size - TAIL, 0))
-        told = heard.said if speaks and heard.said.strip() else printed.decode(errors="replace")
-        told = drawn(told) if run.runner == TMUX else told
+        told = end_of(desk.runner, desk.project.state / "runs" / run.id, run, agent, seen.size)
+        if not told.strip() and run.runner == TMUX:
+            told = drawn(desk.runner.output(run.id, max(seen.size - TAIL, 0))[0].decode(errors="replace"))
         told = f"{told.rstrip()}\n{complaint.strip()}" if complaint.strip() else told
         # A daemon that was killed right after it had started the program has not noted where its branch began.
         base = run.base or newest_main(desk)

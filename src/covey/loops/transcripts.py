@@ -9,12 +9,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from covey.agents.agent import Agent, terminal_of
-from covey.app import journals
-from covey.app.transcripts import KEPT, whole
+from covey.app import edits, journals
+from covey.app.edits import Output, Reader
+from covey.app.transcripts import KEPT, plain, raw, readable, whole
 from covey.core.runs import PROCESS, Run
 from covey.runners.runner import Runner
 
 OUTPUT = "output"
+END = 64 * 1024
+"""Bytes of what a run printed of which its story is made."""
+NOTHING_MORE = ("= done", "= done, as it said")
+"""Last lines that tell nothing."""
 
 
 def transcript_of(runner: Runner, folder: Path, run: Run, agent: Agent | None) -> Iterator[str]:
@@ -22,11 +27,36 @@ def transcript_of(runner: Runner, folder: Path, run: Run, agent: Agent | None) -
 
     `folder`: the run's own.
     """
-    speaks = agent is not None and agent.traits.speaks and run.runner == PROCESS
+    output, reader = _source(runner, folder, run, agent)
+    plain = agent if reader is None and run.runner == PROCESS else None
+    return whole(output, reader, None if plain is None else plain.read)
+
+
+def end_of(runner: Runner, folder: Path, run: Run, agent: Agent | None, size: int) -> str:
+    """Return the end of a run's transcript as its story tells it; "" of one that draws on a terminal."""
+    output, reader = _source(runner, folder, run, agent)
+    journal = journals.find(folder)
+    if reader is not None:
+        size = size if run.runner == PROCESS or journal is None else journal.size()
+        text, _ = readable(output, reader, max(size - END, 0), size, alive=False)
+        lines = text.splitlines()
+        while lines and lines[-1] in NOTHING_MORE:
+            lines.pop()
+        return "\n".join(lines)
+    if run.runner != PROCESS:
+        return ""
+    since = max(size - END, 0)
+    return (plain(output, agent.read, since, size, alive=False) if agent else raw(output, since, size, alive=False))[0]
+
+
+def _source(runner: Runner, folder: Path, run: Run, agent: Agent | None) -> tuple[Output, Reader | None]:
+    """Return where a run's words are, and what understands them, if that is more than plain lines."""
     terminal, journal = terminal_of(run, agent), journals.find(folder)
     if journal is not None and terminal is not None:
-        return whole(journal.read, terminal.read)
-    return whole(lambda since: runner.output(run.id, since), agent.read if speaks and agent is not None else None)
+        return journal.read, terminal.read
+    speaks = agent is not None and agent.traits.speaks and run.runner == PROCESS
+    reader = edits.reader(agent, folder, run) if agent is not None and speaks else None
+    return (lambda since: runner.output(run.id, since)), reader
 
 
 def keep_transcript(folder: Path, lines: Iterable[str]) -> None:

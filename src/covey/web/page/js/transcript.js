@@ -11,6 +11,7 @@ const KEPT = 600;
 const EVERY = 3000;
 const PAUSE = 400;
 const EDIT_LINES = 12;
+const PRINTED_LINES = 6;
 
 /** What has been read of a run so far; it reads on as more is said, and back when somebody wants to see more. */
 class Reader {
@@ -97,7 +98,7 @@ export function joined(entries) {
     const last = rows.at(-1);
     if (entry.kind === "result") {
       const used = calls.get(entry.call);
-      if (used) used.outcome = entry.failed ? "failed" : "done";
+      if (used) Object.assign(used, { outcome: entry.failed ? "failed" : "done", text: used.edit && !entry.failed ? "" : (entry.text ?? "") });
     } else if (entry.kind === "cost" && entry.call === "total") {
       rows.push({ ...entry, key: rows.length });
     } else if (entry.kind === "cost") {
@@ -124,6 +125,16 @@ function Edit({ text }) {
   </div>`;
 }
 
+function Printed({ text }) {
+  const lines = text.split("\n");
+  const [whole, setWhole] = useState(false);
+  const shown = whole ? lines : lines.slice(-PRINTED_LINES);
+  return html`<div class="entry-edit">
+    ${lines.length > shown.length && html`<button type="button" class="button quiet" onClick=${() => setWhole(true)}>${some(lines.length - shown.length, "line")} before</button>`}
+    ${shown.map((line, i) => html`<code key=${i}>${visible(line, 400)}</code>`)}
+  </div>`;
+}
+
 const SIGNS = { failed: "failed", done: "done" };
 
 function Row({ entry, alive, last }) {
@@ -132,7 +143,7 @@ function Row({ entry, alive, last }) {
       return html`<li class="entry entry-told"><details><summary>What it was told</summary><p class="entry-text"><${Words} text=${entry.text} most=${16000} /></p></details></li>`;
     case "tool": {
       const sign = SIGNS[entry.outcome] ?? (alive && last ? "running" : "idle");
-      return html`<li class="entry entry-tool"><${State} name=${sign} /><b>${visible(entry.tool, 60)}</b> <code><${Words} text=${entry.about} most=${300} /></code>${entry.edit && html`<${Edit} text=${entry.edit} />`}</li>`;
+      return html`<li class="entry entry-tool"><${State} name=${sign} /><b>${visible(entry.tool, 60)}</b> <code><${Words} text=${entry.about} most=${300} /></code>${entry.edit && html`<${Edit} text=${entry.edit} />`}${entry.text && html`<${Printed} text=${entry.text} />`}</li>`;
     }
     case "cost":
       return html`<li class="entry entry-cost">${entry.call === "total" ? "in all " : ""}${entry.model && `${visible(entry.model, 60)} · `}${tokens(entry.tokens ?? 0)} tokens${entry.cost ? ` · ≈ ${money(entry.cost)}` : ""}</li>`;
