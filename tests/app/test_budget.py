@@ -61,7 +61,7 @@ def test_two_that_begin_in_a_row_cannot_both_take_the_last_dollars(bounded: Call
     assert first.money == 3.0
     before = world.everything()
     wait = world.would_begin("s1")
-    assert wait == Wait("What is left of the 5.00 dollars of today is set aside for runs at work.")
+    assert wait == Wait("What is left of the $5.00 of today is set aside for runs at work.")
     assert world.everything() == before, "nothing was claimed"
     spend(world, first, 1.0)
     world.end(first, DONE)
@@ -90,7 +90,7 @@ def test_a_task_over_its_budget_is_blocked_and_a_person_is_told_once(bounded: Ca
     shown = world.task(task)
     assert (shown["status"], shown["session"]) == ("blocked", None)
     more = "[budget] in covey.toml says how much."
-    assert shown["reason"] == f"Of the 2.00 dollars of {task}, 0.05 are left. {more}"
+    assert shown["reason"] == f"Of the $2.00 of {task}, $0.05 is left. {more}"
     (alert,) = world.ask("alert.list")
     assert (alert["type"], alert["task"]) == ("budget_spent", task)
     assert world.would_begin("s0") is None
@@ -124,7 +124,7 @@ def test_a_day_that_is_used_up_waits_for_midnight(bounded: Callable[..., World],
     world.end(run, Again("no"))
     whose = {"day": "today", "session": "s0 today"}[scope]
     wait = world.would_begin("s0")
-    assert wait == Wait(f"Of the 4.00 dollars of {whose}, 0.00 are left.", world.day.ends, news=True)
+    assert wait == Wait(f"Of the $4.00 of {whose}, $0.00 is left.", world.day.ends, news=True)
     assert world.status(run.task) == "todo", "no fault of the task"
     world.clock.run(world.day.ends - world.clock.now().wall + 1)
     assert world.begin("s0").money == 4.0
@@ -194,7 +194,7 @@ def test_with_less_left_than_a_call_usually_costs_nothing_begins(bounded: Callab
     world.end(second, Again("no"))
     wait = world.would_begin("s0")
     assert isinstance(wait, Wait) and wait.why == (
-        "Of the 2.00 dollars of today, 0.25 are left: less than the 0.35 that a call of scripted usually costs."
+        "Of the $2.00 of today, $0.25 is left: less than the $0.35 that a call of scripted usually costs."
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from covey.app.pulses import NOTED_EVERY
+from covey.core.figures import span
 from covey.core.sessions import Kind
 from covey.errors import NotFound, Refused
 from tests.app.world import Principal, World
@@ -50,7 +51,7 @@ def test_an_expired_task_is_back_with_the_story_and_one_alert_once(world: World,
     world.watch(ttl + 1, 30)
     shown = world.task(task)
     assert (shown["status"], shown["session"], shown["until"]) == ("todo", None, None)
-    assert [t["what"] for t in shown["tries"]] == [f"worker was not heard of for {ttl:g} s"]
+    assert [t["what"] for t in shown["tries"]] == [f"worker was not heard of for {span(ttl)}"]
     world.watch(3 * ttl, 30)
     (alert,) = world.ask("alert.list")
     assert (alert["type"], alert["session"], alert["task"]) == ("claim_expired", "worker", task)
@@ -247,7 +248,7 @@ def test_a_lease_lives_while_its_holder_does(world: World) -> None:
     world.watch(1)
     assert world.ask("lease.list") == []
     (expired,) = world.ask("log.list", kind="lease.expired")
-    assert expired["data"] == {"why": "ada was not heard of for 120 s"}
+    assert expired["data"] == {"why": "ada was not heard of for 2 min"}
 
 
 def test_a_lease_is_renewed_by_renewing_it(world: World) -> None:

@@ -565,7 +565,7 @@ def test_a_crash_is_no_failed_try_and_many_in_a_short_time_block_the_task_once(t
         world.clock.run(60)
     assert world.end(world.begin(), Crashed(what), -11).outcome is Outcome.CRASHED
     shown = world.task(task)
-    reason = "Its runs crashed 3 times in 2 minutes; the last time: The agent was ended by signal 11."
+    reason = "Its runs crashed 3 times in 2 min; the last time: The agent was ended by signal 11."
     assert (shown["status"], shown["reason"], shown["session"]) == ("blocked", reason, None)
     assert [each["what"] for each in shown["tries"]] == [what], "the story is with the task"
     (alert,) = world.ask("alert.list")
@@ -589,7 +589,7 @@ def test_crashes_far_apart_block_a_task_when_they_are_twice_as_many(tmp_path: Pa
         world.clock.run(8 * 60)
     world.end(world.begin(), Crashed(SEGV), -11)
     assert world.status(task) == "blocked"
-    assert world.task(task)["reason"] == f"Its runs crashed 6 times in 40 minutes; the last time: {SEGV}"
+    assert world.task(task)["reason"] == f"Its runs crashed 6 times in 40 min; the last time: {SEGV}"
     assert [alert["type"] for alert in world.ask("alert.list")] == ["crash_loop"]
     world.store.close()
 

@@ -60,7 +60,7 @@ def test_a_tool_is_warned_and_a_commit_denied_with_holder_task_expiry_and_ways_o
     tool, commit = check(world, "bob", "src/a.py", at="tool"), check(world, "bob", "src/a.py", at="commit")
     assert tool.deny is None and tool.tell is not None and commit.tell is None and commit.deny is not None
     for text in (tool.tell, commit.deny):
-        assert f'src/a.py is held by ada for {task} ("moving files"): {lease["id"]}, for 60 min yet' in text
+        assert f'src/a.py is held by ada for {task} ("moving files"): {lease["id"]}, for 1 h yet' in text
         assert "covey lease take src/a.py --wait --timeout 60 --as bob" in text
         assert 'covey mail send ada "..." --as bob' in text
     assert "git restore --staged --worktree --source=HEAD -- src/a.py" in commit.deny

@@ -12,9 +12,9 @@ from covey.app import costs
 from covey.app.app import App
 from covey.app.verbs import Call, Principal
 from covey.cli.report import Report
-from covey.cli.show import amount, money
 from covey.config import Config
 from covey.core import runs
+from covey.core.figures import amount, money
 from covey.core.launches import Launch
 from covey.core.runs import Run
 from covey.core.signals import Usage
@@ -73,7 +73,7 @@ def test_costs_are_shown_by_what_is_asked_for(shell: Shell) -> None:
     assert [line.split()[:4] for line in lines[1:]] == [
         ["T-2", "$1.25", "1", "3,150"],
         ["T-1", "$0.015", "1", "3,150"],
-        ["all", "$1.26", "2", "6,300"],
+        ["all", "$1.27", "2", "6,300"],
     ]
     by_day = [line.split()[0] for line in shell.ok("cost", "--by", "day").splitlines()]
     assert by_day == ["day", "2026-01-31", "2026-02-01", "all"]

@@ -72,7 +72,7 @@ def test_for_every_state_there_is_one_step_and_the_state_allows_it(goal: Goal, p
     [
         (Goal.WORKING, True, 60.0, None),
         (Goal.PAUSED, True, 60.0, None),
-        (Goal.WORKING, True, 60.1, Ending("The run took longer than 1 minutes.", fault=True)),
+        (Goal.WORKING, True, 60.1, Ending("The run took longer than 1 min.", fault=True)),
         (Goal.WORKING, False, 0.0, Ending("T-1 is no longer with ada.")),
         (Goal.WORKING, False, 99.0, Ending("T-1 is no longer with ada.")),
         (Goal.STOPPED, True, 99.0, Ending("ada was stopped.")),

@@ -153,7 +153,7 @@ def test_what_has_no_room_waits_and_a_person_is_told() -> None:
     room = {"free": 900 * MIB, "needs": 400 * MIB}
     assert wait(Pace(), 0.0, 3, **room, reserve=500 * MIB) is None
     found = wait(Pace(), 0.0, 3, **room, reserve=501 * MIB)
-    assert found == Wait("900 MiB of memory are free, and one more run takes about 400 MiB", news=True)
+    assert found == Wait("944 MB of memory are free, and one more run takes about 419 MB", news=True)
     less = wait(Pace(), 0.0, 3, **room | {"free": 800 * MIB}, reserve=501 * MIB)
     assert less is not None and (less.about, less == found) == (found.about, False), "it is the same shortage"
 

@@ -95,9 +95,9 @@ def test_the_command_that_failed_is_named_and_not_only_its_step() -> None:
 
 
 def test_a_gate_that_took_too_long_is_not_only_called_failed() -> None:
-    said = "The check took longer than 0.5 minutes and was ended: make test\nThe end of its output:"
+    said = "The check took longer than 30 s and was ended: make test\nThe end of its output:"
     late = replace(RED, gates=(replace(GATE, step="check", failures=(), summary=said),))
-    assert sent_back.reason(late) == 'With main, "make test" took longer than 0.5 minutes and was ended.'
+    assert sent_back.reason(late) == 'With main, "make test" took longer than 30 s and was ended.'
 
 
 def test_what_passes_alone_and_fails_together_is_called_so() -> None:

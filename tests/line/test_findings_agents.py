@@ -321,7 +321,7 @@ def test_who_works_on_after_an_answer_has_its_time_and_no_more(built: Callable[.
     house.ticks(3, 30.0)
     assert house.outcomes() == []
     house.until(house.is_over(1), "the end of its time", seconds=10.0)
-    assert house.task(task)["tries"][0]["what"].startswith("The run took longer than 2 minutes.")
+    assert house.task(task)["tries"][0]["what"].startswith("The run took longer than 2 min.")
 
 
 # Crashes

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from covey.core.figures import span
 from tests.line.lines import GOOD, SCRIPTED, Line, processes_of, sleepers_of
 from tests.serving import wait_until
 
@@ -21,7 +22,7 @@ def test_a_gate_that_hangs_is_killed_with_all_that_it_started_and_rejects(made: 
     gate = f"test ! -e notes || {{ {hangs}; }}"  # on main it does not hang: then nobody would be to blame
     line = made(SCRIPTED, ONCE, f'[merge]\ncheck = "{gate}"\ncheck_minutes = {SOON}\n')
     said = line.ends(1, "run", "One")
-    assert f"took longer than {SOON:g} minutes" in said
+    assert f"took longer than {span(SOON * 60)}" in said
     assert line.statuses() == {"One": "blocked"}
     assert line.marks("gate") and sleepers_of(line.folder) == []
     assert "testing" in line.json("task", "show", line.board()["One"]["id"])["tries"][0]["what"]
@@ -44,9 +45,9 @@ def test_an_agent_that_takes_too_long_is_ended_and_that_counts_as_a_try(made: Ca
     line = made(f'[sessions]\nagent = "scripted"\nrun_minutes = {SOON}\n', GOOD)
     body = "try 1: say hanging\ntry 1: dirt left.txt\ntry 1: hang\nwrite done.txt\n    done\ncommit Done\n"
     said = line.ok("run", line.tasks({"title": "One", "body": body}))
-    assert f"longer than {SOON:g} minutes" in said
+    assert f"longer than {span(SOON * 60)}" in said
     (tried,) = line.json("task", "show", line.board()["One"]["id"])["tries"]
-    assert f"longer than {SOON:g} minutes" in tried["what"]
+    assert f"longer than {span(SOON * 60)}" in tried["what"]
     assert "hanging" in tried["what"]
     assert len(line.json("rescue", "list")) == 1
     assert line.landed() == ["One"]

@@ -245,4 +245,4 @@ def test_a_run_of_which_nobody_finds_what_it_spends_is_bounded_by_its_turns(tmp_
     task = add(known.line, "Hidden", script, budget=round(2.5 * known.price(SMALL), 9))
     wait_for_ends(known.line, before + 1)
     ended = runs(known.line, task)[0]
-    assert ended["what"].startswith("The run spent about $0.0050 of the $0.0063 that it was allowed.")
+    assert ended["what"].startswith("The run spent about $0.005 of the $0.0063 that it was allowed.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from covey.app import costs
 from covey.app.verbs import Call
-from covey.core import budgets
+from covey.core import budgets, figures
 from covey.core.budgets import Books, Limits, Scope, Spent
 from covey.core.sessions import Session
 from covey.core.spending import one_call
@@ -118,13 +118,18 @@ def _usual(call: Call, column: str) -> float:
 
 def _words(spent: Spent, task: Task, session: Session, unit: str) -> str:
     whose = {Scope.TASK: task.id, Scope.SESSION: f"{session.name} today", Scope.DAY: "today"}[spent.scope]
-    left = f"{spent.left:,.2f}" if unit == "dollars" else f"{spent.left:,.0f}"
-    limit = f"{spent.limit:,.2f}" if unit == "dollars" else f"{spent.limit:,.0f}"
+    figure = figures.money if unit == "dollars" else _whole
+    left, limit, call = figure(spent.left), figure(spent.limit), figure(spent.call)
+    limit += "" if unit == "dollars" else f" {unit}"
     if spent.waits:
-        return f"What is left of the {limit} {unit} of {whose} is set aside for runs at work."
+        return f"What is left of the {limit} of {whose} is set aside for runs at work."
     own = unit == "dollars" and task.budget == spent.limit
     how = f"covey task edit {task.id} --budget gives it more" if own else "[budget] in covey.toml says how much"
+    are = "is" if unit == "dollars" else "are"
     more = f" {how}." if spent.scope is Scope.TASK else ""
-    call = f"{spent.call:,.2f}" if unit == "dollars" else f"{spent.call:,.0f}"
     short = f": less than the {call} that a call of {session.agent} usually costs" if spent.call else ""
-    return f"Of the {limit} {unit} of {whose}, {left} are left{short}.{more}"
+    return f"Of the {limit} of {whose}, {left} {are} left{short}.{more}"
+
+
+def _whole(number: float) -> str:
+    return figures.count(round(number))

@@ -11,8 +11,8 @@ from covey.app.shapes.overlaps import HotFileRow, ListOverlaps, OverlapRow, Over
 from covey.app.tasks import find
 from covey.app.verbs import Call, verb
 from covey.core import overlaps
+from covey.core.figures import span
 from covey.core.force import Write
-from covey.core.leases import in_words
 from covey.core.overlaps import MAIN, Collision, HotFile, Meeting, News, Overlap
 from covey.core.quotes import names as named_paths
 from covey.core.rights import SHARED
@@ -195,7 +195,7 @@ def _alert(call: Call, paths: Sequence[str], collisions: Sequence[Collision]) ->
         names += f" and {len(paths) - overlaps.NAMED} more"
     are, them, they = ("is", "it", "it was") if len(paths) == 1 else ("are", "them", "they were")
     pairs = list(dict.fromkeys(f"{each.one} and {each.other}" for each in collisions))[-5:]
-    within, quiet = in_words(settings.hot_minutes * 60), in_words(settings.cool_minutes * 60)
+    within, quiet = span(settings.hot_minutes * 60), span(settings.cool_minutes * 60)
     times = "1 collision" if len(collisions) == 1 else f"{len(collisions)} collisions"
     message = (
         f"{names} {are} hot: {times} within {within} ({', '.join(pairs)})."

@@ -11,6 +11,7 @@ from covey.app.train import digest
 from covey.app.verbs import Call
 from covey.core import gates, hints, landings, merges
 from covey.core.alerts import Alert
+from covey.core.figures import span
 from covey.core.gates import Gate
 from covey.core.merges import Merge, State
 from covey.core.queue import train
@@ -279,7 +280,7 @@ def _tested(sight: Sight, merge: Merge, seen: Sequence[Gate], now: float) -> lis
         return [f"No gate tests it at this moment{before}.", *whole_queue(sight)]
     others = [name for name in gate.merges if name != merge.id]
     company = f" together with {_list(others)}" if others else " alone"
-    return [f"It is tested{company} in {gate.id} ({gate.purpose}) for {max(now - gate.started, 0):.0f} s."]
+    return [f"It is tested{company} in {gate.id} ({gate.purpose}) for {span(now - gate.started)}."]
 
 
 _ENDED = {

@@ -21,6 +21,7 @@ from covey.app.writes import handing_in
 from covey.core import facts, merges, runs, sessions, tasks
 from covey.core.budgets import Scope
 from covey.core.facts import Facts
+from covey.core.figures import span
 from covey.core.guarded import commands_of
 from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
 from covey.core.pace import Wait
@@ -503,8 +504,7 @@ def _block_crashing(call: Call, run: Run, task: Task, what: str) -> None:
     first = what.splitlines()[0] if what else ""
     bad = _crashes(call, run)
     seconds = call.tx.now - min([run.begun, *(one.begun for one in bad)])
-    minutes = f"{seconds / 60:.0f} minutes" if seconds >= 90 else "a minute"
-    reason = f"Its runs crashed {len(bad) + 1} times in {minutes}; the last time: {first}"
+    reason = f"Its runs crashed {len(bad) + 1} times in {span(seconds)}; the last time: {first}"
     change(call, task, tasks.block(task, reason[:REASON]), COVEY)
     alert(call, "crash_loop", f"{task.id} needs a person. {reason}"[:REASON], None, task.id)
 

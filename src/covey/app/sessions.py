@@ -21,6 +21,7 @@ from covey.app.verbs import Call, missing, verb
 from covey.core import alerts, leases, sessions, tasks
 from covey.core.events import Minted
 from covey.core.expiry import claim_ttl
+from covey.core.figures import span
 from covey.core.rights import OWNER_ONLY, PARTLY
 from covey.core.sessions import COVEY, Kind, State
 from covey.core.spending import Used
@@ -193,7 +194,7 @@ def lapsed_leases(call: Call) -> list[tuple[leases.Lease, leases.Expired]]:
     """
     found = call.tx.open_leases()
     silent = [
-        (lease, leases.Expired(f"{lease.holder} was not heard of for {lease.ttl:g} s"))
+        (lease, leases.Expired(f"{lease.holder} was not heard of for {span(lease.ttl)}"))
         for lease in found
         if is_silent(call, lease)
     ]
@@ -204,7 +205,7 @@ def sweep(call: Call) -> int:
     """End what silence ends: claims, places in line and leases; return how many things ended."""
     ended = 0
     for session, ttl in silent_sessions(call):
-        ended += _let_go(call, session, f"{session.name} was not heard of for {ttl:g} s")
+        ended += _let_go(call, session, f"{session.name} was not heard of for {span(ttl)}")
     return ended + len(end_all(call, lapsed_leases(call), COVEY))
 
 

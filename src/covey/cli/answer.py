@@ -7,7 +7,8 @@ from argparse import Namespace
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, text_of
 from covey.cli.inbox import how
-from covey.cli.show import first_line, one, reply
+from covey.cli.show import first_line, reply
+from covey.core.figures import one
 from covey.errors import CoveyError, Invalid, Refused
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.

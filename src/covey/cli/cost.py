@@ -6,7 +6,8 @@ from argparse import Namespace
 
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, whole_number
-from covey.cli.show import amount, as_json, money, one, plain, table
+from covey.cli.show import as_json, plain, table
+from covey.core.figures import amount, money, one
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:

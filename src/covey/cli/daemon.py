@@ -21,8 +21,8 @@ from typing import Any
 from covey import proof
 from covey.cli.client import Client, check_own, is_daemon, own_file
 from covey.cli.command import Command, Parser
-from covey.cli.show import one
 from covey.cli.wire import Lost, Wire
+from covey.core.figures import one
 from covey.errors import CoveyError, Denied, Invalid, Refused, ToolFailed, Unavailable
 from covey.git import project as projects
 from covey.git.project import Project

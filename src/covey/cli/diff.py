@@ -6,7 +6,8 @@ from argparse import Namespace
 
 from covey.cli.client import Client
 from covey.cli.command import Parser
-from covey.cli.show import as_json, colourful, one
+from covey.cli.show import as_json, colourful
+from covey.core.figures import one
 from covey.errors import NotFound
 from covey.plain import plain
 

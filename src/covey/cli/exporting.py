@@ -13,8 +13,9 @@ from typing import Any
 
 from covey.cli.boards import Board, Progress, full_key, local_key, name_of
 from covey.cli.client import Client
-from covey.cli.show import escaped, one, prose
+from covey.cli.show import escaped, prose
 from covey.core import checklists
+from covey.core.figures import one
 from covey.core.tasks import ENDED
 from covey.errors import Invalid, Refused
 

@@ -7,7 +7,8 @@ from argparse import Namespace
 
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser
-from covey.cli.show import one, reply
+from covey.cli.show import reply
+from covey.core.figures import one
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:

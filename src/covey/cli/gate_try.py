@@ -16,7 +16,8 @@ from covey.cli.client import Client
 from covey.cli.command import width
 from covey.cli.daemon import ASK_TO_END
 from covey.cli.init import proposed_checks
-from covey.cli.show import first_line, paint, plain, span
+from covey.cli.show import first_line, paint, plain
+from covey.core.figures import span
 from covey.errors import CoveyError
 from covey.installation import step_back
 from covey.loops.crew import lose_all

@@ -8,7 +8,8 @@ from argparse import Namespace
 
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser
-from covey.cli.show import age, first_line, one, paint, plain, prose, reply, span, table
+from covey.cli.show import age, first_line, paint, plain, prose, reply, table
+from covey.core.figures import one, span
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:

@@ -30,6 +30,8 @@ from typing import Any
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser
 from covey.core.events import FIRST, Event
+from covey.core.figures import one
+from covey.core.figures import size as bytes_of
 from covey.core.origins import AGAIN, MAIL, PROMPTS, Line
 from covey.errors import CoveyError, Refused, Unavailable
 from covey.git import exports
@@ -114,8 +116,8 @@ def _verify(args: argparse.Namespace, client: Client) -> int:
     shown = [*report.problems]
     if report.count > len(shown):
         shown.append(f"... and {report.count - len(shown)} more.")
-    sums = f"{_count(report.events, 'event')} and {_count(report.rows, 'row')}"
-    last = f"{sums}: the log and every row agree." if report.sound else f"{sums}: {_count(report.count, 'problem')}."
+    sums = f"{one(report.events, 'event')} and {one(report.rows, 'row')}"
+    last = f"{sums}: the log and every row agree." if report.sound else f"{sums}: {one(report.count, 'problem')}."
     answer = {"sound": report.sound, "events": report.events, "rows": report.rows}
     show(args, answer | {"count": report.count, "problems": report.problems}, *shown, last)
     return 0 if report.sound else 1
@@ -124,8 +126,8 @@ def _verify(args: argparse.Namespace, client: Client) -> int:
 def _rebuild(args: argparse.Namespace, client: Client) -> None:
     with telling() as progress, alone(client.project()) as store:
         rebuilt = store.write(lambda tx: audit.rebuild(tx, progress))
-    mended = _count(rebuilt.differences, "difference") + " mended" if rebuilt.differences else "nothing was different"
-    show(args, rebuilt.__dict__, f"Every row was made anew from {_count(rebuilt.events, 'event')}; {mended}.")
+    mended = one(rebuilt.differences, "difference") + " mended" if rebuilt.differences else "nothing was different"
+    show(args, rebuilt.__dict__, f"Every row was made anew from {one(rebuilt.events, 'event')}; {mended}.")
 
 
 def _backup(args: argparse.Namespace, client: Client) -> None:
@@ -138,12 +140,8 @@ def _prune(args: argparse.Namespace, client: Client) -> None:
     blobs = size = 0
     while (answer := client.ask("log.prune").value)["blobs"]:
         blobs, size = blobs + answer["blobs"], size + answer["size"]
-    said = f"{_count(blobs, 'long text')} with {size:,} bytes removed." if blobs else "No long text has had its time."
+    said = f"{one(blobs, 'long text')} with {bytes_of(size)} removed." if blobs else "No long text has had its time."
     show(args, {"blobs": blobs, "size": size}, said)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 # Export, import, adopt
@@ -155,7 +153,7 @@ def _export(args: argparse.Namespace, client: Client) -> None:
         source = _source(db, project, progress)
         made = exports.export(project, source, args.included or [])
     answer = {"ref": made.ref, "commit": made.commit, "seq": made.seq, "events": made.events}
-    news = f"{_count(made.events, 'new event')} in" if made.events else "Nothing is new since"
+    news = f"{one(made.events, 'new event')} in" if made.events else "Nothing is new since"
     left = " and ".join(what for what in (MAIL, PROMPTS) if what not in made.included)
     show(
         args,
@@ -199,7 +197,7 @@ def _import(args: argparse.Namespace, client: Client) -> None:
                     taken.append(_take_in(client, project, log, commit, head, progress))
                 except CoveyError as error:
                     refused.append(error)
-    lines = [f"{origin['log']}: {_count(origin['events'], 'new event')}, up to {origin['seq']}." for origin in taken]
+    lines = [f"{origin['log']}: {one(origin['events'], 'new event')}, up to {origin['seq']}." for origin in taken]
     if lines or not refused:
         show(args, {"origins": taken}, *(lines or ["There is no export of another log here."]))
     if refused:
@@ -277,7 +275,7 @@ def _adopt(args: argparse.Namespace, client: Client) -> None:
     show(
         args,
         {"log": args.log, "events": rebuilt.events},
-        f"The log {args.log} with {_count(rebuilt.events, 'event')} is this project's own now.",
+        f"The log {args.log} with {one(rebuilt.events, 'event')} is this project's own now.",
     )
 
 

@@ -6,7 +6,8 @@ from argparse import Namespace
 
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of
-from covey.cli.show import age, first_line, one, plain, reply, table
+from covey.cli.show import age, first_line, plain, reply, table
+from covey.core.figures import one
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import Any
 from covey.cli import cost
 from covey.cli.client import Client
 from covey.cli.needs import unmet
-from covey.cli.show import escaped, one, paint, plain, span, spent, table, title
+from covey.cli.show import escaped, paint, plain, spent, table, title
 from covey.config import Config
+from covey.core.figures import one, span
 from covey.core.inbox import alike
 from covey.core.sessions import OWNER
 from covey.values import dataclass

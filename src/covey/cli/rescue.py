@@ -11,7 +11,8 @@ from typing import Any
 
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser
-from covey.cli.show import age, clock, one, plain, table
+from covey.cli.show import age, clock, plain, table
+from covey.core.figures import one, size
 from covey.git.project import Project
 from covey.git.rescue import Rescued, find_rescue, find_rescues
 from covey.git.rescue import show as look_into
@@ -65,9 +66,9 @@ def show(args: Namespace, client: Client) -> None:
     ]
     lines = [found.name, *(f"  {name:<9}{plain(value)}" for name, value in facts if value)]
     if details.files:
-        lines += ["", table((each["status"], f"{each['size']:,}", each["path"]) for each in details.files)]
+        lines += ["", table((each["status"], size(each["size"]), each["path"]) for each in details.files)]
     if details.left_out:
-        lines += ["", "Left out:", table((each["why"], f"{each['size']:,}", each["path"]) for each in details.left_out)]
+        lines += ["", "Left out:", table((each["why"], size(each["size"]), each["path"]) for each in details.left_out)]
     if found.aside is None:
         lines += ["", f"covey rescue restore {found.name} brings it back into a new folder."]
     _print(args, answer, "\n".join(lines))

@@ -22,9 +22,9 @@ from covey.cli.command import Command, Parser, whole_number
 from covey.cli.daemon import died, ensure_up, ensure_while_needed, errand, leave, obituary
 from covey.cli.progress import Story
 from covey.cli.report import Report
-from covey.cli.show import one
 from covey.config import AgentSettings, Config
 from covey.core import batches
+from covey.core.figures import one
 from covey.errors import CoveyError, Invalid, Refused, Unavailable
 from covey.git.fitness import unfit
 from covey.git.project import Project

@@ -11,7 +11,8 @@ from argparse import Namespace
 from covey.cli import several, trail
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, whole_number
-from covey.cli.show import age, as_json, clock, escaped, first_line, plain, prose, reply, span, spent, table, waiting
+from covey.cli.show import age, as_json, clock, escaped, first_line, plain, prose, reply, spent, table, waiting
+from covey.core.figures import span
 from covey.errors import Invalid, Refused, Unavailable
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.

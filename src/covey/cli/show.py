@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from covey import plain as plainly
 from covey.cli.command import width
+from covey.core import figures
+from covey.core.figures import money, one
 from covey.moments import calendar
 from covey.plain import escaped as escaped
 
@@ -100,41 +102,9 @@ def clock(moment: float) -> str:
     return calendar("%Y-%m-%d %H:%M:%S", moment)
 
 
-def span(seconds: float) -> str:
-    """Return how long something lasts, in its largest two units at most."""
-    seconds = max(seconds, 0)
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if seconds < 3600:
-        return f"{seconds // 60:.0f} min"
-    if seconds < 86400:
-        minutes = seconds % 3600 // 60
-        return f"{seconds // 3600:.0f} h {minutes:.0f} min" if minutes else f"{seconds // 3600:.0f} h"
-    return f"{seconds // 86400:.0f} d"
-
-
 def age(moment: float) -> str:
     """Return how long ago something was."""
-    return f"{span(time.time() - moment)} ago"
-
-
-def one(count: int, noun: str, many: str = "") -> str:
-    """Return a number with its noun."""
-    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
-
-
-def amount(dollars: float) -> str:
-    """Return dollars with as many digits as they need: cents, and for less than a dollar three that count."""
-    digits = 2
-    while 0 < abs(dollars) * 10**digits < 99.5 and digits < 8:
-        digits += 1
-    text = f"{dollars:,.{digits}f}"
-    return text[: len(text) - digits + 2] + text[len(text) - digits + 2 :].rstrip("0")
-
-
-def money(dollars: float) -> str:
-    """Return dollars as people write them."""
-    return f"${amount(dollars)}"
+    return figures.age(time.time() - moment)
 
 
 def spent(used: dict[str, Any]) -> str:
@@ -193,7 +163,7 @@ def card(task: dict[str, Any]) -> str:
         ("needs", ", ".join(needs) or None),
         ("scope", "  ".join(map(plain, task["scope"])) or None),
         ("not to touch", "  ".join(map(plain, task["do_not_touch"])) or None),
-        ("budget", f"{task['budget']:g}" if task["budget"] is not None else None),
+        ("budget", money(task["budget"]) if task["budget"] is not None else None),
         ("cost", spent(task)),
         ("reason", task["reason"] and plain(task["reason"])),
         ("commit", task["commit"]),

@@ -9,7 +9,8 @@ from covey.cli import cost, inbox, lease, merge, session
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, width
 from covey.cli.needs import unmet
-from covey.cli.show import age, as_json, one, paint, plain, standstills, title
+from covey.cli.show import age, as_json, paint, plain, standstills, title
+from covey.core.figures import one, size
 from covey.errors import CoveyError
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
@@ -50,7 +51,7 @@ def status(args: Namespace, client: Client) -> None:
         print(f"  {line}")
     if value["memory"]:
         runs = sum(bool(each["run"]) for each in value["sessions"])
-        print(f"  {one(runs, 'run')} in {value['memory'] / 1024**2:,.0f} MiB of memory")
+        print(f"  {one(runs, 'run')} in {size(value['memory'])} of memory")
     for line in inbox.waiting(value["questions"], wanted):
         print(f"  {line}")
     if value["paused"]:

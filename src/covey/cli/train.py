@@ -6,7 +6,8 @@ import os
 import time
 
 from covey.cli.command import width
-from covey.cli.show import age, clock, first_line, one, paint, plain, prose, span, spent, table
+from covey.cli.show import age, clock, first_line, paint, plain, prose, spent, table
+from covey.core.figures import one, span
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser
-from covey.cli.show import clock, escaped, plain, span, spent
+from covey.cli.show import clock, escaped, plain, spent
+from covey.core.figures import span
 from covey.errors import Invalid, NotFound
 from covey.git import blame
 from covey.git.candidates import is_ancestor

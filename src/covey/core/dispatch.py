@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from covey.core.figures import span
 from covey.core.launches import Observation
 from covey.core.runs import Ending, Run
 from covey.core.sessions import Goal, Session
@@ -90,7 +91,7 @@ def why_end(
     if run.person:
         return None
     if at_work > limit:
-        return Ending(f"The run took longer than {limit / 60:g} minutes.", fault=True)
+        return Ending(f"The run took longer than {span(limit)}.", fault=True)
     if printed > MOST_OUTPUT:
         return Ending(f"The run printed more than {MOST_OUTPUT // 1024**2} MiB.", fault=True)
     return None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
 from covey.core import globs, leases
+from covey.core.figures import span
 from covey.core.leases import Lease, Origin, State
 from covey.core.quotes import named, names, title
 from covey.core.tasks import Task
@@ -248,7 +249,7 @@ def _line(finding: Finding, left: Callable[[Lease], float]) -> str:
         return f"{path} is not yours to write: {harmless(finding.why)}."
     task = f" for {lease.task}" if lease.task else ""
     reason = f" ({title(lease.reason)})" if lease.reason else ""
-    ends = "until that task has landed" if leases.is_tied(lease) else f"for {leases.in_words(left(lease))} yet"
+    ends = "until that task has landed" if leases.is_tied(lease) else f"for {span(left(lease))} yet"
     return f"{path} is held by {lease.holder}{task}{reason}: {lease.id}, {ends}."
 
 

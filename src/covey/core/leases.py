@@ -15,6 +15,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from covey.core import globs
+from covey.core.figures import span
 from covey.core.quotes import named
 from covey.errors import Invalid, Refused
 from covey.values import dataclass
@@ -291,7 +292,7 @@ def _refusal(mine: str, theirs: str, lease: Lease, left: float) -> Refused:
             f"{mine} meets {theirs} of {lease.id}{common}, for which {lease.holder} waits{task}.",
             hint="Wait in line behind it (--wait), or go on without the lease.",
         )
-    ends = "it ends with that task" if is_tied(lease) else f"it ends after another {in_words(left)} of silence"
+    ends = "it ends with that task" if is_tied(lease) else f"it ends after another {span(left)} of silence"
     return Refused(
         f"{mine} meets {theirs} of {lease.id}{common}, which {lease.holder} holds{task}; {ends}.",
         hint=f"Wait (--wait), ask {lease.holder} (covey mail send {lease.holder} ...), or go on without the lease.",
@@ -309,14 +310,6 @@ def _in_common(mine: str, theirs: str) -> str:
         return ""
     path = globs.witness(mine, theirs)
     return "" if path is None or path in (mine, theirs) else f" (for example {named(path)})"
-
-
-def in_words(seconds: float) -> str:
-    """Return a span of time as people say it."""
-    for size, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{max(seconds, 0):.0f} s"
 
 
 def give(lease: Lease, by: str, *, owner: bool) -> Given:

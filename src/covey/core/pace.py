@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
+from covey.core.figures import size
 from covey.core.signals import Trouble
 from covey.core.waiting import Cause
 from covey.values import dataclass
@@ -105,8 +106,7 @@ def why_wait(pace: Pace, load: Load) -> Wait | None:
         why = f"{load.running} runs are as many as its provider bears at the moment: {pace.why}"
         return Wait(why, cause=Cause.CONCURRENCY)
     if load.free is not None and load.running > 0 and load.free - load.needs < load.reserve:
-        free, needs = load.free // 1024**2, load.needs // 1024**2
-        why = f"{free} MiB of memory are free, and one more run takes about {needs} MiB"
+        why = f"{size(load.free)} of memory are free, and one more run takes about {size(load.needs)}"
         return Wait(why, news=True, about=MEMORY, cause=Cause.MEMORY)
     if pace.started is not None and load.at - pace.started < load.gap:
         return Wait("starts are staggered", pace.started + load.gap, cause=Cause.STAGGER)

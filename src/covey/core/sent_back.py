@@ -24,9 +24,7 @@ RELATED, UNRELATED = 600, 200
 """Bytes of the text of a task that has to do with the work, and of one that only came meanwhile."""
 
 FAILS, TEXT, NEEDS = "fails", "text", "needs"
-_ENDED = re.compile(
-    r"The check[^\n]{0,300}? (took longer than [0-9.e+]+ minutes|printed more than [^:\n]{1,20}) and was ended"
-)
+_ENDED = re.compile(r"The check[^\n]{0,300}? ((?:took longer|printed more) than [^:\n]{1,30}?) and was ended")
 
 
 @dataclass(frozen=True)

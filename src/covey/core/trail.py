@@ -5,6 +5,7 @@ Commands import this without a daemon's rules, so it imports next to nothing.
 
 from __future__ import annotations
 
+from covey.core.figures import money, one
 from covey.plain import first_line as first_line
 from covey.plain import plain as plain
 
@@ -105,7 +106,7 @@ def _answered(data: dict[str, Any]) -> str:
 def _spent(data: dict[str, Any]) -> str:
     tokens = sum(data.get(name, 0) for name in ("input", "output", "cache_read", "cache_write"))
     model = f" of {_safe(data['model'])}" if data.get("model") else ""
-    return f"{{it}} used {tokens:,} tokens{model} for ${data.get('cost', 0.0):.4f}"
+    return f"{{it}} used {one(tokens, 'token')}{model} for {money(data.get('cost', 0.0))}"
 
 
 def _wrote(data: dict[str, Any]) -> str:

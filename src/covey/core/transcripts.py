@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from covey.core.figures import span
 from covey.core.permits import SHELL
 from covey.core.signals import (
     Asks,
@@ -75,7 +76,7 @@ class Transcript:
             case Asks():
                 return _asked(signal)
             case Limited():
-                again = "" if signal.again_in is None else f"; it tries again in {signal.again_in:.0f} s"
+                again = "" if signal.again_in is None else f"; it tries again in {span(signal.again_in)}"
                 return _marked(TROUBLE, f"put off ({signal.trouble}): {signal.what}{_until(signal.until)}{again}")
             case Compacts(on):
                 return [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from covey.core.figures import age
 from covey.core.heard import Call
 from covey.core.pace import believed
 from covey.core.sessions import State
@@ -255,13 +256,6 @@ def _latest(signs: Signs) -> Clue:
 
 def _clue(signs: Signs, source: str, text: str, since: float | None) -> Clue:
     return Clue(source, " ".join(text.split())[:TEXT], max(signs.at - (signs.started if since is None else since), 0.0))
-
-
-def age(seconds: float) -> str:
-    """Return how long ago something was, for people."""
-    if seconds < 90:
-        return f"{seconds:.0f} s ago"
-    return f"{seconds / 60:.0f} min ago" if seconds < 5400 else f"{seconds / 3600:.1f} h ago"
 
 
 def trouble_of(verdict: Verdict) -> Trouble | None:

@@ -17,7 +17,8 @@ from types import FrameType
 from typing import Any
 
 from covey import trash
-from covey.cli.show import one, table
+from covey.cli.show import table
+from covey.core.figures import one
 from covey.demo import shop
 from covey.demo.branches import BRANCHES
 from covey.demo.shop import FIXES, MENDED

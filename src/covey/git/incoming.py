@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
 
 from covey.core import commit_rules, tree_rules
+from covey.core.figures import size
 from covey.core.tree_rules import Entry, Finding, Folder
 from covey.errors import ToolFailed
 from covey.git import objects
@@ -220,8 +221,8 @@ def _walk(new: _New, root: bytes, seen: set[bytes], *, is_tip: bool) -> Iterator
             if each.is_folder:
                 pending.append((each.hash, path + each.name + b"/"))
             elif each.hash in new.large:
-                size = new.large[each.hash] // 1024**2
-                yield Finding(f"{tree_rules.shown(path + each.name)} has {size} MiB", is_odd=True)
+                large = size(new.large[each.hash])
+                yield Finding(f"{tree_rules.shown(path + each.name)} has {large}", is_odd=True)
             elif tree_rules.is_modules(each) or (is_tip and tree_rules.is_attributes(each)):
                 new.settings[path + each.name] = each
             if each.mode != tree_rules.MODULE and new.kinds.get(each.hash, "") not in ("", _kind(each)):

@@ -14,6 +14,7 @@ from covey.app import runs as life
 from covey.app.readings import PROMPT
 from covey.app.verbs import Call
 from covey.core.budgets import is_over, is_own
+from covey.core.figures import count, money
 from covey.core.heard import Heard
 from covey.core.launches import Observation
 from covey.core.prompts import answer_of
@@ -303,10 +304,11 @@ class Attendant:
             spent, one, about = times(watched.usual, max(watched.heard.turns - 1, 0)), watched.usual, "about "
         set_by_person = self.desk.app.house.config.budget
         if is_over(run.money, spent.cost, one.cost):
-            what = f"The run spent {about}${spent.cost:.4f} of the ${run.money:.4f} that it was allowed.{NEXT}"
+            what = f"The run spent {about}{money(spent.cost)} of the {money(run.money or 0)} that it was allowed.{NEXT}"
             own = is_own(run.money, set_by_person.run)
         elif is_over(run.tokens, spent.tokens, one.tokens):
-            what = f"The run used {about}{spent.tokens:,} of the {run.tokens:,} tokens that it was allowed.{NEXT}"
+            most = count(run.tokens or 0)
+            what = f"The run used {about}{count(spent.tokens)} of the {most} tokens that it was allowed.{NEXT}"
             own = is_own(run.tokens, set_by_person.tokens.run)
         else:
             return None

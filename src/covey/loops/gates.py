@@ -22,6 +22,7 @@ from covey.config import Config
 from covey.core import failures, hints, test_counts
 from covey.core.checks import Check
 from covey.core.dispatch import MOST_OUTPUT
+from covey.core.figures import span
 from covey.core.gates import TRY_SLOT
 from covey.core.launches import Launch, Observation
 from covey.core.slots import RECENT, slots
@@ -666,7 +667,7 @@ def _why(test: _Test, check: Check, seen: Observation, *, late: bool, flooded: b
     if flooded:
         return f"{what} printed more than {LIMIT} and was ended: {check.run}"
     if late:
-        return f"{what} took longer than {test.order.limit / 60:g} minutes and was ended: {check.run}"
+        return f"{what} took longer than {span(test.order.limit)} and was ended: {check.run}"
     if seen.failure is not None:
         return f"{what} could not be started: {seen.failure}"
     if seen.code is None:

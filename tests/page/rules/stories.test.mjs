@@ -14,7 +14,7 @@ test("all that happened to a task is one story, told in one sentence", () => {
   const [story, ...more] = tell(LANDED, new Map([["A-1", { title: "Mend it", status: "done" }]]));
   assert.deepEqual(more, []);
   assert.deepEqual([story.title, story.state, story.tries, story.back, story.took], ["Mend it", "landed", 2, 1, 1800]);
-  assert.equal(sentenceOf(story), "Landed 30m after ada took it, at try 2, sent back once.");
+  assert.equal(sentenceOf(story), "Landed 30 min after ada took it, at try 2, sent back once.");
   assert.deepEqual(story.steps.map(({ kind }) => kind), LANDED.map(({ kind }) => kind));
 });
 
