@@ -28,6 +28,7 @@ from covey.cli.task import NOTHING
 from covey.core.events import KINDS, noun
 from covey.core.origins import PRIVATE
 from covey.core.rights import Standing
+from covey.core.settings import meaning
 from covey.core.texts import INLINE, Blob
 from covey.core.visibility import SIGHTS
 from covey.web import openapi
@@ -176,8 +177,8 @@ def _named(name: str, hint: Any) -> tuple[str, type[Any]]:
 
 def _table_of_settings(name: str, cls: type[Any]) -> str:
     hints = typing.get_type_hints(cls)
-    rows = [[f"`{f.name}`", type_name(hints[f.name]), default(f)] for f in fields(cls)]
-    whole = f"## [{name}]\n\n{sentence(cls)}\n\n{table(['setting', 'type', 'default'], rows)}"
+    rows = [[f"`{f.name}`", type_name(hints[f.name]), default(f), meaning(name, f.name)] for f in fields(cls)]
+    whole = f"## [{name}]\n\n{sentence(cls)}\n\n{table(['setting', 'type', 'default', 'what it means'], rows)}"
     return "\n\n".join(
         [whole, *(_inner(f"{name}.{f.name}", hints[f.name]) for f in fields(cls) if _tables(hints[f.name]))]
     )

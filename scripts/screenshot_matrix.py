@@ -21,7 +21,7 @@ WIDTHS: dict[int, dict[str, Any]] = {
     1920: {"size": (1920, 1080)},
     390: {"size": (390, 844), "touch": True, "device_scale_factor": 2},
 }
-PLACES = ("board", "inbox", "sessions", "review", "queue", "timeline", "mail", "leases", "costs")
+PLACES = ("board", "inbox", "sessions", "review", "queue", "timeline", "mail", "leases", "costs", "settings")
 THEMES: tuple[Theme, ...] = ("dark", "light")
 STILL_MS = 700
 """Milliseconds for what moves to stand still."""

@@ -255,14 +255,18 @@ class Config:
 
 def load(folder: Path) -> Config:
     """Return the settings in a folder's covey.toml, or the defaults if it has none."""
-    path = folder / FILE
+    text = read_text(folder)
+    return Config() if text is None else parse(text)
+
+
+def read_text(folder: Path) -> str | None:
+    """Return what stands in a folder's covey.toml; None if it has none."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return (folder / FILE).read_text(encoding="utf-8")
     except FileNotFoundError:
-        return Config()
+        return None
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid(f"{FILE} cannot be read: {error}.") from error
-    return parse(text)
 
 
 class Watcher:
@@ -549,7 +553,15 @@ def _tables(cls: type[Any], path: str = "") -> Iterator[tuple[str, set[str]]]:
 
 
 def _place(text: str, path: tuple[str, ...], name: str) -> str:
-    """Return file and line of a key, or of the table that it belongs to, found by reading the text as far as needed.
+    """Return file and line of a key, or of the table that it belongs to."""
+    line = line_of(text, path, name)
+    if line is not None:
+        return f"{FILE} line {line}"
+    return _place(text, path[:-1], path[-1]) if path else FILE
+
+
+def line_of(text: str, path: tuple[str, ...], name: str) -> int | None:
+    """Return the line of a key in the text of a covey.toml, found by reading it as far as needed.
 
     The tables of a list are told apart by their number, the last part of their path.
     """
@@ -563,8 +575,8 @@ def _place(text: str, path: tuple[str, ...], name: str) -> str:
                 seen[table] = seen.get(table, 0) + 1
                 table = (*table, str(seen[table]))
             if table[: len(path) + 1] == (*path, name):
-                return f"{FILE} line {number}"
+                return number
         key = re.match(r"""\s*["']?([\w.-]+)["']?\s*=""", line)
         if key and (*table, *key[1].split("."))[: len(path) + 1] == (*path, name):
-            return f"{FILE} line {number}"
-    return _place(text, path[:-1], path[-1]) if path else FILE
+            return number
+    return None

@@ -149,6 +149,9 @@ def some_gate(world: World, tmp_path: Path) -> Gate:
 
 def test_what_a_gate_printed_is_read_from_where_it_is_kept_without_secrets(world: World, tmp_path: Path) -> None:
     gate = some_gate(world, tmp_path)
+    begun = world.ask("gate.log", id=gate.id)
+    assert (begun["text"], begun["alive"]) == ("", True)  # its first step is about to begin
+    world.do(lambda call: train.end_gate(call, gate.id, gates.Lost("the daemon ended")))
     with pytest.raises(NotFound, match="is not kept"):
         world.ask("gate.log", id=gate.id)
     path = tmp_path / gate_logs.FOLDER / f"{gate.id}{gate_logs.SUFFIX}"

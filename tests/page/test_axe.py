@@ -149,7 +149,7 @@ def _lists(page: Page) -> None:
     page.get_by_role("tree").locator(".card").first.wait_for()
 
 
-NAMES = ("board", "inbox", "sessions", "review", "queue", "timeline", "mail", "leases", "costs")
+NAMES = ("board", "inbox", "sessions", "review", "queue", "timeline", "mail", "leases", "costs", "settings")
 VIEWS: dict[str, tuple[str, Opens]] = {name: (name, settle) for name in NAMES} | {
     "a card": ("board/{Print receipts that add up}", _shows(".card")),
     "a review": ("review/{Take the right sum off}", _shows(".line, .pair")),

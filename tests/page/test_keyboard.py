@@ -76,7 +76,7 @@ def test_the_keys_are_listed(desk: Page) -> None:
     expect(dialog).to_have_count(0)
 
 
-PLACES = ["board", "inbox", "sessions", "review", "queue", "timeline", "mail", "leases", "costs"]
+PLACES = ["board", "inbox", "sessions", "review", "queue", "timeline", "mail", "leases", "costs", "settings"]
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -150,7 +150,9 @@ def read_gate(call: Call, asked: ReadGate, id: str) -> Logs:
         run, seen = _step_of(runner, gate.id)
         size, alive = seen.size, seen.alive
         output = partial(runner.output, run)
-        if not size and not alive:
+        if not size and not alive and gate.state is gates.State.RUNNING:
+            alive = True  # its first step is about to begin
+        elif not size and not alive:
             raise NotFound(f"What {gate.id} printed is not kept.", hint="It is kept as long as log.keep_days says.")
     since = asked.since if asked.since >= 0 else max(size + asked.since, 0)
     text, following = transcripts.raw(output, since, size, alive=alive)

@@ -291,6 +291,7 @@ HOMES = {
     " permit.revoke",
     "queue": "queue.show queue.pause queue.resume queue.freeze queue.thaw gate.show gate.log landing.list flake.list",
     "readings": "session.transcript",
+    "settings": "settings.show",
     "status": "status",
     "steering": "session.why session.send session.attach session.giveback session.terminal",
     "trail": "trail.list",

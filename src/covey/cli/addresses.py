@@ -98,6 +98,7 @@ ADDRESSES = {
     "session.token": "POST /api/sessions/{name}/token",
     "session.transcript": "GET /api/sessions/{name}/transcript",
     "session.why": "GET /api/sessions/{name}/why",
+    "settings.show": "GET /api/settings",
     "status": "GET /api/status",
     "strip.list": "GET /api/strips",
     "task.add": "POST /api/board",
@@ -173,6 +174,7 @@ OWNER_ONLY = {
     "session.stop",
     "session.terminal",
     "session.token",
+    "settings.show",
     "strip.list",
     "wait.list",
 }

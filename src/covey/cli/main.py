@@ -42,6 +42,7 @@ SINGLE = {
     "status": "the project at a glance",
     "overlap": "where open branches come close, and files where they do so all the time",
     "cost": "what the agents cost",
+    "settings": "what is set, and what it means",
     "why": "from a line to its commit, task, run and transcript",
     "log": "what happened, and the care of the log",
     "completion": "a script that completes commands in your shell",
@@ -83,6 +84,7 @@ Look:
   status      {status}
   overlap     {overlap}
   cost        {cost}
+  settings    {settings}
   why         {why}
   log         {log}
   completion  {completion}

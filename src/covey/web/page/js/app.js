@@ -25,6 +25,7 @@ export const PLACES = [
   { id: "mail", title: "Mail", keys: "g m", load: () => import("./views/mail.js") },
   { id: "leases", title: "Leases", keys: "g l", load: () => import("./views/leases.js") },
   { id: "costs", title: "Costs", keys: "g c", load: () => import("./views/costs.js") },
+  { id: "settings", title: "Settings", also: "config covey.toml gate budget agent try", keys: "g ,", load: () => import("./views/settings.js") },
 ];
 
 function usePlace() {

@@ -1,6 +1,6 @@
 // Where one is: the address is the only memory of it, so that links, the way back and a reload all work.
 
-const NAMES = ["board", "inbox", "sessions", "review", "queue", "timeline", "mail", "leases", "costs"];
+const NAMES = ["board", "inbox", "sessions", "review", "queue", "timeline", "mail", "leases", "costs", "settings"];
 
 /** Return a part of an address as it was before it became one; what is none is taken as it stands. */
 export function decoded(part) {

@@ -1,0 +1,130 @@
+"""The settings in force, readable by whoever is in charge; they are changed in covey.toml alone."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from covey.app.shapes.forms import Nothing
+from covey.app.shapes.settings import SettingRow, SettingsShown, SettingTable
+from covey.app.verbs import Call, verb
+from covey.config import FILE, Config, line_of, load, read_text
+from covey.core.rights import OWNER_ONLY
+from covey.core.settings import GROUPS, meaning
+from covey.core.texts import redact
+from covey.errors import CoveyError, Unavailable
+from covey.values import dataclass
+
+_SECRET = re.compile(
+    r"(?i)((?:--[\w-]*(?:key|token|secret|password)(?:=|\s+|\",\s*\")|\w*(?:key|token|secret|password|passwd)=)"
+    r"(?:\\?[\"'])?)(?![{$])[^\s\"'\\]+"
+)
+"""A value that stands behind a name which says that it is a secret, in whatever a person wrote into a command."""
+
+
+@dataclass(frozen=True)
+class _File:
+    """What stands in covey.toml, and why it makes no sense if so."""
+
+    text: str
+    problem: str = ""
+
+
+def _look_at_file(call: Call, asked: Nothing) -> Callable[[], _File] | None:
+    project = call.house.repository
+    if project is None:
+        return None
+
+    def look() -> _File:
+        try:
+            load(project.root)
+        except CoveyError as error:
+            return _File("", f"{error.message} {error.hint}".strip())
+        return _File(read_text(project.root) or "")
+
+    return look
+
+
+@verb("settings.show", "GET /api/settings", Nothing, SettingsShown, may=OWNER_ONLY, ahead=_look_at_file)
+def show(call: Call, asked: Nothing) -> SettingsShown:
+    """Show every setting in force: its value, its default, what it means, and where it is set."""
+    project, file = call.house.repository, call.seen
+    if project is None or file is None:
+        raise Unavailable("No settings can be read here.")
+    config = call.house.config
+    return SettingsShown(
+        file=str(project.root / FILE),
+        problem=file.problem,
+        agent=config.default_agent(),
+        tables=tables(config, file.text),
+    )
+
+
+def tables(config: Config, text: str) -> tuple[SettingTable, ...]:
+    """Return all settings with their values, and where each stands in the text from which they were read."""
+    written = tomllib.loads(text)
+    return tuple(
+        _table(name, value, written, text) for group in GROUPS for name, value in _all_of(group, getattr(config, group))
+    )
+
+
+def _all_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield a table and those within it, each by its name; of some there are any number, under names of a person's."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield f"{name}.{key}", inner
+        return
+    yield name, value
+    for each in fields(value):
+        if is_dataclass(inner := getattr(value, each.name)):
+            yield from _all_of(f"{name}.{each.name}", inner)
+
+
+def _table(name: str, value: Any, written: dict[str, Any], text: str) -> SettingTable:
+    defaults, group = type(value)(), name.partition(".")[0]
+    path = (group, name[len(group) + 1 :]) if "." in name else (group,)
+    stands = _within(written, path)
+    rows = tuple(
+        SettingRow(
+            name=each.name,
+            value=spelled(getattr(value, each.name)),
+            default=spelled(getattr(defaults, each.name)),
+            is_set=each.name in stands if text else getattr(value, each.name) != getattr(defaults, each.name),
+            line=line_of(text, path, each.name) if each.name in stands else None,
+            meaning=meaning(name, each.name),
+        )
+        for each in fields(value)
+        if not is_dataclass(getattr(value, each.name))
+    )
+    return SettingTable(name=name, title=GROUPS[group], settings=rows)
+
+
+def _within(written: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    for name in path:
+        written = written.get(name, {})
+    return written
+
+
+def spelled(value: Any) -> str:
+    """Return a value as covey.toml would spell it, without what looks like a secret."""
+    return _SECRET.sub(r"\1[removed]", redact(_literal(value)))
+
+
+def _literal(value: Any) -> str:
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_key(key)} = {_literal(each)}' for key, each in value.items())} }}" if value else "{}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(_literal(each) for each in value)}]"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name, ensure_ascii=False)
