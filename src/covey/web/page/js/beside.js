@@ -9,7 +9,7 @@ import { useNarrow, useTick } from "./pace.js";
 import { to } from "./places.js";
 import { Remark, send } from "./remarks.js";
 import { useRead } from "./store.js";
-import { some } from "./text.js";
+import { some, visible } from "./text.js";
 import { Button, Long, State, Words } from "./ui.js";
 
 // Files, comments
@@ -145,7 +145,7 @@ function Meets({ found, problem, landed, tip, onConflicts }) {
   const others = met.length - near.length;
   return html`<ul class="brief-meets">
     <li>${found.conflicts.length ? html`<${State} name="clashed" /> <span>conflicts with <strong>main</strong> in <${Few} paths=${found.conflicts} /></span>` : html`<${State} name="passed" /> <span>merges cleanly with main</span>`}</li>
-    ${near.slice(0, 4).map(({ other, how: [kind, sign] }) => html`<li key=${other.task}><${State} name=${sign} /> <span>${kind === "conflicts" ? "conflicts with" : "is at the same lines as"} <a href=${to("review", other.task)} title=${other.title}>${other.task}</a>, ${standing(other)}, in <${Few} paths=${other[kind]} /></span></li>`)}
+    ${near.slice(0, 4).map(({ other, how: [kind, sign] }) => html`<li key=${other.task}><${State} name=${sign} /> <span>${kind === "conflicts" ? "conflicts with" : "is at the same lines as"} <a href=${to("review", other.task)} title=${visible(other.title, 200)}>${other.task}</a>, ${standing(other)}, in <${Few} paths=${other[kind]} /></span></li>`)}
     ${(near.length > 4 || others > 0) && html`<li class="faint"><span>${near.length > 4 ? `${near.length - 4} more; ` : ""}${others ? `${some(others, "other task")} in the same files, further off` : ""} <button type="button" class="button quiet brief-more" onClick=${onConflicts}>Show</button></span></li>`}
     ${!met.length && html`<li class="faint"><span>No other open work changes the same files.</span></li>`}
   </ul>`;
