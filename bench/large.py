@@ -36,7 +36,7 @@ def sessions(*, quick: bool) -> Report:
     running, before, after, removed = (median(each) for each in zip(*rounds, strict=True))
     report.add("all running after", running, "s", at_most=5, peer="22 s (amux, 30 on 100 files)")
     report.add("memory, all at work", before, "MiB", at_most=90)
-    report.add("memory at most, until all were removed", after, "MiB", at_most=120)
+    report.add("memory at most, until all were removed", after, "MiB", at_most=90)
     report.add("all removed after", removed, "s", at_most=5)
     return report
 
