@@ -313,7 +313,10 @@ def _template() -> Path:
 
 
 def processes_of(folder: Path) -> list[int]:
-    """Return the processes that work in a folder, or carry its path in their words or their environment."""
+    """Return the processes that work in a folder, or carry its path in their words or their environment.
+
+    Without the git that answers a daemon's questions: it is a part of it, and goes with it or two seconds after the last.
+    """
     name, found = os.fsencode(folder), []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():
@@ -323,7 +326,10 @@ def processes_of(folder: Path) -> list[int]:
             if there.joinpath("stat").read_text().rpartition(")")[2].split()[0] in "ZX":
                 continue
             within = os.fsencode(os.readlink(there / "cwd")).startswith(name)
-            told = (there / "environ").read_bytes() + (there / "cmdline").read_bytes()
+            words = (there / "cmdline").read_bytes()
+            if words.startswith(b"git\0cat-file\0--batch-command"):
+                continue
+            told = (there / "environ").read_bytes() + words
             if within or re.search(re.escape(name) + rb"(?![\w-])", told):
                 found.append(int(entry))
     return found
