@@ -315,7 +315,7 @@ def _template() -> Path:
 def processes_of(folder: Path) -> list[int]:
     """Return the processes that work in a folder, or carry its path in their words or their environment.
 
-    Without the git that answers a daemon's questions: it is a part of it, and goes with it or two seconds after the last.
+    Without the git that answers a daemon's questions: it is a part of it, and goes two seconds after the last at most.
     """
     name, found = os.fsencode(folder), []
     for entry in os.listdir("/proc"):
