@@ -274,7 +274,7 @@ def test_a_budget_that_others_have_set_aside_is_told_on_the_session_and_on_the_t
     task = world.add()
     told = idle(world, "bob")
     assert told["cause"] == "share"
-    assert told["text"] == "It waits: What is left of the 5.00 dollars of today is set aside for runs at work."
+    assert told["text"] == "It waits: What is left of the $5.00 of today is set aside for runs at work."
     assert why(world, task)["text"] == "ada is at work on T-1."
     world.store.close()
 
