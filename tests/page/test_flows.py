@@ -448,7 +448,7 @@ def test_what_is_chosen_is_read_commented_on_and_approved_together(played: Stage
     page.goto(f"/#/timeline/task={one}")
     story = page.locator(".story")
     expect(story).to_have_count(1)
-    expect(story).to_contain_text(re.compile(r"Write a rhyme.*Landed \S+ after jane took it"))
+    expect(story).to_contain_text(re.compile(r"Write a rhyme.*Landed .+ after jane took it"))
     expect(story).to_contain_text("you approved it")
 
 
