@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from covey.core.launches import Activity, Launch, Observation
 from covey.errors import CoveyError, Invalid, Refused, TooLarge
+from covey.git import objects
 from tests.runners.places import RUNNERS, Place, alive, children, is_at_rest, program, python, read_on, shell, state
 from tests.serving import wait_until
 
@@ -371,6 +372,7 @@ def test_a_start_that_was_killed_on_its_way_is_made_up_for_once(place: Place, tm
 
 
 def test_starting_leaves_no_child_and_no_file_open(place: Place) -> None:
+    objects.close()  # what another test has asked git would go by itself meanwhile
     before = set(os.listdir("/proc/self/fd")), set(children(os.getpid()))
     for n in range(5):
         place.start(f"run-{n}", shell("exit 0" if n % 2 else FOREVER))
