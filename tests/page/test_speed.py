@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from bench.page import edit_much, heap, scroll, wait_for_whole
 from bench.project import Daemon
@@ -122,3 +122,19 @@ def _keeps_nothing(page: Page, site: Site, changes: int) -> None:
     assert after["nodes"] - before["nodes"] < 1000
     assert after["listeners"] - before["listeners"] < 200
     assert after["heap"] - before["heap"] < 5, "MiB more than before"
+
+
+def test_the_stream_is_opened_while_the_rest_of_the_page_is_on_its_way(visit: Visit) -> None:
+    page = visit("")
+    late: list[Route] = []
+
+    def keep(route: Route) -> None:
+        late.append(route)
+
+    page.route("**/js/views/board.js", keep)
+    with page.expect_request("**/api/events?*"):
+        page.goto("/#/board", wait_until="commit")
+    assert late, "the page was there before the stream was asked for"
+    late[0].continue_()
+    wait_for_page(page)
+    expect(page.locator(".card").first).to_be_visible()

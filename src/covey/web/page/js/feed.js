@@ -1,8 +1,9 @@
 // What the daemon tells as it happens, from the first page on and across every loss of the connection.
 import { isTelling } from "./alerts.js";
-import { doubt, get, key, Problem, query } from "./api.js";
+import { doubt, get, key, Problem } from "./api.js";
 import { ALL } from "./pace.js";
 import * as store from "./store.js";
+import { first, open } from "./stream.js";
 
 const SILENCE = 40_000;
 const LATER = 3000;
@@ -10,6 +11,7 @@ const REST = 5000;
 const PRESENT = 60_000;
 const INBOX = new Set(["questions", "merges", "mail", "fleet", "runs", "comments", "proposals"]);
 
+let early = first;
 let source = null;
 let last = null;
 let watch = 0;
@@ -23,38 +25,52 @@ let turns = 0;
 export async function follow() {
   close();
   const turn = ++turns;
+  const reached = await reach();
+  if (turn !== turns) return reached?.close(); // somebody hurried meanwhile
+  if (reached === null) return lose();
+  source = reached;
+  source.listen(take);
+}
+
+/** Return a stream: the one that was opened while the page came, or one of a daemon that has just proved itself. */
+async function reach() {
+  const opening = early;
+  early = null; // for one who follows alone: whoever hurries past closes it
+  const opened = await opening;
+  if (opened) return opened;
   doubt();
   const own = await key().catch(() => null);
-  if (turn !== turns) return; // somebody hurried meanwhile
-  if (own === null) return lose();
-  source = new EventSource(query("/api/events", { after: last, key: own })); // it can send no header
-  source.onopen = () => {
-    farewell = null;
-    hear();
-  };
-  source.onerror = () => lose();
-  const on = (name, take) => source.addEventListener(name, (event) => {
-    if (event.lastEventId) last = event.lastEventId;
-    hear();
-    take(JSON.parse(event.data));
-  });
-  on("counts", (counts) => {
+  return own === null ? null : open(own, last);
+}
+
+const TAKEN = {
+  counts(counts) {
     store.state.counts = counts;
     store.touch("counts");
-  });
-  on("sessions", takeSessions);
-  on("board", takeBoard);
-  on("live", (said) => {
+  },
+  sessions: takeSessions,
+  board: takeBoard,
+  live(said) {
     store.putLive(said);
     if (said.waits) store.loadInbox();
-  });
-  on("alerts", (alert) => {
+  },
+  alerts(alert) {
     store.putAlert({ ...alert, raised: Date.now() / 1000 });
     store.loadInbox();
-  });
-  on("invalidate", takeStale);
-  on("heartbeat", () => {});
-  on("goodbye", (said) => (farewell = said));
+  },
+  invalidate: takeStale,
+  heartbeat() {},
+  goodbye(said) {
+    farewell = said;
+  },
+};
+
+function take(event) {
+  if (event.type === "error") return lose();
+  if (event.type === "open") farewell = null;
+  if (event.lastEventId) last = event.lastEventId;
+  hear();
+  TAKEN[event.type]?.(JSON.parse(event.data));
 }
 
 function takeSessions(rows) {
@@ -75,7 +91,13 @@ function begins() {
   fresh = false;
   store.touch(...ALL);
   store.loadInbox();
-  again(store.loadBoard);
+  afterPaint(() => again(store.loadBoard)); // what is in view was just told: it comes to the screen first
+}
+
+/** Do something once what was told is on the screen; nobody waits for that where nobody looks. */
+function afterPaint(act) {
+  if (document.hidden) setTimeout(act);
+  else requestAnimationFrame(() => setTimeout(act));
 }
 
 /** Read something, and read it again later if the daemon does not answer: nothing else would bring it. */
