@@ -17,7 +17,7 @@ from covey.app import board, runs
 from covey.app.shapes.claims import Claim
 from covey.app.verbs import Call
 from covey.app.waiting import Look
-from covey.config import AgentSettings, Board, Budget, Config
+from covey.config import AgentSettings, Board, Budget, Config, Merge
 from covey.core import waiting
 from covey.core.pace import Wait
 from covey.core.runs import Run
@@ -52,8 +52,8 @@ a_session = st.fixed_dictionaries(
         "agent": st.sampled_from([None, "scripted"]),
         "role": st.sampled_from([None, "qa"]),
         "wip": st.sampled_from([None, 1]),
-        "deed": st.sampled_from(["start", "start", "stop", "pause"]),
-        "busy": st.booleans(),
+        "deed": st.sampled_from(["start", "start", "start", "stop", "pause"]),
+        "busy": st.sampled_from([False, False, True]),
     }
 )
 a_task = st.fixed_dictionaries(
@@ -114,24 +114,29 @@ def claims(world: World, name: str) -> str | None:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    workers=st.lists(a_session, max_size=3),
-    tasks=st.lists(a_task, max_size=7),
-    daemon=st.booleans(),
-    paused=st.booleans(),
-    most=st.sampled_from([0, 0, 1]),
+    workers=st.lists(a_session, min_size=1, max_size=3),
+    tasks=st.lists(a_task, min_size=2, max_size=7),
+    daemon=st.sampled_from([True, True, True, False]),
+    paused=st.sampled_from([False, False, False, True]),
+    most=st.sampled_from([0, 1]),
     day=st.sampled_from([0.0, 5.0]),
 )
 def test_a_task_is_said_to_be_next_for_a_session_if_and_only_if_the_claim_gives_it(
     workers: list[dict[str, Any]], tasks: list[dict[str, Any]], daemon: bool, paused: bool, most: int, day: float
 ) -> None:
-    config = replace(Config(), board=replace(Board(), max_in_review=most), budget=replace(Budget(), day=day))
+    config = replace(
+        Config(),
+        board=replace(Board(), max_in_review=most),
+        budget=replace(Budget(), day=day, run=4.0 if day else 0.0),
+        merge=replace(Merge(), review=True),
+    )
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder), config)
         arrange(world, workers, tasks)
         if most:
             reviewed = world.add()
-            world.claim(reviewed, "ada" if not workers else "dee", overlap=True)
-            world.hand_in(reviewed, "ada" if not workers else "dee", commit="a" * 40)
+            world.claim(reviewed, "dee", overlap=True)
+            world.hand_in(reviewed, "dee", commit="a" * 40)
         if paused:
             world.ask("fleet.pause")
         world.app.house.has_daemon = daemon
