@@ -116,12 +116,13 @@ def test_a_client_that_stays_asks_a_daemon_that_was_started_and_goes_on_without_
 def test_the_write_ahead_log_of_commands_stays_short(
     shell: Shell, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "UNTIDY_BYTES", 100_000)
+    SqliteStore(shell.state / "covey.db").close(tidy=True)
+    monkeypatch.setattr(sqlite, "PAGES_ALONE", 20)
     longest = 0
     for number in range(20):
         _add(client, f"Task {number}")
         longest = max(longest, (shell.state / "covey.db-wal").stat().st_size)
-    assert 0 < longest <= 100_000
+    assert 0 < longest <= 60 * 4120  # one transaction after the twentieth page
     assert len(_titles(client)) == 20
 
 

@@ -124,12 +124,8 @@ class Alone:
 
     def give(self) -> None:
         """Give the lock back, and keep the store open for the next question; giving it twice is fine."""
-        try:
-            if self._app is not None and self._store is not None:
-                self._store.tidy()
-        finally:
-            self._app = None
-            self._lock.give()
+        self._app = None
+        self._lock.give()
 
     def close(self) -> None:
         """Close the store and give the lock back; closing twice is fine."""

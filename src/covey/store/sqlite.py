@@ -30,9 +30,9 @@ from covey.store.transaction import Head, read_head
 from covey.store.tx import Tx
 from covey.values import dataclass
 
-UNTIDY_BYTES = 2 << 20
-"""How long a write-ahead log may be that a command leaves: the next one reads it in half a millisecond, and a few dozen
-commands share the milliseconds and the fsyncs of bringing it in."""
+PAGES_ALONE = 500
+"""How many pages the write-ahead log of commands may have before they are brought in: the next command reads them in
+half a millisecond. The file is never cut, since writing over what is there needs no journal of the file system."""
 
 log = logging.getLogger("covey.store")
 T = TypeVar("T")
@@ -137,6 +137,7 @@ class SqliteStore:
         """Open the files and read their schema, which takes most of the time, as somebody may be writing them."""
         self._opened = Ground(self.path)
         self._db = _Connection(self.path, reader=False, create=False)
+        self._db.run(f"PRAGMA wal_autocheckpoint = {PAGES_ALONE}")
         _schema(self._db.raw)
         if not self._opened.is_ours(str(self.path)):
             raise Unavailable(f"{self.path} was replaced while it was opened.", hint="Try again.")
@@ -354,16 +355,6 @@ class SqliteStore:
         with self._guard:
             self._readers.append(db)
 
-    def tidy(self) -> None:
-        """Bring a write-ahead log that has grown into the one file: who opens it next would have to read all of it."""
-        with contextlib.suppress(OSError):
-            if os.stat(f"{self.path}-wal").st_size > UNTIDY_BYTES:
-                self._bring_in()
-
-    def _bring_in(self) -> None:
-        with contextlib.suppress(apsw.Error):  # a full disk, or a reader in the way: the next one does it
-            self._db.run("PRAGMA wal_checkpoint(TRUNCATE)")
-
     def close(self, *, tidy: bool = False) -> None:
         """Close every connection; closing twice is fine. A `tidy` end brings all into the one file."""
         with self._guard:
@@ -371,7 +362,8 @@ class SqliteStore:
                 reader.close()
             self._readers.clear()
         if tidy:
-            self._bring_in()
+            with contextlib.suppress(apsw.Error):  # a full disk, or a reader in the way: the next opening does it
+                self._db.run("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
 
 
