@@ -98,7 +98,8 @@ def test_the_inbox_shows_the_whole_command_who_asks_and_when_it_is_denied(shell:
     question = wants(shell)
     said = shell.ok("inbox")
     assert said.startswith("1 question waits for you:\n")
-    assert f"{question}  ada, " in said and "denied in 59 min" in said
+    assert f"{question}  ada, " in said
+    assert "denied in 1 h" in said or "denied in 59 min" in said, "the second of the question may be over"
     assert "    npm test -- --watch=false\n    --bail\n" in said and "The tests tell" in said
     assert f"covey answer {question} --allow | --always | --deny" in said
     assert [row["ids"] for row in open_questions(shell)] == [[question]]
