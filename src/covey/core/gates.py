@@ -63,10 +63,7 @@ class Flake:
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """The gate began on a tree; `test` is its number in the train, `checks` stands for what is run.
-
-    `check` is the command that is tried in place of the one in the settings.
-    """
+    """The gate began on a tree; `test` is its number in the train, `checks` what is run, `check` what is tried instead."""
 
     test: int
     base: str
