@@ -63,7 +63,7 @@ class Flake:
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """The gate began on a tree; `test` is its number in the train, `checks` what runs, `check` what it tries instead."""
+    """The gate began on a tree; `test` is its number in a train, `checks` what runs, `check` what it tries instead."""
 
     test: int
     base: str
