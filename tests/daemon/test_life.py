@@ -136,7 +136,7 @@ def test_down_without_a_daemon_is_fine(begun: Path) -> None:
     done = covey(begun, "down", "--json")
     assert (done.returncode, json.loads(done.stdout)) == (
         0,
-        {"stopped": False, "pid": None, "running": [], "ended": [], "died": False},
+        {"stopped": False, "pid": None, "running": [], "ended": [], "back": [], "died": False},
     )
 
 

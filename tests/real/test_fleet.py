@@ -45,7 +45,8 @@ def test_sessions_of_claude_and_codex_land_all_tasks_and_the_costs_add_up(
         request.addfinalizer(line.end)
         line.ok("up")
         for number in range(tasks):
-            mark = world.model.add(f"task-{number}", committing(f"file-{number}.txt", f"{number}\n", f"Add {number}"))
+            steps = committing(f"file-{number}.txt", f"File number {number}\n", f"Add {number}")
+            mark = world.model.add(f"task-{number}", steps)
             add(line, f"Task {number}", f"Write file-{number}.txt. {mark}")
         for number in range(sessions):
             begin(line, f"worker-{number}", "claude" if number % 2 else "codex")
@@ -58,6 +59,9 @@ def test_sessions_of_claude_and_codex_land_all_tasks_and_the_costs_add_up(
         assert branches == {f"covey/{task}" for task in claims}
         landed = line.git("ls-tree", "--name-only", "main").split()
         assert {f"file-{number}.txt" for number in range(tasks)} <= set(landed)
+        for number in range(tasks):
+            passage = line.json("why", f"file-{number}.txt:1")["passage"]
+            assert passage["exact"] and f"  +File number {number}" in passage["lines"], passage
         costs = line.json("cost", "--by", "model")
         for row in costs["rows"]:
             charged = world.model.charged(model=row["key"])

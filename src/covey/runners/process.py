@@ -40,7 +40,7 @@ SWEEP_PATIENCE = 2.0
 TYPE_PATIENCE = 2.0
 PAGE = os.sysconf("SC_PAGESIZE")
 
-KEPT = frozenset({"output", "errors", "rc", "failure", "started", "lock", "lost", "transcript.gz", "journal"})
+KEPT = frozenset({"output", "errors", "rc", "failure", "started", "lock", "lost", "transcript.gz", "journal", "ledger"})
 """What is left of a run that has ended; the rest was only needed while it lived."""
 STOPPED = "stopped"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
