@@ -17,6 +17,7 @@ from covey.core import signals
 from covey.core.heard import Heard
 from covey.core.permits import Level
 from covey.core.signals import Asks, Result, Signal, Spent, Usage, Works
+from covey.core.transcripts import Transcript
 from tests.agents.works import PATIENCE, Place
 
 BASH = """\
@@ -149,6 +150,27 @@ def test_any_line_is_read(agent: Agent, line: str) -> None:
             text.encode()
             assert "\0" not in text and "\x1b" not in text
     assert sum(len(signal.text) for signal in told if isinstance(signal, signals.Said)) <= 4000
+
+
+USES = {
+    "claude": '{"type":"assistant","message":{"id":"m","content":'
+    '[{"type":"tool_use","id":"1","name":"x","input":%s}]}}',
+    "claude, who asks": '{"type":"control_request","request_id":"1",'
+    '"request":{"subtype":"can_use_tool","tool_name":"x","input":%s}}',
+    "gemini": '{"type":"tool_use","tool_name":"x","tool_id":"1","parameters":%s}',
+    "codex": '{"type":"item.completed","item":{"id":"1","type":"mcp_tool_call","arguments":%s,"result":%s}}',
+    "opencode": '{"type":"tool_use","part":{"tool":"x","callID":"1","state":{"status":"completed","input":%s}}}',
+}
+
+
+@pytest.mark.parametrize("case", USES)
+def test_a_use_of_a_tool_is_read_and_told_however_deeply_it_is_nested(case: str) -> None:
+    """What can just be read may be too deep to be written, a few calls further on."""
+    reads = registry.find(case.partition(",")[0], {}).read
+    for depth in (1, 30, 400, *range(850, 1000)):
+        line = USES[case].replace("%s", '{"x":' + "[" * depth + "]" * depth + "}")
+        Transcript().take(reads(line))
+    assert reads(USES[case].replace("%s", '{"x":[]}')) != []
 
 
 @every_agent_that_is_told_what_to_do

@@ -105,3 +105,8 @@ def test_what_else_could_be_tried_follows_and_lint_comes_last() -> None:
     assert proposals(Tree(frozenset(files), files.__getitem__)) == (
         "uv run --frozen pytest -q", "python3 -m pytest -q", "make lint",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["package.json", "composer.json"])
+def test_a_file_that_is_nested_too_deeply_proposes_nothing(name: str) -> None:
+    assert proposals(Tree(frozenset([name]), lambda _: "[" * 100_000)) == ()

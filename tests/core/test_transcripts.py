@@ -121,6 +121,14 @@ def test_what_a_tool_is_given_is_told_in_words() -> None:
     ]
 
 
+@pytest.mark.parametrize("depth", [30, 400, 900])
+@pytest.mark.parametrize(("opens", "closes"), [("[", "]"), ('{"a":', "}")])
+def test_what_a_tool_is_given_may_be_nested_as_deeply_as_it_likes(depth: int, opens: str, closes: str) -> None:
+    given = f'{{"x": {opens * depth}1{closes * depth}, "y": 2}}'
+    (line,) = Transcript().take([Calls("1", "Odd", given)])
+    assert line.startswith("> Odd: x: ") and line.endswith("…, y: 2")
+
+
 def test_a_result_that_was_said_before_is_not_said_again() -> None:
     transcript = Transcript()
     transcript.take([Said("All is well.\n")])

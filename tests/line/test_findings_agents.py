@@ -257,6 +257,43 @@ def test_what_was_said_before_an_agent_was_killed_is_no_report(built: Callable[.
     assert (house.outcomes(), shown["status"], shown["result"], shown["tries"]) == (["crashed"], "doing", None, [])
 
 
+def test_work_is_judged_though_its_story_cannot_be_told(
+    built: Callable[..., House], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> str:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("covey.loops.ending.end_of", fail)
+    monkeypatch.setattr("covey.loops.ending.transcript_of", fail)
+    house = built()
+    house.add(f"{COMMIT}{tells('result', text='Done')}")
+    house.staff("ada")
+    house.until(house.is_over(1), "the end of the run")
+    assert house.outcomes() == ["handed-in"]
+    (run,) = house.runs()
+    assert [each.getMessage() for each in caplog.records if each.exc_info] == [
+        f"the end of the output of {run['id']} cannot be told",
+        f"the transcript of {run['id']} could not be kept",
+    ]
+
+
+def test_what_lies_there_is_in_safety_before_covey_looks_at_what_was_said(
+    built: Callable[..., House], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RecursionError("too deep")
+
+    house = built()
+    house.add(f"echo more > more.txt\n{tells('result', text='Done')}")
+    house.staff("ada")
+    house.tick()
+    (run,) = house.runs()
+    wait_until(lambda: not house.runner.look(run["id"]).alive, "the end of the program")
+    monkeypatch.setattr(house.fleet.closer.attendant, "hear_out", fail)
+    house.tick(1.0)
+    assert git_out(house.project.root, "for-each-ref", "refs/covey/rescue") != ""
+
+
 @pytest.mark.parametrize(
     ("body", "outcome", "story"),
     [(COMMIT, "handed-in", None), ("", "failed", "The run ended without a commit.")],

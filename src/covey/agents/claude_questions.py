@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from covey.agents.claude_messages import about, objects, tool_of
-from covey.agents.streams import brief, inner, record, shown, text
+from covey.agents.streams import TOO_DEEP, brief, inner, record, shown, spelled, text
 from covey.core.permits import SHELL
 from covey.core.questions import NOBODY, Decision, Reply
 from covey.core.signals import Asks, Settled, Signal, Wants, Works
@@ -27,8 +27,8 @@ def asked(told: Mapping[str, Any]) -> list[Signal]:
     if request.get("subtype") != "can_use_tool":
         return [_odd(name, request)]
     tool, given = text(request, "tool_name"), inner(request, "input")
-    carried = json.dumps({"input": given, "request": name}, sort_keys=True)
-    if len(carried) > CARRIED:
+    carried = spelled({"input": given, "request": name})
+    if len(carried) > CARRIED or carried == TOO_DEEP:
         carried = json.dumps({"request": name})
     if tool == QUESTION:
         return [replace(_question(carried, objects(given, "questions")), handle=name)]

@@ -21,6 +21,7 @@ EDIT = 16 * 1024
 """Characters of an edit that people get to see."""
 OUTPUT_HEAD, OUTPUT_TAIL = 2000, 6000
 """Characters of what a tool printed that people get to see: of its beginning, and of its end, where errors stand."""
+TOO_DEEP = "[nested too deeply to be shown]"
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|\Z)|[ -/]*[0-~])", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
@@ -128,9 +129,17 @@ def piece(found: Mapping[str, Any], key: str) -> list[Said]:
     return [Said(clean, piece=True)] if clean else []
 
 
+def spelled(value: object, *, ascii_only: bool = True) -> str:
+    """Return foreign data as JSON; of what is nested deeper than it can be written, only that it is."""
+    try:
+        return json.dumps(value, sort_keys=True, ensure_ascii=ascii_only, default=str)
+    except RecursionError:  # it was read with less of Python's stack in use than there is now
+        return TOO_DEEP
+
+
 def about(value: object) -> str:
     """Return what a tool is used for as one text; of two that are too long, equal only if they are."""
-    whole = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    whole = value if isinstance(value, str) else spelled(value, ascii_only=False)
     clean = shown(whole)
     if len(clean) <= SHOWN:
         return clean
@@ -140,7 +149,7 @@ def about(value: object) -> str:
 
 def mark(value: object) -> str:
     """Return a short mark of what came of something: the same only for the same."""
-    whole = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+    whole = value if isinstance(value, str) else spelled(value)
     return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:12]
 
 
@@ -180,7 +189,7 @@ def output(words: object) -> str:
 
 def exact(named: object, given: Mapping[str, Any]) -> str:
     """Return what a tool is used for, so that two uses read the same only if they are."""
-    digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:10]
+    digest = hashlib.sha256(spelled(given).encode()).hexdigest()[:10]
     return f"{about(named)} #{digest}"
 
 

@@ -189,7 +189,7 @@ def _package(tree: Tree) -> dict[str, dict[str, str]]:
     """Return what of package.json counts here, whatever stands in it."""
     try:
         said = json.loads(tree.text("package.json") or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         said = {}
     parts = ("scripts", "dependencies", "devDependencies", "optionalDependencies")
     found = {name: said.get(name) if isinstance(said, dict) else None for name in parts}
@@ -281,7 +281,7 @@ def _ruby(tree: Tree) -> Iterator[str]:
 def _php(tree: Tree) -> Iterator[str]:
     try:
         scripts = json.loads(tree.text("composer.json") or "{}").get("scripts", {})
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         scripts = {}
     install = "" if tree.matches(r"vendor/.*") else "composer install -q --no-interaction && "
     if "test" in scripts:

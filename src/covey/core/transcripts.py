@@ -33,6 +33,8 @@ from covey.core.signals import (
 SAYS, USES, CAME, ASKS, TROUBLE, COMPACTS, ENDS = "- ", "> ", "< ", "? ", "! ", "~ ", "= "
 ABOUT = 300
 """Characters of what a tool is used for, and of a line that it printed."""
+DEEPEST = 20
+"""Levels within each other down to which what a tool is given is told; nobody reads on, and Python could not."""
 PRINTED_LINES, LOOKED_LINES = 40, 6
 """Lines of what came of a command or a failure, and of what another tool found."""
 EXACT = re.compile(r" #[0-9a-f]{10}\Z")
@@ -143,13 +145,15 @@ def _plain(about: str) -> str:
     return ", ".join(f"{key}: {_value(value)}" for key, value in given.items())
 
 
-def _value(value: object) -> str:
+def _value(value: object, levels: int = DEEPEST) -> str:
     if isinstance(value, str):
         return " ".join(value.split())
+    if isinstance(value, Mapping | list) and not levels:
+        return "…"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_value(each)}" for key, each in value.items())
+        return ", ".join(f"{key} {_value(each, levels - 1)}" for key, each in value.items())
     if isinstance(value, list):
-        return "; ".join(_value(each) for each in value)
+        return "; ".join(_value(each, levels - 1) for each in value)
     if value is None or isinstance(value, bool):
         return {True: "yes", False: "no", None: "none"}[value]
     return str(value)

@@ -181,7 +181,7 @@ def _read(file: Path) -> dict[str, str]:
     """Return the checkouts that names stand for, as far as that is known."""
     try:
         found = json.loads(file.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     kept = found.items() if isinstance(found, dict) else ()
     return {name: home for name, home in kept if isinstance(home, str)}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from covey import files, trash
 from covey.agents import streams
+from covey.agents.agent import Agent
 from covey.app import costs, journals, ways_out
 from covey.app import runs as life
 from covey.app.sessions import alert
@@ -223,6 +224,8 @@ class Closer:
         desk = self.desk
         watched, agent = self.watches.of(run), agent_of(desk, run.agent)
         heard = watched.heard
+        # First of all: what cannot be rescued whole is out of use then, and git is not asked about it.
+        rescued = put_in_safety(desk, run.session, run.task, f"{run.id} on {run.task} ended")
         self.attendant.hear_out(run, watched, agent, seen.size)
         complaint = "" if heard.is_over else desk.runner.errors(run.id).decode(errors="replace")
         if agent is not None and agent.traits.speaks:
@@ -231,14 +234,10 @@ class Closer:
         if task.kind is tasks.Kind.REPORT and result is None and not speaks:
             result = heard.said.strip() or None
         watched.missed = missed_hooks(desk, run, heard) if agent is not None and agent.traits.hooks else 0
-        told = end_of(desk.runner, desk.project.state / "runs" / run.id, run, agent, seen.size)
-        if not told.strip() and run.runner == TMUX:
-            told = drawn(desk.runner.output(run.id, max(seen.size - TAIL, 0))[0].decode(errors="replace"))
+        told = self._story(run, agent, seen.size)
         told = f"{told.rstrip()}\n{complaint.strip()}" if complaint.strip() else told
         # A daemon that was killed right after it had started the program has not noted where its branch began.
         base = run.base or newest_main(desk)
-        # First of all: what cannot be rescued whole is out of use then, and git is not asked about it.
-        rescued = put_in_safety(desk, run.session, run.task, f"{run.id} on {run.task} ended")
         found, unreadable = self._found(run, base, rescued)
         watched.wrote = self._wrote(run, base, found)
         lands = self.written(run.session, found.head) if found.head is not None and found.ahead else None
@@ -269,6 +268,18 @@ class Closer:
             ),
             rescued,
         )
+
+    def _story(self, run: Run, agent: Agent | None, size: int) -> str:
+        """Return the end of what a run printed in words, "" if it cannot be told: that changes nothing of its work."""
+        runner = self.desk.runner
+        try:
+            told = end_of(runner, self.desk.project.state / "runs" / run.id, run, agent, size)
+            if not told.strip() and run.runner == TMUX:
+                told = drawn(runner.output(run.id, max(size - TAIL, 0))[0].decode(errors="replace"))
+            return told
+        except Exception:
+            log.exception("the end of the output of %s cannot be told", run.id)
+            return ""
 
     def _wrote(self, run: Run, base: str, found: tree.Tree) -> tuple[str, ...]:
         """Return the files that a run changed, whether it committed them or not."""
@@ -333,8 +344,8 @@ class Closer:
             if folder.is_dir() and not folder.is_symlink():
                 journals.close(folder)
                 keep_transcript(folder, transcript_of(self.desk.runner, folder, run, agent_of(self.desk, run.agent)))
-        except OSError as error:  # its output is still there
-            log.warning("the transcript of %s could not be kept: %s", run.id, error)
+        except Exception:  # its output is still there
+            log.exception("the transcript of %s could not be kept", run.id)
 
 
 def missed_hooks(desk: Desk, run: Run, heard: Heard) -> int:
