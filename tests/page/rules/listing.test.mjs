@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openColumns } from "../../../src/covey/web/page/js/columns.js";
+import { firstColumn, openColumns } from "../../../src/covey/web/page/js/columns.js";
 import { GROUPS, listed, pressed, sorted, SORTS } from "../../../src/covey/web/page/js/listing.js";
 
 const task = (id, more = {}) => ({ id, title: id, status: "todo", session: null, assignee: null, role: null, parent: null, batch: null, priority: 0, rank: 1, failed_tries: 0, updated: 0, ...more });
@@ -67,4 +67,10 @@ test("as many columns stand open as have room, those with tasks first", () => {
   assert.deepEqual(open({ todo: 1, doing: 1, needs: 1, review: 1, done: 1, backlog: 9 }, 1104), ["doing", "done", "needs", "review", "todo"], "done is in view before the backlog");
   assert.equal(open({}, 1584).length, 7);
   assert.equal(open({ done: 3 }, 100).length, 1, "never none");
+});
+
+test("a phone begins with what needs a person, else with what there is", () => {
+  assert.equal(firstColumn(new Map([["needs", 1], ["review", 1], ["done", 1]])), "needs");
+  assert.equal(firstColumn(new Map([["doing", 0], ["done", 3], ["backlog", 9]])), "done");
+  assert.equal(firstColumn(new Map([["doing", 0]])), "doing");
 });

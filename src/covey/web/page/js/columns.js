@@ -30,6 +30,12 @@ export function openColumns(counts, width, { least = 204, rail = 42 } = {}) {
   return new Set(wanted.slice(0, Math.max(1, room)));
 }
 
+/** What a person wants to see first where one column has the whole screen. */
+const SEEN_FIRST = ["needs", "review", "doing", "todo", "merging", "done", "backlog"];
+
+/** Return the column that a phone begins with, by how many tasks each has: the first that has any. */
+export const firstColumn = (counts) => SEEN_FIRST.find((id) => counts.get(id) > 0) ?? "doing";
+
 const number = (id) => Number(id.slice(id.lastIndexOf("-") + 1));
 const byId = (one, other) => number(one.id) - number(other.id) || (one.id < other.id ? -1 : one.id > other.id ? 1 : 0);
 

@@ -2,7 +2,7 @@
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
 import { get } from "../api.js";
 import { Card, CARD, LINE, merges, tellCard, THUMB } from "../card.js";
-import { asksForDropped, COLUMNS, HINTS, isOpen, openColumns, QUICK, readFilter, strangers } from "../columns.js";
+import { asksForDropped, COLUMNS, firstColumn, HINTS, isOpen, openColumns, QUICK, readFilter, strangers } from "../columns.js";
 import * as deeds from "../deeds.js";
 import { letDrag } from "../drag.js";
 import { isTyping, useCommands } from "../keys.js";
@@ -51,7 +51,8 @@ const setList = () => setLook({ view: isList() ? "board" : "list" });
 /** The pixels that the columns have; guessed until they were measured once. */
 let room = innerWidth - 340;
 
-const openNow = () => openColumns(new Map(columns().map(({ id }) => [id, rowsOf(id).length])), room);
+const counted = () => new Map(columns().map(({ id }) => [id, rowsOf(id).length]));
+const openNow = () => openColumns(counted(), room);
 const isFolded = (column) => look.folded[column] ?? !openNow().has(column);
 
 /** Let columns fold and unfold as they get or lose room or tasks, and note how wide an open one is. */
@@ -653,7 +654,10 @@ export function View({ what }) {
   useMerges();
   useCosts();
   const all = columns();
-  const current = all.some(({ id }) => id === look.column) ? look.column : "doing";
+  const begun = useRef(null);
+  useTopics("loaded");
+  if (begun.current === null && state.tasks.size) begun.current = firstColumn(counted());
+  const current = all.some(({ id }) => id === look.column) ? look.column : begun.current ?? "doing";
   const asList = isList();
   const shown = phone ? all.filter(({ id }) => id === current) : all;
   const startAdding = (column) => {
