@@ -146,13 +146,14 @@ def _by_git(project: Project, *changes: Change) -> str:
 
 def test_edited_trees_are_those_of_git(project: Project) -> None:
     blob = git_out(project.root, "rev-parse", "main:a").encode()
+    deep = git_out(project.root, "rev-parse", "main:deep/er/b").encode()
     other = Writer(project, 40).write("blob", b"other\n").encode()
     file, tool, link = (b"100644", other), (b"100755", blob), (b"120000", blob)
     cases = [
         [Change(b"a", (b"100644", blob), file)],
         [Change(b"new/folder/x", None, file), Change(b"new/folder/y", None, tool), Change(b"new.z", None, link)],
-        [Change(b"deep/er/b", (b"100644", blob), None)],
-        [Change(b"deep/er/b", (b"100644", blob), None), Change(b"deep", None, file)],
+        [Change(b"deep/er/b", (b"100644", deep), None)],
+        [Change(b"deep/er/b", (b"100644", deep), None), Change(b"deep", None, file)],
         [Change(b"a", (b"100644", blob), None), Change(b"a/b", None, file), Change(b"a-b", None, file)],
         [Change(b"deep/er.x", None, file), Change(b"deep/er0", None, file)],
     ]

@@ -164,8 +164,8 @@ def changes(project: Project, pairs: Iterable[Trees]) -> dict[Trees, list[Change
     answered = set()
     for meta in fields:
         heads, _, entry = meta.rpartition(b"\n")
-        if heads:
-            one, other = heads.rpartition(b"\n")[2].decode().split(" ")
+        for head in heads.decode().splitlines():  # more than one where trees differ only in how they are written
+            one, other = head.split(" ")
             these = found[one, other]
             answered.add((one, other))
         if entry:

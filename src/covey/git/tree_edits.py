@@ -1,13 +1,17 @@
-"""Trees with some paths changed: only the folders on the way to those are read and written anew."""
+"""Trees with some paths changed: only the folders on the way to those are read and written anew.
+
+What is not as today's git writes trees, and a path that does not hold what the change says it held, is left to git.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import field
 
 from covey.errors import ToolFailed
 from covey.git import objects
-from covey.git.carry import Change
+from covey.git.carry import Change, Entry
 from covey.git.objects import Writer
 from covey.git.project import Project
 from covey.values import dataclass
@@ -15,6 +19,9 @@ from covey.values import dataclass
 FOLDER = b"40000"
 MODES = (b"100644", b"100755", b"120000", b"160000")
 """What a path can become; an older git has written others."""
+_NOT_NAMES = (b"", b".", b"..", b".git")
+_EMPTY = (hashlib.sha1(b"tree 0\0", usedforsecurity=False).digest(), hashlib.sha256(b"tree 0\0").digest())
+"""A folder without entries, which git itself leaves out."""
 _Entry = tuple[bytes, bytes]
 """Mode and raw hash of an entry."""
 
@@ -40,13 +47,13 @@ class Edits:
 
     def apply(self, changes: Iterable[Change]) -> str:
         """Change paths, and return the tree that comes of it; a folder without entries is none."""
-        listed = list(changes)
-        for change in listed:
-            if change.new is None:
-                self._remove(change.path)
-        for change in listed:
-            if change.new is not None:
-                self._set(change.path, *change.new)
+        listed = [(each.path, each.old and _raw(each.old), each.new and _raw(each.new)) for each in changes]
+        for path, old, new in listed:
+            if new is None:
+                self._remove(path, old)
+        for path, old, new in listed:
+            if new is not None:
+                self._set(path, old, new)
         if self._root.is_changed:
             self._tree = self._written(self._root)
         return self._tree
@@ -55,14 +62,9 @@ class Edits:
         ((info, content),) = objects.contents(self._project, [tree])
         if info.kind != "tree":
             raise ToolFailed(f"{tree[:12]} is not a tree.")
-        found: dict[bytes, _Entry] = {}
-        at = 0
-        while at < len(content):
-            space = content.index(b" ", at)
-            end = content.index(b"\0", space)
-            found[content[space + 1 : end]] = (content[at:space], content[end + 1 : end + 1 + self._size])
-            at = end + 1 + self._size
-        if _packed(found) != content:
+        found = _entries(content, self._size)
+        # git knows a folder by the value of its mode, however that is written; we by its letters.
+        if found is None or not all(map(_is_common, found.items())) or _packed(found) != content:
             raise ToolFailed(f"The tree {tree[:12]} is not as git writes trees.")  # git itself says what it makes of it
         return _Folder(found)
 
@@ -75,47 +77,78 @@ class Edits:
             folder.opened[name] = self._read(own.hex())
         return folder.opened[name]
 
-    def _remove(self, path: bytes) -> None:
+    def _remove(self, path: bytes, old: _Entry | None) -> None:
         way = [self._root]
         *above, name = path.split(b"/")
         for part in above:
             inner = self._opened(way[-1], part)
             if inner is None:
-                return
+                raise _unexpected(path)
             way.append(inner)
-        if way[-1].entries.pop(name, None) is not None:
-            way[-1].opened.pop(name, None)
-            for folder in way:
-                folder.is_changed = True
+        if way[-1].entries.pop(name, None) != old:
+            raise _unexpected(path)
+        for folder in way:
+            folder.is_changed = True
+        for outer, part, inner in reversed([*zip(way, above, way[1:], strict=False)]):
+            if not inner.entries:
+                del outer.entries[part], outer.opened[part]
 
-    def _set(self, path: bytes, mode: bytes, name: bytes) -> None:
-        if mode not in MODES:
-            raise ToolFailed(f"A file with the mode {mode.decode(errors='replace')} is left to git.")
+    def _set(self, path: bytes, old: _Entry | None, new: _Entry) -> None:
         folder = self._root
         *above, last = path.split(b"/")
         for part in above:
             folder.is_changed = True
             inner = self._opened(folder, part)
             if inner is None:
+                if part in folder.entries or not _is_name(part):
+                    raise _unexpected(path)
                 inner = folder.opened[part] = _Folder()
                 folder.entries[part] = (FOLDER, b"")  # it has a name once it is written
             folder = inner
+        if folder.entries.get(last) != old or new[0] not in MODES or not _is_name(last):
+            raise _unexpected(path)
         folder.is_changed = True
-        folder.entries[last] = (mode, bytes.fromhex(name.decode()))
-        folder.opened.pop(last, None)
+        folder.entries[last] = new
 
     def _written(self, folder: _Folder) -> str:
         """Write a folder and what has changed in it, and return its name."""
-        for name, inner in [*folder.opened.items()]:
-            if not inner.is_changed:
-                continue
-            written = self._written(inner)
-            if inner.entries:
-                folder.entries[name] = (FOLDER, bytes.fromhex(written))
-            else:
-                del folder.entries[name], folder.opened[name]
+        for name, inner in folder.opened.items():
+            if inner.is_changed:
+                folder.entries[name] = (FOLDER, bytes.fromhex(self._written(inner)))
         folder.is_changed = False
-        return self._writer.write("tree", _packed(folder.entries)) if folder.entries or folder is self._root else ""
+        return self._writer.write("tree", _packed(folder.entries))
+
+
+def _entries(content: bytes, size: int) -> dict[bytes, _Entry] | None:
+    """Return what a tree holds, None if it does not read as one; of a name that is there twice, the last."""
+    found: dict[bytes, _Entry] = {}
+    at = 0
+    while at < len(content):
+        space = content.find(b" ", at)
+        end = content.find(b"\0", space)
+        if space < 0 or end < 0:
+            return None
+        found[content[space + 1 : end]] = (content[at:space], content[end + 1 : end + 1 + size])
+        at = end + 1 + size
+    return found if at == len(content) else None
+
+
+def _is_common(item: tuple[bytes, _Entry]) -> bool:
+    """Say whether an entry is one that today's git writes."""
+    name, (mode, own) = item
+    return mode in (FOLDER, *MODES) and _is_name(name) and any(own) and own not in _EMPTY
+
+
+def _is_name(name: bytes) -> bool:
+    return b"/" not in name and name.lower() not in _NOT_NAMES
+
+
+def _raw(entry: Entry) -> _Entry:
+    return entry[0], bytes.fromhex(entry[1].decode())
+
+
+def _unexpected(path: bytes) -> ToolFailed:
+    return ToolFailed(f"{path.decode(errors='backslashreplace')} is not what the change found there.")
 
 
 def _packed(entries: dict[bytes, _Entry]) -> bytes:
