@@ -471,6 +471,16 @@ def test_a_run_that_ends_with_a_question_open_goes_on_with_the_answer(world: Wor
     assert "Green, as ever" not in prompt(world.work(again).brief)
 
 
+def test_work_that_is_done_does_not_wait_for_what_its_run_wanted_to_push(gated: World) -> None:
+    task = gated.add()
+    gated.at_work()
+    run = gated.begin()
+    question = gated.ask("push.ask", Principal("ada", run.id), remote="origin", refs=["main"])["question"]
+    assert gated.end(run, DONE).outcome is Outcome.HANDED_IN
+    assert gated.task(task)["status"] == "merging"
+    assert gated.ask("question.show", id=question)["state"] == "withdrawn"
+
+
 @pytest.mark.parametrize(("kind", "done"), [("change", DONE), ("report", HandIn(None, "All is well"))])
 def test_work_that_looks_done_is_handed_in_only_when_what_its_run_asked_is_answered(
     gated: World, kind: str, done: HandIn

@@ -48,6 +48,8 @@ def _package(more: dict[str, str] | None = None, once: str = "", **scripts: str)
         ({"tests/conftest.py": "", **PLAIN}, "python3 -m pytest -q"),
         ({"requirements-dev.txt": "pytest>=8\n", **PLAIN}, "python3 -m pytest -q"),
         (TEST, "python3 -m pytest -q"),
+        ({"src/shop/__init__.py": "", **TEST}, "PYTHONPATH=src python3 -m pytest -q"),
+        ({"src/shop.py": "", **PLAIN}, "PYTHONPATH=src python3 -m unittest discover -s tests"),
         (PLAIN, "python3 -m unittest discover -s tests"),
         ({"tests/__init__.py": "", **PLAIN}, "python3 -m unittest"),
         ({"test_it.py": "import unittest\n"}, "python3 -m unittest"),

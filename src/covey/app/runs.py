@@ -25,7 +25,7 @@ from covey.core.figures import span
 from covey.core.guarded import commands_of
 from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
 from covey.core.pace import Wait
-from covey.core.permits import SHELL, is_chained
+from covey.core.permits import PUSH, SHELL, is_chained
 from covey.core.prompts import Brief, Told
 from covey.core.rights import is_vouched_for
 from covey.core.runs import Outcome, Run
@@ -410,7 +410,9 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
     if isinstance(verdict, Again | PutOff) and verdict.fresh:
         now = forget_conversation(call, now)
     stopped = run.ending is not None and not run.fault and not run.over
-    asked = [each for each in questions.awaited(call, task.id) if each.run == run.id or not isinstance(verdict, HandIn)]
+    asked = questions.awaited(call, task.id)
+    if isinstance(verdict, HandIn):  # what it wanted to push is no part of the work: that lands by the queue
+        asked = [each for each in asked if each.run == run.id and each.tool != PUSH]
     if isinstance(verdict, PutOff) and verdict.fresh and _broke_before(call, run):
         verdict = Again(verdict.what, fresh=True)  # once may be chance; again and again it is the task
     if isinstance(verdict, HandIn) and task.open_children:

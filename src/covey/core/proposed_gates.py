@@ -111,20 +111,26 @@ def _python(tree: Tree) -> Iterator[str]:
         sessions = re.findall(r"(?m)^def (\w+)\(\s*session\b", tree.text("noxfile.py"))
         tests = next((name for name in (*TESTS, "unit", "pytest") if name in sessions), None)
         yield f"nox -s {tests}" if tests else "nox"
+    own = f"{_sources(tree)}python3"
     if tree.has("manage.py") and not _uses_pytest(tree):
-        yield f"{_runner(tree)}python manage.py test" if _runner(tree) else "python3 manage.py test"
+        yield f"{_runner(tree)}python manage.py test" if _runner(tree) else f"{own} manage.py test"
         return
     if not tree.matches(r"(?:.*/)?(?:test_[^/]*|[^/]*_test|tests)\.py"):
         return
     if _uses_pytest(tree):
         runner = _runner(tree)
-        yield f"{runner}pytest -q" if runner else "python3 -m pytest -q"
         if runner:
-            yield "python3 -m pytest -q"
+            yield f"{runner}pytest -q"
+        yield f"{own} -m pytest -q"
     elif tree.has("tests/__init__.py") or not tree.matches(r"tests/(?:.*/)?test[^/]*\.py"):
-        yield "python3 -m unittest"
+        yield f"{own} -m unittest"
     else:
-        yield "python3 -m unittest discover -s tests"
+        yield f"{own} -m unittest discover -s tests"
+
+
+def _sources(tree: Tree) -> str:
+    """Return what lets Python find the sources of the tree that is tested, before a copy of them that is installed."""
+    return "PYTHONPATH=src " if tree.matches(r"src/[^/]+/__init__\.py|src/[^/]+\.py") else ""
 
 
 def _uses_pytest(tree: Tree) -> bool:
