@@ -476,7 +476,7 @@ def test_a_run_over_its_budget_is_a_try_and_a_task_over_its_own_is_blocked(real:
     assert first["outcome"] == "failed"
     assert "$0.01" in first["what"] or "budget" in first["what"]
     assert world.model.charged().cost <= 0.025
-    assert "Of the $0.02 of T-1" in blocked["reason"]
+    assert "Of the $0.018 of T-1" in blocked["reason"]
     assert alerts(line) == ["budget_spent"]
 
 
