@@ -261,6 +261,50 @@ def test_a_daemon_that_is_not_there_is_told_once(tmp_path: Path) -> None:
     world.store.close()
 
 
+def test_a_session_at_work_needs_no_daemon_to_be_so(tmp_path: Path) -> None:
+    world = World(tmp_path, daemon=False)
+    world.at_work("ada")
+    task = world.add()
+    world.begin("ada")
+    later = world.add()
+    assert idle(world, "ada") is None
+    assert why(world, task) is None
+    assert why(world, later)["cause"] == "no-daemon"
+    world.store.close()
+
+
+def test_the_sessions_of_a_run_are_said_to_work_on_its_tasks_alone(world: World) -> None:
+    own = world.add(batch="night")
+    (name,) = world.ask("batch.start", name="night", sessions=1, agent="scripted")["sessions"]
+    world.ask("task.block", id=own, reason="Which one?")
+    world.add()
+    told = "It works only on the tasks of its run, night, and none of them waits; a task waits that is not of it."
+    assert idle(world, name)["text"] == told
+    (waits,) = world.ask("status")["waits"]
+    assert waits["text"] == (
+        f"A task waits: there is no session that could take it ({name} works only on the tasks of its run)."
+    )
+
+
+def test_a_need_that_waits_for_a_person_is_told_as_such(tmp_path: Path) -> None:
+    world = World(tmp_path, replace(Config(), merge=replace(Merge(), review=True)))
+    blocked, review = world.add(), world.add()
+    one, two = world.add(needs=[blocked]), world.add(needs=[blocked, review])
+    whole = world.add()
+    world.ask("task.edit", id=blocked, parent=whole)
+    world.ask("task.block", id=blocked, reason="Which one?")
+    world.claim(review, "ada")
+    world.hand_in(review, "ada", commit="a" * 40)
+    assert why(world, one)["text"] == f"It needs {blocked}, which is blocked and waits for you."
+    assert why(world, one)["command"] == f"covey task show {blocked}"
+    assert why(world, two)["text"] == (
+        f"It needs {blocked} and {review}; {blocked} is blocked and waits for you;"
+        f" {review} is in review and waits for you."
+    )
+    assert why(world, whole)["text"] == f"It waits for its parts: {blocked}, which is blocked and waits for you."
+    world.store.close()
+
+
 def test_without_any_session_the_status_says_so_and_the_inbox_stays_quiet(world: World) -> None:
     world.add()
     (told,) = world.ask("status")["waits"]

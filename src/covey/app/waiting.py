@@ -20,7 +20,7 @@ from covey.app.verbs import Call, verb
 from covey.core import pace, scheduling, waiting
 from covey.core.rights import OWNER_ONLY, PARTLY, is_vouched_for
 from covey.core.sessions import Kind, Session
-from covey.core.tasks import ENDED, Task
+from covey.core.tasks import ENDED, Status, Task
 from covey.core.texts import redact
 from covey.core.waiting import Around, Cause, Reason, Whose, Worker
 from covey.store import rows
@@ -80,9 +80,10 @@ class Look:
 
     def _worker(self, session: Session, around: Around, held: tuple[str, ...], at_work: dict[str, str]) -> Worker:
         wait = None if session.kind is not Kind.RUN else self._remembered(session)
-        stands = waiting.of_worker(session, around, held=held, runs=session.name in at_work, wait=wait)
+        runs = session.name in at_work
+        stands = waiting.of_worker(session, around, held=held, runs=runs, wait=wait)
         if stands is not None or session.kind is Kind.PERSON:
-            return Worker(session, stands, holds=bool(held))
+            return Worker(session, stands, holds=bool(held), runs=runs)
         first = self._next(session)
         if session.kind is Kind.RUN and first in at_work.values():
             first = None  # of a task that was taken from another, that one's run has to end first
@@ -145,11 +146,14 @@ class Look:
             for child, parent in pairs:
                 self._parts.setdefault(parent, []).append(child)
 
-    def _unmet(self, task: Task) -> tuple[str, ...]:
-        if not task.unmet:
-            return tuple(each for each in self._parts.get(task.id, ()) if self._known[each].status not in ENDED)
-        known = {need.task: self._known.get(need.task) for need in task.needs}
-        return tuple(each for each, found in known.items() if found is None or found.status not in ENDED)
+    def _unmet(self, task: Task) -> dict[str, Status | None]:
+        names = [need.task for need in task.needs] if task.unmet else self._parts.get(task.id, [])
+        known = {name: self._known.get(name) for name in names}
+        return {
+            name: None if found is None else found.status
+            for name, found in known.items()
+            if found is None or found.status not in ENDED
+        }
 
     @cached_property
     def _active(self) -> list[Task]:

@@ -122,6 +122,10 @@ class Reason:
     """Several of them, where they are told together."""
     sessions: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    """Those of the tasks that are blocked."""
+    in_review: tuple[str, ...] = ()
+    """Those of the tasks that wait for a review."""
     text: str = ""
     """What a provider, a budget or a program said."""
     until: float | None = None
@@ -145,6 +149,14 @@ class Worker:
     next: str | None = None
     holds: bool = False
     """It is at work on a task already."""
+    runs: bool = False
+    """Its program is at work, which it also is where no daemon looks after it."""
+
+    @property
+    def works_on(self) -> bool:
+        """Say whether its program goes on, whatever it is that keeps another from being started."""
+        cause = None if self.stands is None else self.stands.cause
+        return cause is Cause.BUSY or (self.runs and cause is Cause.NO_DAEMON)
 
 
 @dataclass(frozen=True)
@@ -219,14 +231,15 @@ def of_session(worker: Worker, waiting: Mapping[str, int], in_the_way: Reason | 
     `waiting`: how many tasks are ready, by lane; `in_the_way`: why it takes none of those that it could.
     """
     stands = worker.stands
-    if (worker.holds and worker.session.kind is not Kind.RUN) or (stands is not None and stands.cause is Cause.BUSY):
+    if (worker.holds and worker.session.kind is not Kind.RUN) or worker.works_on:
         return None
     if stands is not None and (stands.tasks or stands.cause not in _NEED_A_TASK):
         return stands
     total = sum(waiting.values())
     own = sum(waiting.get(lane, 0) for lane in scheduling.lanes(worker.session))
     if not own:
-        return Reason(cause=Cause.FOR_OTHERS if total else Cause.NOTHING, count=total)
+        batch = worker.session.batch or ""
+        return Reason(cause=Cause.FOR_OTHERS if total else Cause.NOTHING, count=total, name=batch)
     if stands is not None:
         return stands
     if worker.next is None:
@@ -262,7 +275,8 @@ def of_lane(lane: str, scene: Scene, *, author: bool = False) -> Reason:
     if whose in (Whose.ASSIGNEE, Whose.AUTHOR) and name == OWNER:
         return Reason(cause=Cause.FOR_OWNER, whose=whose, name=name)
     if not workers:
-        return Reason(cause=_NOBODY[whose], whose=whose, name=name)
+        of_runs = [worker for worker in scene.workers.values() if worker.session.batch and whose is Whose.ANYONE]
+        return Reason(cause=_NOBODY[whose], whose=whose, name=name, sessions=_names(of_runs))
     own = [worker for worker in workers if worker.session.kind is Kind.RUN]
     free = [worker for worker in own if worker.stands is None]
     if free:
@@ -312,12 +326,13 @@ def of_task(
     task: Task,
     scene: Scene,
     *,
-    unmet: Callable[[Task], tuple[str, ...]],
+    unmet: Callable[[Task], Mapping[str, Status | None]],
     in_the_way: Callable[[Task], Reason | None],
 ) -> Reason | None:
     """Say why a task is not at work or through, None if it is.
 
-    `unmet` names the tasks that have to end before it; `in_the_way` is why it would be passed over in its lane.
+    `unmet` names the tasks that have to end before it, with how they stand; `in_the_way` is why it would be passed
+    over in its lane.
     """
     match task.status:
         case Status.DONE | Status.DROPPED:
@@ -333,7 +348,7 @@ def of_task(
         case Status.BACKLOG | Status.TODO:
             pass
     if not task.ready:
-        return Reason(cause=Cause.NEEDS if task.unmet else Cause.PARTS, tasks=unmet(task))
+        return _of_unmet(Cause.NEEDS if task.unmet else Cause.PARTS, unmet(task))
     if task.status is Status.BACKLOG:
         return Reason(cause=Cause.BACKLOG)
     if takers := scene.nexts.get(task.id):
@@ -346,10 +361,16 @@ def of_task(
     return lane
 
 
+def _of_unmet(cause: Cause, unmet: Mapping[str, Status | None]) -> Reason:
+    blocked = tuple(name for name, status in unmet.items() if status is Status.BLOCKED)
+    in_review = tuple(name for name, status in unmet.items() if status is Status.REVIEW)
+    return Reason(cause=cause, tasks=tuple(unmet), blocked=blocked, in_review=in_review)
+
+
 def _of_held(task: Task, scene: Scene) -> Reason | None:
     holder = None if task.session is None else scene.workers.get(task.session)
     stands = None if holder is None else holder.stands
-    if stands is None or stands.cause is Cause.BUSY:
+    if holder is None or stands is None or holder.works_on:
         return None
     return replace(stands, whose=Whose.AUTHOR, name=task.session or "")
 
@@ -366,9 +387,9 @@ def sentence(reason: Reason, count: int | None = None) -> str:
         case Cause.BACKLOG:
             return "It is in the backlog, so nobody takes it."
         case Cause.NEEDS:
-            return f"It needs {_some(reason.tasks, 'other tasks')}."
+            return f"It needs {_some(reason.tasks, 'other tasks')}{_for_you(reason)}."
         case Cause.PARTS:
-            return f"It waits for its parts: {_some(reason.tasks, 'other tasks')}."
+            return f"It waits for its parts: {_some(reason.tasks, 'other tasks')}{_for_you(reason)}."
         case Cause.REVIEW:
             return "It waits for a review."
         case Cause.MERGING:
@@ -389,7 +410,7 @@ def sentence(reason: Reason, count: int | None = None) -> str:
             return f"{begins}others come before it." if count is None else f"{begins}others come first."
         case Cause.NO_SESSION:
             them = "it" if count in (None, 1) else "them"
-            return _first_upper(f"{begins}there is no session that could take {them}.")
+            return _first_upper(f"{begins}there is no session that could take {them}{_of_runs(reason)}.")
         case Cause.NO_ROLE:
             return f"{begins}no session has it."
         case Cause.NO_ASSIGNEE:
@@ -431,6 +452,27 @@ def _gathered(reason: Reason, count: int) -> str:
     return f"{_many(count)} for {len(reason.names):,} {nouns} ({_some(reason.names, '')}), and {which}."
 
 
+def _for_you(reason: Reason) -> str:
+    """Return what is said of the tasks that somebody else's task needs, and that wait for a person."""
+    told = [(reason.blocked, "blocked"), (reason.in_review, "in review")]
+    if len(reason.tasks) == 1:
+        return "".join(f", which is {how} and waits for you" for names, how in told if names)
+    return "".join(
+        f"; {_some(names, '')} {'is' if len(names) == 1 else 'are'} {how} and"
+        f" {'waits' if len(names) == 1 else 'wait'} for you"
+        for names, how in told
+        if names
+    )
+
+
+def _of_runs(reason: Reason) -> str:
+    """Return what is said of sessions that are there, and yet take no such task."""
+    if not reason.sessions:
+        return ""
+    work, whose = ("work", "their") if len(reason.sessions) > 1 else ("works", "its")
+    return f" ({_who(reason.sessions)} {work} only on the tasks of {whose} run)"
+
+
 def _at_work(reason: Reason) -> str:
     return f"{_some(reason.tasks, 'another task')}, at which {_who(reason.sessions)} is at work"
 
@@ -460,6 +502,9 @@ def idle(reason: Reason) -> str:
     match reason.cause:
         case Cause.NOTHING:
             return "No task waits."
+        case Cause.FOR_OTHERS if reason.name:
+            waits = "a task waits that is" if reason.count == 1 else f"{reason.count:,} tasks wait that are"
+            return f"It works only on the tasks of its run, {reason.name}, and none of them waits; {waits} not of it."
         case Cause.FOR_OTHERS:
             are = "A task waits, and it is" if reason.count == 1 else f"{reason.count:,} tasks wait, and all are"
             return f"{are} for others."
@@ -542,6 +587,8 @@ def remedy(reason: Reason, task: str = "ID") -> str:
             return f"covey task claim {task}"
         case Cause.BLOCKED:
             return f"covey task reopen {task}"
+        case Cause.NEEDS | Cause.PARTS if reason.blocked or reason.in_review:
+            return f"covey task show {(*reason.blocked, *reason.in_review)[0]}"
         case Cause.REVIEW | Cause.MERGING:
             return f"covey merge why {task}"
         case Cause.UNVOUCHED:
