@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from covey.app.app import Principal
+from covey.core.trail import sentence
 from covey.errors import CoveyError, Invalid
 from tests.app.world import World
 
@@ -115,3 +116,14 @@ def test_every_event_names_the_task_that_it_has_to_do_with(world: World) -> None
     kinds = ("task.added", "task.claimed", "lease.taken", "merge.queued", "merge.rejected")
     assert {kind: told[kind] for kind in kinds} == dict.fromkeys(kinds, task)
     assert told["session.registered"] is None
+
+
+def test_what_a_task_lost_and_what_a_merge_clashes_with_are_told_in_plain_words() -> None:
+    def told(kind: str, subject: str, **data: Any) -> str:
+        return sentence(kind, "covey", subject, data)
+
+    assert told("task.edited", "T-1", cleared=["front", "batch"]) == (
+        "covey changed T-1: no longer kept for its author, no longer of a run"
+    )
+    assert told("merge.clashed", "merge-1", against=[]) == "merge-1 cannot be merged with main"
+    assert told("merge.clashed", "merge-1", against=["merge-2"]) == "merge-1 cannot be merged with merge-2"

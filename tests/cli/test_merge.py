@@ -349,3 +349,23 @@ def test_a_wait_gives_a_queue_that_was_stuck_the_time_to_go_on(
     ended = commands._until_ended(cast("Client", SimpleNamespace(ask=ask)), merge)
     assert ended["state"] == came_to
     world.store.close()
+
+
+def test_a_review_without_a_daemon_is_said_to_land_by_approving_it() -> None:
+    why = {"merge": "merge-9", "task": "T-1", "state": "review", "next": ["covey merge approve merge-9"], "because": []}
+    told = reasons(why, at_work=False)
+    assert "covey merge approve has one for as long as it takes" in told
+    assert "nothing lands" not in told and "covey up" not in told
+
+
+def test_without_a_daemon_a_list_says_that_nobody_tests_what_was_under_test(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    task = world.add()
+    world.claim(task, "ada")
+    merge = world.hand_in(task, "ada", commit="a" * 40)
+    (row,) = world.ask("merge.list")
+    row |= {"state": "testing", "gate": "gate-1"}
+    assert "in gate-1" in commands.rows([row])
+    told = commands.rows([row], at_work=False)
+    assert merge in told and "nobody tests it, as no daemon runs (covey up)" in told and "in gate-1" not in told
+    world.store.close()

@@ -59,3 +59,10 @@ def test_after_down_with_its_agents_one_command_brings_back_who_worked(served: S
     removed = served.ok("session", "remove", "ada", "bob", "kim")
     assert removed == "Removed ada\nRemoved bob\nRemoved kim\n"
     assert goals(served) == {}
+
+
+def test_a_stopped_session_is_called_so_in_the_list_and_when_asked_why(shell: Shell) -> None:
+    assert shell.ok("session", "list") == "There are no sessions; covey session new --start adds one.\n"
+    shell.ok("session", "new", "ada", "--agent", "scripted")
+    assert shell.ok("session", "list").split()[:2] == ["ada", "stopped"]
+    assert shell.ok("session", "why", "ada").startswith("ada is stopped\n")

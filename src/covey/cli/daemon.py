@@ -273,7 +273,8 @@ def down(args: argparse.Namespace, client: Client) -> None:
         print(json.dumps(stopped | {"died": dead and pid is None}))
         return
     if ended:
-        print(f"Stopped {', '.join(ended)}; what they had not committed is kept (covey rescue list).")
+        whose = "it" if len(ended) == 1 else "they"
+        print(f"Stopped {', '.join(ended)}; what {whose} had not committed is kept (covey rescue list).")
     died_before = "covey was not up: its daemon had died." if dead else "covey was not up."
     print("covey is down." if pid else died_before)
     if back:

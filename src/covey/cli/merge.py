@@ -97,7 +97,8 @@ def _simulate_arguments(parser: Parser) -> None:
 def list_merges(args: Namespace, client: Client) -> None:
     """List the queue."""
     answer = client.ask("merge.list", fields=body_of(args, "limit") | ({"all": True} if args.all else {}))
-    reply(args, answer, rows(answer.value) or ("No merges." if args.all else "Nothing wants to land."))
+    shown = rows(answer.value, at_work=client.url is not None)
+    reply(args, answer, shown or ("No merges." if args.all else "Nothing wants to land."))
 
 
 def queue(args: Namespace, client: Client) -> int | None:

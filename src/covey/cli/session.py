@@ -291,7 +291,9 @@ def why(args: Namespace, client: Client) -> None:
     """Say what the watchdog thinks of a session."""
     answer = client.ask("session.why", {"name": args.name})
     told = answer.value
-    lines = [f"{told['session']} is {told['state']}" + (f" on {told['task']} ({told['run']})" if told["run"] else "")]
+    is_stopped = not told["run"] and told["waits"] is not None and told["waits"]["cause"] == "stopped"
+    state = "stopped" if is_stopped else told["state"]
+    lines = [f"{told['session']} is {state}" + (f" on {told['task']} ({told['run']})" if told["run"] else "")]
     if told["rule"]:
         lines[0] += f": {told['rule']}"
     lines += [f"  {clue['source']:<9} {clue['text']}, {span(clue['age'])} ago" for clue in told["clues"]]
@@ -360,7 +362,7 @@ def list_sessions(args: Namespace, client: Client) -> None:
         answer = client.ask("session.list")
         is_told = not args.json and not os.environ.get("COVEY_TOKEN")
         idle = client.ask("wait.list", fields={"limit": 1}).value["sessions"] if is_told else []
-    reply(args, answer, rows(answer.value, idle) or "No sessions yet; covey session new --start adds one.")
+    reply(args, answer, rows(answer.value, idle) or "There are no sessions; covey session new --start adds one.")
 
 
 def rows(sessions: list[dict[str, Any]], idle: list[dict[str, Any]]) -> str:

@@ -63,7 +63,8 @@ def status(args: Namespace, client: Client) -> None:
     _part("Leases", _lines(lease.rows(leases)), most // 2, "covey lease list")
     if value["unread"]:
         print(f"\nMail: {one(value['unread'], 'message')} not read; covey mail inbox lists them")
-    _part("Wants to land", _lines(merge.rows(merges)), most, "covey merge list")
+    landing = merge.rows(merges, at_work=client.url is not None)
+    _part("Wants to land", _lines(landing), most, "covey merge list")
     _part("Commits of the last hour", list(_commits(client)), most // 2, "git log")
 
 

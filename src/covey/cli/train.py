@@ -19,11 +19,15 @@ FEW = 6
 MOST = 30
 """Merges that are shown of a long queue."""
 NOBODY = "No daemon runs, so nothing is tested and nothing lands (covey up)."
+BY_APPROVING = "No daemon runs; covey merge approve has one for as long as it takes to test and land this."
 ENDED = ("landed", "rejected", "withdrawn", "reverted")
 
 
-def rows(merges: list[dict[str, Any]]) -> str:
-    """Return merges in aligned columns: state, place in the train, whose, since when, and what it waits for."""
+def rows(merges: list[dict[str, Any]], *, at_work: bool = True) -> str:
+    """Return merges in aligned columns: state, place in the train, whose, since when, and what it waits for.
+
+    `at_work`: a daemon is there that tests them.
+    """
     return table(
         (
             (
@@ -33,7 +37,7 @@ def rows(merges: list[dict[str, Any]]) -> str:
                 merge["task"],
                 merge["session"],
                 age(merge["ended"] or merge["queued"]),
-                _note(merge),
+                _note(merge, at_work=at_work),
             )
             for merge in merges
         ),
@@ -41,13 +45,15 @@ def rows(merges: list[dict[str, Any]]) -> str:
     )
 
 
-def _note(merge: dict[str, Any]) -> str:
+def _note(merge: dict[str, Any], *, at_work: bool) -> str:
     """Return where the work is, and what becomes of it."""
     if merge["state"] == "landed":
         return f"in {merge['landed'][:12]}" + (", untested" if merge["untested"] else "")
     own = "" if merge["branch"] == f"covey/{merge['task']}" else f"{merge['branch']} "
     commit = (merge["commit"] or "")[:12]
     why = f"in {merge['gate']}" if merge["gate"] else merge["waits"] or merge["reason"] or ""
+    if merge["state"] == "testing" and not at_work:
+        why = "nobody tests it, as no daemon runs (covey up)"
     return f"{own}{commit}" + (f": {why}" if why and (own or commit) else why)
 
 
@@ -200,9 +206,10 @@ def reasons(why: dict[str, Any], *, at_work: bool = True) -> str:
     because = list(why["because"])
     if away and why["state"] == "testing":
         because[:1] = ["It was under test when the daemon ended, and is tested again by the next."]
-    because = [*([NOBODY] if away else []), *because]
+    nobody = BY_APPROVING if why["state"] == "review" else NOBODY
+    because = [*([nobody] if away else []), *because]
     lines = [f"{why['merge']} ({why['task']}) is {paint(why['state'])}.", *(f"  {plain(each)}" for each in because)]
-    steps = [*(["covey up"] if away else []), *why["next"]]
+    steps = [*(["covey up"] if away and nobody is NOBODY else []), *why["next"]]
     if steps:
         lines += ["What you can do:", *(f"  {plain(each)}" for each in steps)]
     return "\n".join(lines)

@@ -35,10 +35,21 @@ def _because(data: dict[str, Any], name: str) -> str:
     return f": {_safe(data[name])}" if data.get(name) else ""
 
 
+_CLEARED = {
+    "assignee": "for no session in particular",
+    "batch": "no longer of a run",
+    "budget": "without a budget of its own",
+    "front": "no longer kept for its author",
+    "parent": "no longer part of another task",
+    "role": "for no role in particular",
+}
+"""What it means that a field of a task was emptied."""
+
+
 def _edited(data: dict[str, Any]) -> str:
     changed = {name: value for name, value in data.items() if name not in ("note", "cleared") and value is not None}
     parts = [f"{name} {_value(value)}" for name, value in changed.items()]
-    parts += [f"no {name}" for name in data.get("cleared") or ()]
+    parts += [_CLEARED.get(name) or f"without {name}" for name in data.get("cleared") or ()]
     note = _because(data, "note")
     if not parts:
         return f"{{who}} noted on {{it}}{note}"
@@ -202,7 +213,9 @@ _TELL: dict[str, Any] = {
     "overlap.cooled": "{it} has cooled down",
     "merge.queued": lambda data: f"{{who}} brought {_safe(data['task'])} as {{it}}, on {_safe(data['branch'])}",
     "merge.entered": "{it} joined the train",
-    "merge.clashed": lambda data: f"{{it}} cannot be merged with {_list(data['against'])}",
+    "merge.clashed": lambda data: (
+        f"{{it}} cannot be merged with {_list(data['against']) if data['against'] else 'main'}"
+    ),
     "merge.approved": "{who} approved {it}",
     "merge.tested": "the gate began on {it}",
     "merge.passed": lambda data: (
