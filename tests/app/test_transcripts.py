@@ -79,6 +79,9 @@ def test_a_word_that_has_not_ended_waits_for_its_end_and_a_prompt_does_not() -> 
     [
         ("scripted", ["building", *WORDS], "gave up (other): It broke."),
         ("codex", ['{"type":"turn.started"}'], ""),
+        ("gemini", ["Error: Invalid API key"], "Error: Invalid API key"),
+        ("gemini", ['{"type":"init","session_id":"1"}', "Error: no", '{"type":"odd"}'], "Error: no"),
+        ("opencode", [*['{"type":"odd","x":"%s"}' % ("x" * 999)] * 99, "Error: no such model"], "Error: no such model"),
         ("codex", (RECORDED.parents[1] / "codex" / "work.jsonl").read_text().splitlines(), "The roof is on."),
         ("gemini", (RECORDED.parents[1] / "gemini" / "edits.jsonl").read_text().splitlines(), "Done."),
     ],

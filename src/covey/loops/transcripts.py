@@ -33,7 +33,10 @@ def transcript_of(runner: Runner, folder: Path, run: Run, agent: Agent | None) -
 
 
 def end_of(runner: Runner, folder: Path, run: Run, agent: Agent | None, size: int) -> str:
-    """Return the end of a run's transcript as its story tells it; "" of one that draws on a terminal."""
+    """Return the end of a run's transcript as its story tells it; "" of one that draws on a terminal.
+
+    Of an agent with a structured stream that said nothing in it: what else it printed.
+    """
     output, reader = _source(runner, folder, run, agent)
     journal = journals.find(folder)
     if reader is not None:
@@ -42,11 +45,18 @@ def end_of(runner: Runner, folder: Path, run: Run, agent: Agent | None, size: in
         lines = text.splitlines()
         while lines and lines[-1] in NOTHING_MORE:
             lines.pop()
-        return "\n".join(lines)
+        return "\n".join(lines) or (_beside(output, size) if run.runner == PROCESS else "")
     if run.runner != PROCESS:
         return ""
     since = max(size - END, 0)
     return (plain(output, agent.read, since, size, alive=False) if agent else raw(output, since, size, alive=False))[0]
+
+
+def _beside(output: Output, size: int) -> str:
+    """Return the end of what was printed without the records of a stream, such as the complaint of a program."""
+    since = max(size - END, 0)
+    lines = raw(output, since, size, alive=False)[0].splitlines()[1 if since else 0 :]
+    return "\n".join(line for line in lines if not line.lstrip().startswith("{"))
 
 
 def _source(runner: Runner, folder: Path, run: Run, agent: Agent | None) -> tuple[Output, Reader | None]:
