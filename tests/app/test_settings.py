@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import typing
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from covey import config
 from covey.app.settings import spelled, tables
@@ -57,7 +60,25 @@ def test_what_is_set_is_known_by_its_value_where_the_file_cannot_be_read() -> No
     [
         (("run", "--api-key", "hunter2", "-v"), '["run", "--api-key", "[removed]", "-v"]'),
         ("MY_TOKEN=hunter2 make test", '"MY_TOKEN=[removed] make test"'),
-        ("run --password='hunter2'", "\"run --password='[removed]'\""),
+        ("run --password='hunter2'", '"run --password=[removed]"'),
+        ('TOKEN="my secret words" make', '"TOKEN=[removed] make"'),
+        ('TOKEN="my \\"secret\\" words" make', '"TOKEN=[removed] make"'),
+        ('TOKEN="my secret words', '"TOKEN=[removed]"'),
+        ("make MY_KEY='hunter2 more' test", '"make MY_KEY=[removed] test"'),
+        ("make MY_KEY=hunter'two three' test", '"make MY_KEY=[removed] test"'),
+        ("run --api-key 'hunter two' -v", '"run --api-key [removed] -v"'),
+        (("run", "--api-key", "hunter two", "-v"), '["run", "--api-key", "[removed]", "-v"]'),
+        (("run", "--token", "--verbose"), '["run", "--token", "--verbose"]'),
+        (("run", "--token", "{token}"), '["run", "--token", "{token}"]'),
+        (("run", "--auth", "hunter"), '["run", "--auth", "[removed]"]'),
+        ("run --auth hunter", '"run --auth [removed]"'),
+        (("-H", "Authorization: Bearer hunter"), '["-H", "Authorization: Bearer [removed]"]'),
+        (("-H", "Authorization: Bearer $TOKEN"), '["-H", "Authorization: Bearer $TOKEN"]'),
+        ("curl -H 'authorization: Odd hunter two' x", "\"curl -H 'authorization: [removed]' x\""),
+        (("-H", "X-Api-Key: hunter"), '["-H", "X-Api-Key: [removed]"]'),
+        ("AWS_SECRET_ACCESS_KEY=abc/def+1abcdefghi x", '"AWS_SECRET_ACCESS_KEY=[removed] x"'),
+        ({"OPENAI_API_KEY": "hunter", "HOME": "/home"}, '{ OPENAI_API_KEY = "[removed]", HOME = "/home" }'),
+        ({"OPENAI_API_KEY": "$KEY"}, '{ OPENAI_API_KEY = "$KEY" }'),
         ("run --token $TOKEN", '"run --token $TOKEN"'),
         (("run", "{prompt}", "--tokens", "5"), '["run", "{prompt}", "--tokens", "5"]'),
         ({"origin": ("main",)}, '{ origin = ["main"] }'),
@@ -65,3 +86,11 @@ def test_what_is_set_is_known_by_its_value_where_the_file_cannot_be_read() -> No
 )
 def test_no_secret_is_shown(value: Any, shown: str) -> None:
     assert spelled(value) == shown
+
+
+@given(st.text(" abc019'\"\\$!#{}[]=:-\n\u00e4", max_size=12), st.sampled_from(["TOKEN=", "--auth ", "--api-key="]))
+def test_no_part_of_a_secret_is_shown_however_a_shell_quotes_it(middle: str, name: str) -> None:
+    secret = f"hunter{middle}hunter"
+    assert spelled(f"run {name}{shlex.quote(secret)} -v") == f'"run {name}[removed] -v"'
+    assert spelled(("run", "--auth", secret, "-v")) == '["run", "--auth", "[removed]", "-v"]'
+    assert spelled({"API_KEY": secret}) == '{ API_KEY = "[removed]" }'

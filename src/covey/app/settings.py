@@ -19,11 +19,27 @@ from covey.core.texts import redact
 from covey.errors import CoveyError, Unavailable
 from covey.values import dataclass
 
+_NAMES = r"(?:key|token|secret|password|passwd|auth)"
+_NAME = re.compile(rf"(?i)[\w.-]*{_NAMES}")
+"""A name which says that what it stands for is a secret."""
+_FLAG = re.compile(rf"(?i)--[\w-]*{_NAMES}")
+_STANDS_IN = r"(?:\$\w+|\$?\{[^}\s]*\}|\$\([^)]*\))"
+"""What a shell or covey puts a secret into later; it is none itself."""
+_WORD = (
+    r"(?:\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'[^']*(?:'|\Z)|\\.|[^\s\"'\\])"
+    r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\s\"'\\])*"
+)
+"""A word as a shell takes it: after an opening quote all up to the closing one."""
 _SECRET = re.compile(
-    r"(?i)((?:--[\w-]*(?:key|token|secret|password)(?:=|\s+|\",\s*\")|\w*(?:key|token|secret|password|passwd)=)"
-    r"(?:\\?[\"'])?)(?![{$])[^\s\"'\\]+"
+    rf"(?is)((?:--[\w-]*{_NAMES}(?:=|\s++(?!--))|[\w.-]*{_NAMES}=))(?!\"?{_STANDS_IN}\"?(?:[\s\"']|\Z)){_WORD}"
 )
 """A value that stands behind a name which says that it is a secret, in whatever a person wrote into a command."""
+_HEADER = re.compile(
+    rf"(?i)(\b(?:[\w-]+-{_NAMES}|(?:proxy-)?authorization)\s*:\s*+(?:(?:bearer|basic|token)\s++)?+)"
+    rf"(?!{_STANDS_IN}(?:[\s\"']|\Z))[^\"'\n]+"
+)
+"""The same in a header: up to the quote in which the header stands."""
+_REMOVED = "[removed]"
 
 
 @dataclass(frozen=True)
@@ -111,19 +127,32 @@ def _within(written: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
 
 def spelled(value: Any) -> str:
     """Return a value as covey.toml would spell it, without what looks like a secret."""
-    return _SECRET.sub(r"\1[removed]", redact(_literal(value)))
+    return _literal(value)
 
 
-def _literal(value: Any) -> str:
+def _literal(value: Any, *, hides: bool = False) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         value = {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{_key(key)} = {_literal(each)}' for key, each in value.items())} }}" if value else "{}"
+        pairs = (f"{_key(key)} = {_literal(each, hides=bool(_NAME.fullmatch(key)))}" for key, each in value.items())
+        return f"{{ {', '.join(pairs)} }}" if value else "{}"
     if isinstance(value, tuple):
-        return f"[{', '.join(_literal(each) for each in value)}]"
+        hidden = (isinstance(each, str) and bool(_FLAG.fullmatch(each)) for each in ("", *value))
+        return f"[{', '.join(_literal(each, hides=hides) for each, hides in zip(value, hidden, strict=False))}]"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, str):
+        value = _without_secrets(value, hides=hides)
     return json.dumps(value, ensure_ascii=False)
+
+
+def _without_secrets(text: str, *, hides: bool) -> str:
+    """Return a text without what looks like a secret, each taken out once; `hides`: its name says that it is one."""
+    if hides and text and not text.startswith("--") and not re.fullmatch(_STANDS_IN, text):
+        return _REMOVED
+    for found in (_SECRET, _HEADER):
+        text = found.sub(rf"\1{_REMOVED}", text)
+    return redact(text)
 
 
 def _key(name: str) -> str:
