@@ -10,9 +10,12 @@ import pytest
 
 from covey.app import delivery
 from covey.config import Board, Config, Merge
+from covey.core.comments import Shift
 from covey.core.judge import HandIn
 from covey.core.prompts import prompt, resumed
 from covey.errors import Denied, NotFound, Refused
+from covey.git import carrying
+from covey.git.project import Project
 from tests.app.test_review import LINES, Reviewed
 from tests.app.world import Principal, World
 
@@ -259,6 +262,26 @@ def test_a_comment_on_several_lines_of_combined_work_stands_at_the_lines_of_its_
     assert (alone["now"], among["now"], among["place"]) == (30, 32, "here")
     with pytest.raises(Refused, match=rf"no line 1 in a\.txt as {second} has it"):
         write(shop.world, second, path="a.txt", line=1, commit=both["tip"])
+
+
+def test_git_is_asked_once_where_the_lines_of_a_file_are_however_many_comments_it_has(
+    shop: Reviewed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = shop.done("Begin", {"a.txt": "zero\n" + LINES})
+    second = shop.done("End", {"a.txt": LINES.replace("line 30\n", "thirty\n")}, session="bob")
+    both = together(shop, first, second)
+    for line in (3, 4, 31):
+        write(shop.world, second, path="a.txt", line=line, commit=both["tip"])
+    asked: list[str] = []
+
+    def count(project: Project, path: str, *commits: str) -> list[Shift] | None:
+        asked.append(path)
+        return shifts(project, path, *commits)
+
+    shifts = carrying.shifts
+    monkeypatch.setattr(carrying, "shifts", count)
+    found = shop.world.ask("comment.list", task=second, tip=both["tip"], base=both["base"])
+    assert ([each["now"] for each in found], asked) == ([3, 4, 31], ["a.txt"])
 
 
 def test_lines_that_end_after_the_file_are_refused(shop: Reviewed) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from covey.app import mail as mail_verbs
@@ -14,7 +15,7 @@ from covey.app.shapes.forms import Nothing
 from covey.app.tasks import find
 from covey.app.verbs import Call, missing, verb
 from covey.core import comments, mail, merges, tasks
-from covey.core.comments import Comment, Place, Said, Side
+from covey.core.comments import Comment, Place, Said, Shift, Side
 from covey.core.rights import OWN, OWNER_ONLY
 from covey.core.sessions import OWNER, Goal, Kind, Session
 from covey.core.tasks import Status, Task
@@ -64,19 +65,30 @@ def _look(call: Call, asked: ListComments) -> Callable[[], dict[str, Found]] | N
             if each.id in asked_for and each.line is not None
         }
         elsewhere = {each.id: asked.base if each.side is Side.OLD else asked.tip for each in found}
-        return {name: _carried(project, *asked_for[name], elsewhere[name], where) for name, where in seen.items()}
+        shifts = cache(partial(_shifts, project))  # many comments are on one file
+        return {name: _carried(shifts, *asked_for[name], elsewhere[name], where) for name, where in seen.items()}
 
     return look
 
 
-def _carried(project: Project, commit: str, path: str, elsewhere: str | None, where: Found) -> Found:
-    """Return where a line is in another commit, if one is asked for."""
+def _shifts(project: Project, commit: str, path: str, elsewhere: str) -> Sequence[Shift] | None:
     from covey.git import carrying
 
+    return carrying.shifts(project, path, commit, elsewhere)
+
+
+def _carried(
+    shifts_of: Callable[[str, str, str], Sequence[Shift] | None],
+    commit: str,
+    path: str,
+    elsewhere: str | None,
+    where: Found,
+) -> Found:
+    """Return where a line is in another commit, if one is asked for."""
     place, line = where
     if elsewhere is None or line is None or elsewhere == commit:
         return where
-    shifts = carrying.shifts(project, path, commit, elsewhere)
+    shifts = shifts_of(commit, path, elsewhere)
     there = None if shifts is None else comments.carried(shifts, line)
     return (Place.OUTDATED, None) if there is None else (place, there)
 
