@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from covey.app import gate_logs, train
 from covey.app.app import Principal
 from covey.app.reasons import UNSTARTED
 from covey.app.sessions import alert
+from covey.config import Config, Merge
 from covey.core import gates, merges
 from covey.core.gates import Gate
 from covey.core.judge import HandIn
@@ -268,3 +270,36 @@ def test_a_run_that_prints_plain_lines_or_nothing_tells_no_place(world: World, t
 def test_a_line_of_which_covey_knows_nothing_says_nothing(world: World) -> None:
     found = world.ask("line.why", path="a.py", commit=TREE, text="x", task="T-99", merge="merge-99")
     assert {name for name, value in found.items() if value} == {"commit"}
+
+
+@pytest.mark.parametrize(
+    ("change", "worked"),
+    [
+        ({"env": ("HOME",)}, True),
+        ({"network": True}, True),
+        ({"show": ("README.md",)}, True),
+        ({"check": "make other"}, False),
+        ({"quick": "make quick"}, False),
+    ],
+)
+def test_a_gate_has_worked_if_its_commands_have_whatever_else_it_was_given(
+    world: World, change: dict[str, Any], worked: bool
+) -> None:
+    first = Merge(check="make test")
+    checks = train.digest(Config(merge=first))
+    gate = world.do(lambda call: train.start_gate(call, gates.Started(test=1, base=MAIN, commit=TREE, checks=checks)))
+    assert not world.do(lambda call: call.tx.has_worked(checks))
+    world.do(lambda call: train.end_gate(call, gate.id, gates.Ended(passed=True, code=0)))
+    assert world.do(lambda call: call.tx.has_worked(checks))
+    now = train.digest(Config(merge=replace(first, **change)))
+    assert world.do(lambda call: call.tx.has_worked(now)) is worked
+    assert not world.do(lambda call: call.tx.has_passed(TREE, now))
+
+
+def test_a_gate_that_passed_under_an_older_covey_has_worked(world: World) -> None:
+    now = train.digest(Config(merge=Merge(check="make test")))
+    older = gates.Started(test=1, base=MAIN, commit=TREE, checks=now.partition("-")[2])
+    gate = world.do(lambda call: train.start_gate(call, older))
+    world.do(lambda call: train.end_gate(call, gate.id, gates.Ended(passed=True, code=0)))
+    assert world.do(lambda call: call.tx.has_worked(now))
+    assert not world.do(lambda call: call.tx.has_worked(train.digest(Config(merge=Merge(check="make other")))))

@@ -27,12 +27,20 @@ LAST = 200
 
 
 def digest(config: Config) -> str:
-    """Return what stands for the checks in the settings; nothing if there are none."""
+    """Return what stands for the checks in the settings; nothing if there are none.
+
+    Before the dash stand the commands alone: what a gate is given may change while it stays the same gate.
+    """
     merge = config.merge
     if not merge.check:
         return ""
     room = (merge.isolate, merge.network, merge.env, merge.show)
-    return hashlib.sha256(repr((merge.quick, merge.check, merge.checks, room)).encode()).hexdigest()[:16]
+    commands = (merge.quick, merge.check, merge.checks)
+    return f"{_mark(commands)}-{_mark((*commands, room))}"
+
+
+def _mark(value: tuple[object, ...]) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
 def put(call: Call, event: standing.Event, actor: str = COVEY) -> Standing:

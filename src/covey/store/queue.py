@@ -36,9 +36,11 @@ class Queue(Transaction):
         return bool(self.db.rows(sql, (commit, checks)))
 
     def has_worked(self, checks: str) -> bool:
-        """Say whether any commit has ever passed these checks."""
-        sql = "SELECT 1 FROM gates WHERE state = 'passed' AND checks = ? AND code = 0 LIMIT 1"
-        return bool(self.db.rows(sql, (checks,)))
+        """Say whether any commit has ever passed the commands of these checks, with whatever else they were given."""
+        commands, _, whole = checks.rpartition("-")
+        # Gates of an older covey have the whole alone.
+        sql = "SELECT 1 FROM gates WHERE state = 'passed' AND (checks LIKE ? OR checks = ?) AND code = 0 LIMIT 1"
+        return bool(self.db.rows(sql, (f"{commands}-%", whole)))
 
     def last_landings(self, limit: int) -> list[landings.Landing]:
         """Return the last moves of main, the newest first."""
