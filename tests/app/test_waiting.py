@@ -402,3 +402,32 @@ def test_how_many_tasks_there_are_does_not_change_what_a_look_asks_of_the_store(
             world.add(role="qa")
         world.do(look)
     assert asked[0] == asked[1]
+
+
+def test_pages_are_told_of_the_largest_lanes_alone_however_many_there_are(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("covey.app.waiting.MOST_LANES", 3)
+    for number in range(6):
+        world.add(assignee=f"nobody-{number}")
+    for _ in range(2):
+        world.add(assignee="nobody-5")
+        world.add(role="qa")
+    assert list(world.ask("live.show")["waits"]["lanes"]) == ["s:nobody-5", "r:qa", "s:nobody-0"]
+    assert sum(each["count"] for each in world.ask("wait.list")["lanes"]) == 10
+
+
+@pytest.mark.parametrize("count", [None, 1, 2])
+def test_a_sentence_begins_large_and_a_name_as_its_owner_wrote_it(count: int | None) -> None:
+    begins = {None: "", 1: "A task waits: ", 2: "2 tasks wait: "}[count]
+
+    def told(cause: Cause, *sessions: str) -> str:
+        return waiting.sentence(waiting.Reason(cause=cause, sessions=sessions), count).removeprefix(begins)
+
+    def large(text: str) -> str:
+        return text if begins else text[0].upper() + text[1:]
+
+    assert told(Cause.PAUSED, "all-of-us") == "all-of-us is paused."
+    assert told(Cause.PAUSED, *"abcdefghij") == large("all 10 sessions are paused.")
+    assert told(Cause.FLEET_PAUSED) == large("the whole fleet is paused.")
+    assert told(Cause.NO_SESSION) == large(f"there is no session that could take {'them' if count == 2 else 'it'}.")

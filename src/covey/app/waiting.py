@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
@@ -31,6 +32,8 @@ FIRST = 10
 NEAR = 40
 """Tasks at the head of a lane of which it is told, as it happens, if they wait for anything else than the others."""
 MOST_NEAR = 200
+MOST_LANES = 100
+"""Lanes of which every page is told as it happens: the largest; `covey status` and the panel tell of all."""
 _OWN = frozenset((Cause.NEXT, Cause.SCOPE, Cause.HOT_FILE, Cause.UNVOUCHED))
 """Causes of one task that are not those of its lane."""
 
@@ -233,10 +236,11 @@ class Look:
         return self._lane_reasons[name]
 
     def now(self) -> WaitsNow:
-        """Return why tasks wait, lane by lane and for few of them in other words: what that costs does not grow."""
-        lanes = {name: self._of_lane(name) for name in self.lanes}
+        """Return why tasks wait in the largest lanes, and for few of them in other words: its cost is bounded."""
+        largest = heapq.nsmallest(MOST_LANES, self.lanes, key=lambda name: (-self.lanes[name].count, name))
+        lanes = {name: self._of_lane(name) for name in largest}
         near: list[Task] = []
-        for name in self.lanes:
+        for name in largest:
             near += self.call.tx.waiting(name, min(NEAR, MOST_NEAR - len(near))) if len(near) < MOST_NEAR else []
         own = self.reasons(near)
         alone = {task.id for task in near if own[task.id].cause in _OWN or own[task.id].whose is Whose.AUTHOR}

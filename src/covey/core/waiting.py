@@ -410,7 +410,7 @@ def sentence(reason: Reason, count: int | None = None) -> str:
             return f"{begins}others come before it." if count is None else f"{begins}others come first."
         case Cause.NO_SESSION:
             them = "it" if count in (None, 1) else "them"
-            return _first_upper(f"{begins}there is no session that could take {them}{_of_runs(reason)}.")
+            return _sentence(begins, f"there is no session that could take {them}{_of_runs(reason)}")
         case Cause.NO_ROLE:
             return f"{begins}no session has it."
         case Cause.NO_ASSIGNEE:
@@ -420,9 +420,10 @@ def sentence(reason: Reason, count: int | None = None) -> str:
         case Cause.FOR_OWNER:
             return "It is for you." if count is None else f"{_many(count)} for you."
         case Cause.NO_DAEMON | Cause.FLEET_PAUSED:
-            return _first_upper(f"{begins}{_predicate(reason)}.")
+            return _sentence(begins, _predicate(reason))
         case _:
-            return _first_upper(f"{begins}{_who(reason.sessions)} {_predicate(reason)}.")
+            are_named = len(reason.sessions) <= NAMED
+            return _sentence(begins, f"{_who(reason.sessions)} {_predicate(reason)}", is_name=are_named)
 
 
 def gathered(reasons: Sequence[Reason]) -> Reason | None:
@@ -477,9 +478,9 @@ def _at_work(reason: Reason) -> str:
     return f"{_some(reason.tasks, 'another task')}, at which {_who(reason.sessions)} is at work"
 
 
-def _first_upper(text: str) -> str:
-    # A name is written as its owner wrote it; only our own words begin large.
-    return text if not text.startswith(("no daemon", "the whole", "there is", "all ")) else text[0].upper() + text[1:]
+def _sentence(begins: str, words: str, *, is_name: bool = False) -> str:
+    """Return a sentence; our own words begin large, a name stays as its owner wrote it (`is_name`: it begins so)."""
+    return f"{begins}{words}." if begins or is_name else f"{words[0].upper()}{words[1:]}."
 
 
 def _begins(reason: Reason, count: int | None) -> str:
@@ -515,7 +516,7 @@ def idle(reason: Reason) -> str:
         case Cause.SCOPE | Cause.HOT_FILE | Cause.UNVOUCHED:
             return f"What waits for it has to wait: {sentence(reason)}"
         case Cause.NO_DAEMON | Cause.FLEET_PAUSED:
-            return _first_upper(f"{_predicate(reason)}.")
+            return _sentence("", _predicate(reason))
         case _:
             return f"It {_predicate(replace(reason, sessions=reason.sessions[:1]))}."
 

@@ -59,7 +59,7 @@ class Told(Struct, frozen=True):
 
 
 class WaitsNow(Struct, frozen=True):
-    """Why tasks that are ready wait: in each lane, and in other words for some tasks that are near its head."""
+    """Why tasks that are ready wait: in the largest lanes, and in other words for some tasks near their heads."""
 
     lanes: dict[str, Told]
     tasks: dict[str, Told]
