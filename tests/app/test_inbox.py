@@ -12,8 +12,10 @@ from covey.app.tries import fail, put_back
 from covey.app.verbs import Call
 from covey.core import sessions
 from covey.core.judge import OUTPUT
+from covey.core.pace import Wait
 from covey.core.sessions import State
 from covey.core.signals import Asks, Wants
+from covey.core.waiting import Cause
 from covey.errors import Denied, Invalid
 from tests.app.world import OWNER, Principal, World
 
@@ -176,3 +178,14 @@ def test_tasks_that_failed_with_the_same_error_have_one_cause_however_it_is_told
     first, second, third = world.ask("inbox.list")
     assert first["text"] != second["text"] and {row["kind"] for row in (first, second, third)} == {"blocked"}
     assert first["cause"] == second["cause"] != third["cause"]
+
+
+def test_sessions_that_wait_for_the_same_are_one_item_however_its_words_change(world: World) -> None:
+    for count, name in enumerate(("ada", "bob"), 3):
+        world.at_work(name)
+        event = sessions.Changed(State.LIMITED, f"{count} tasks wait for review, and [board] max_in_review is 3.")
+        world.do(lambda call, n=name, e=event: call.put_session(call.known(n), n, e))  # type: ignore[misc]
+    assert [row["sessions"] for row in world.ask("inbox.list") if row["kind"] == "session"] == [["ada"], ["bob"]]
+    wait = Wait("4 tasks wait for review.", news=True, about="review", cause=Cause.IN_REVIEW)
+    world.app.house.why = lambda name: (None, wait)
+    assert [row["sessions"] for row in world.ask("inbox.list") if row["kind"] == "session"] == [["ada", "bob"]]

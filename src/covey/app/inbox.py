@@ -17,7 +17,8 @@ from covey.core.inbox import Item, Kind
 from covey.core.judge import in_short, last_error
 from covey.core.merges import State
 from covey.core.rights import OWNER_ONLY, is_vouched_for
-from covey.core.sessions import COVEY, OWNER
+from covey.core.sessions import COVEY, OWNER, Session
+from covey.core.sessions import State as SessionState
 from covey.core.tasks import Status, Task
 from covey.core.waiting import Cause
 from covey.store import rows
@@ -208,7 +209,13 @@ def _sessions(call: Call, asking: set[str]) -> Iterator[Item]:
     for session in call.tx.run_sessions():
         if inbox.is_stuck(session, asking):
             held = call.tx.held_by(session.name)
-            yield inbox.of_session(session, held[0].id if held else None)
+            yield inbox.of_session(session, held[0].id if held else None, _lasting_cause(call, session))
+
+
+def _lasting_cause(call: Call, session: Session) -> str:
+    """Return what keeps a session from starting if that stays the same while its words change."""
+    _, wait = call.house.why(session.name)
+    return str(wait.cause) if wait is not None and wait.about and session.state is SessionState.LIMITED else ""
 
 
 def _proposals(call: Call) -> Iterator[Item]:

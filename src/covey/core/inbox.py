@@ -139,11 +139,14 @@ def is_stuck(session: Session, asking: Iterable[str]) -> bool:
     return at_work and not (session.state is State.NEEDS_YOU and session.name in asking)
 
 
-def of_session(session: Session, task: str | None) -> Item:
-    """Return a session that does not get on as an item; others in the same state for the same reason are the same."""
+def of_session(session: Session, task: str | None, cause: str = "") -> Item:
+    """Return a session that does not get on as an item; others in the same state for the same reason are the same.
+
+    `cause`: the reason, where its words change while it stays the same.
+    """
     ways = {State.LIMITED: ("start", "stop"), State.NEEDS_YOU: ("attach", "stop")}
     return Item(
-        key=f"session:{session.state}:{digest(session.evidence or session.name)}",
+        key=f"session:{session.state}:{digest(cause or session.evidence or session.name)}",
         kind=Kind.SESSION,
         title=f"is {session.state}",
         text=session.evidence or "",
