@@ -7,7 +7,7 @@ from argparse import Namespace
 from covey.cli.client import Client
 from covey.cli.command import Command, Parser, body_of, whole_number
 from covey.cli.show import as_json, plain, table
-from covey.core.figures import amount, money, one
+from covey.core.figures import money, one
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def today(spent: dict[str, Any]) -> list[str]:
     cost, tokens, unpriced = spent["cost"], spent["tokens"], spent["unpriced"]
     lines: list[str] = []
     if spent["budget"] is not None:
-        lines.append(f"{amount(cost)} of {amount(spent['budget'])} dollars today")
+        lines.append(f"{money(cost)} of {money(spent['budget'])} today")
     elif cost:
-        lines.append(f"{amount(cost)} dollars today")
+        lines.append(f"{money(cost)} today")
     if spent["budget_tokens"] is not None:
         lines.append(f"{tokens:,} of {one(spent['budget_tokens'], 'token')} today")
     elif tokens:
