@@ -787,13 +787,22 @@ def test_a_large_worktree_is_removed_at_once_and_goes_from_the_disk_later(
     worktrees.prepare("ada", "covey/T-1", "main")
 
 
+def _is_put(folder: Path) -> bool:
+    """Make a folder, unless the one above it is taken away just then."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def test_two_who_empty_the_same_folder_do_not_meet(tmp_path: Path) -> None:
     old = tmp_path / "old"
     for number in range(40):
         (old / f"{number % 4}" / f"{number}").mkdir(parents=True)
     for _ in range(3):
         remove_later(old)
-    (old / "late").mkdir(parents=True, exist_ok=True)
+    wait_until(lambda: _is_put(old / "late"), "a late one in the folder")
     remove_later(old)
     wait_until(lambda: not old.exists(), "the end of the folder")
 
