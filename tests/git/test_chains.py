@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from covey.errors import Invalid, NotFound, ToolFailed
-from covey.git import candidates, chains, signing
+from covey.git import candidates, chains, messages, signing
 from covey.git import project as projects
 from covey.git.chains import Chain, Link, Policy
 from covey.git.project import Project
@@ -215,6 +215,13 @@ def test_a_squashed_commit_of_very_many_words_stays_short(path: Path, project: P
     message = shown(path, chained(project, "squash", "work").head, "%B")
     assert message.startswith("Land work\n\n* Step 0\n\n  so many words\n") and "\n\n[...]\n\n" in message
     assert len(message) < 25_000 and message.strip().endswith("Covey-Task: AF-1\nCovey-Group: group-7")
+
+
+@pytest.mark.parametrize("said", ["Sum\n\n" + "z" * 20_000, "z" * 20_000, "Sum\n\nWhy\n" + "z" * 20_000])
+def test_a_line_that_is_too_long_is_cut_and_not_left_out(said: str) -> None:
+    message = messages.squashed("Land work", [said], [], SESSION, [("Covey-Task", "AF-1")])
+    assert 15_000 < message.count("z") <= messages.LONGEST_TOLD
+    assert message.endswith("z\n\n[...]\n\nCovey-Task: AF-1\n")
 
 
 def test_a_squashed_commit_says_the_same_whether_git_or_the_chain_merged_it(path: Path, project: Project) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
+import time
+import zlib
 from pathlib import Path
 
 import pytest
 
+from covey.core.live import Size
 from covey.errors import ToolFailed
 from covey.git import objects
 from covey.git import project as projects
@@ -16,6 +20,7 @@ from covey.git.candidates import is_ancestor, resolve
 from covey.git.carry import Change
 from covey.git.objects import Writer
 from covey.git.project import Project
+from covey.git.sizes import sizes_of
 from covey.git.tree_edits import Edits
 from tests.git.repositories import commit_files, git_out, make_repository
 from tests.serving import wait_until
@@ -127,6 +132,29 @@ def test_a_commit_far_away_is_an_ancestor_too(project: Project) -> None:
     assert not is_ancestor(project, last, first)
 
 
+def test_a_line_that_git_does_not_take_for_a_parent_makes_no_ancestor(project: Project) -> None:
+    first = git_out(project.root, "rev-parse", "main")
+    commit_files(project.root, {"a": "2\n"}, "Second")
+    second = git_out(project.root, "rev-parse", "main")
+    head, _, said = git_out(project.root, "cat-file", "commit", first).partition("\n\n")
+    text = f"{head}\nparent {second}\n\n{said}\n"
+    false = git_out(project.root, "hash-object", "-t", "commit", "-w", "--stdin", "--literally", stdin=text)
+    assert not is_ancestor(project, second, false)
+
+
+def test_a_name_of_a_broken_object_is_the_name_of_no_commit(project: Project) -> None:
+    commit_files(project.root, {"a": "2\n"}, "Second")
+    tip = git_out(project.root, "rev-parse", "main")
+    git_out(project.root, "branch", "good", "main~1")
+    file = project.common / "objects" / tip[:2] / tip[2:]
+    file.chmod(0o644)
+    whole = file.read_bytes()
+    for content in (b"", b"garbage", whole[:30], zlib.compress(b"bogus 3\0abc"), zlib.compress(b"commit 5\0tree ")):
+        file.write_bytes(content)
+        assert resolve(project, "refs/heads/main") is None
+        assert resolve(project, "refs/heads/good") is not None
+
+
 def _edited(project: Project, *changes: Change) -> str:
     tree = git_out(project.root, "rev-parse", "main^{tree}")
     return Edits(project, tree, Writer(project, 40)).apply(changes)
@@ -162,8 +190,71 @@ def test_edited_trees_are_those_of_git(project: Project) -> None:
     assert git_out(project.root, "fsck", "--strict", "--no-dangling") == ""
 
 
+def _file(project: Project, name: str) -> Path:
+    return project.common / "objects" / name[:2] / name[2:]
+
+
+def test_what_is_written_again_counts_as_new_to_gc(project: Project) -> None:
+    month_ago = time.time() - 30 * 86400
+    name = Writer(project, 40).write("blob", b"old\n")
+    os.utime(_file(project, name), (month_ago, month_ago))
+    assert Writer(project, 40).write("blob", b"old\n") == name
+    git_out(project.root, "prune", "--expire=2.weeks.ago")
+    assert _file(project, name).exists()
+
+
+def test_what_cannot_be_made_to_count_as_new_is_written_again(project: Project) -> None:
+    name = Writer(project, 40).write("blob", b"linked\n")
+    _file(project, name).unlink()
+    _file(project, name).symlink_to("nowhere")
+    assert Writer(project, 40).write("blob", b"linked\n") == name
+    assert git_out(project.root, "cat-file", "blob", name) == "linked"
+
+
+def test_where_we_cannot_write_git_tries(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Writer(project, 40)
+    rename = os.rename
+
+    def gone(old: Path, new: Path) -> None:
+        """Rename after a gc has taken the folder away."""
+        old.unlink()
+        old.parent.rmdir()
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", gone)
+    name = writer.write("blob", b"while gc runs\n")
+    assert git_out(project.root, "cat-file", "blob", name) == "while gc runs"
+
+
+def test_where_not_even_git_can_write_it_says_why(project: Project) -> None:
+    for folder in (f"{first:02x}" for first in range(256)):
+        shutil.rmtree(project.common / "objects" / folder, ignore_errors=True)
+        (project.common / "objects" / folder).write_text("in the way")
+    with pytest.raises(ToolFailed, match="hash-object failed"):
+        Writer(project, 40).write("blob", b"nowhere to go\n")
+
+
+@pytest.mark.parametrize("where", ["one line", "included", "global"])
+def test_however_it_is_said_that_a_group_shares_the_repository_it_is_heeded(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
+) -> None:
+    config, other = project.common / "config", tmp_path / "other"
+    other.write_text("[core] sharedRepository = group\n")
+    if where == "one line":
+        config.write_text(f"{config.read_text()}{other.read_text()}")
+    elif where == "included":
+        config.write_text(f"{config.read_text()}[include]\n\tpath = {other}\n")
+    else:
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(other))
+    _assert_shared(project)
+
+
 def test_where_a_group_shares_the_repository_git_writes_the_objects(project: Project) -> None:
     git_out(project.root, "config", "core.sharedRepository", "group")
+    _assert_shared(project)
+
+
+def _assert_shared(project: Project) -> None:
     before = os.umask(0o077)
     try:
         name = Writer(project, 40).write("blob", b"for all of us\n")
@@ -171,3 +262,21 @@ def test_where_a_group_shares_the_repository_git_writes_the_objects(project: Pro
         os.umask(before)
     assert (project.common / "objects" / name[:2]).stat().st_mode & 0o070
     assert git_out(project.root, "cat-file", "blob", name) == "for all of us"
+
+
+def test_that_a_group_shares_the_repository_is_seen_when_it_is_set_later(project: Project) -> None:
+    Writer(project, 40).write("blob", b"alone\n")
+    git_out(project.root, "config", "core.sharedRepository", "group")
+    _assert_shared(project)
+
+
+def test_a_branch_that_git_cannot_read_takes_no_other_size_away(project: Project) -> None:
+    main = git_out(project.root, "rev-parse", "main")
+    tips = []
+    for number in range(5):
+        git_out(project.root, "switch", "-q", "-c", f"work-{number}", main)
+        commit_files(project.root, {f"new/{number}": f"{number}\n"}, "Work")
+        tips.append(git_out(project.root, "rev-parse", "HEAD"))
+    for gone in (f"{tips[1]}:new", f"{tips[3]}^{{tree}}", f"{tips[4]}^{{commit}}"):
+        _file(project, git_out(project.root, "rev-parse", gone)).unlink()
+    assert sizes_of(project, main, tips) == {tips[0]: Size(1, 0, 1), tips[2]: Size(1, 0, 1)}

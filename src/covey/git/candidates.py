@@ -91,7 +91,12 @@ def build(
 
 def resolve(project: Project, name: str) -> str | None:
     """Return the hash of the commit that a name stands for, if there is one."""
-    (found,) = objects.infos(project, [f"{name}^{{commit}}"])
+    wanted = f"{name}^{{commit}}"
+    try:
+        (found,) = objects.infos(project, [wanted])
+    except ToolFailed:  # a broken object ends the one that answers questions; it is not a commit to anybody
+        asked = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", wanted, at=project.common)
+        return asked.stdout.decode().strip() if asked.returncode == 0 else None
     return None if found is None else found.name
 
 

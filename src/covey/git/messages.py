@@ -100,7 +100,10 @@ def _kept_from_programs(text: str) -> str:
 def _shortened(text: str) -> str:
     if len(text) <= LONGEST_TOLD:
         return text
-    return text[:LONGEST_TOLD].rpartition("\n")[0].rstrip() + "\n\n[...]"
+    cut = text[:LONGEST_TOLD]
+    lines = cut.rpartition("\n")[0].rstrip()
+    # A line that is most of it is cut itself: without it, little would be told.
+    return (lines if len(lines) > LONGEST_TOLD // 2 else cut.rstrip()) + "\n\n[...]"
 
 
 def _body(message: str) -> str:

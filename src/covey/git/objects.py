@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import hashlib
+import itertools
 import os
 import re
 import secrets
@@ -26,7 +28,7 @@ from typing import IO
 
 from covey.errors import ToolFailed
 from covey.git.project import Project
-from covey.git.run import PATIENCE, complaint, environment, git
+from covey.git.run import PATIENCE, complaint, environment, git, try_git
 from covey.values import dataclass
 
 IDLE_S = 2.0
@@ -40,7 +42,8 @@ FASTEST = 1
 FULL = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _FORM = "--batch-command=%(objectname) %(objecttype) %(objectsize)"
 _FOUND = re.compile(rb"([0-9a-f]{40}|[0-9a-f]{64}) (commit|tree|blob|tag) ([0-9]+)")
-_LEFT_TO_GIT = re.compile(r"^[ \t]*(sharedrepository|compatobjectformat)\b", re.IGNORECASE | re.MULTILINE)
+_PARENT = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
+_LEFT_TO_GIT = r"^(core\.sharedrepository|extensions\.compatobjectformat)$"
 """Settings under which a new object needs more than its file."""
 
 
@@ -287,8 +290,9 @@ def is_near_ancestor(project: Project, old: str, new: str, steps: int) -> bool:
 
 
 def _parents(commit: bytes) -> list[str]:
-    head = commit.partition(b"\n\n")[0].split(b"\n")
-    return [line[7:].decode() for line in head[1:] if line.startswith(b"parent ") and FULL.fullmatch(line[7:].decode())]
+    """Return the parents of a commit: only what stands right after its tree is one to git."""
+    lines = commit.partition(b"\n\n")[0].split(b"\n")[1:]
+    return [found[1].decode() for found in itertools.takewhile(bool, map(_PARENT.fullmatch, lines)) if found]
 
 
 # Writing
@@ -307,16 +311,22 @@ class Writer:
         self._leaves_to_git = _needs_git(project)
 
     def write(self, kind: str, content: bytes) -> str:
-        """Write an object, unless it is there already, and return its name."""
+        """Write an object, unless it is there already, and return its name; no gc takes it for an old one then."""
         if self._leaves_to_git:
-            words = ("hash-object", "-t", kind, "-w", "--stdin")
-            return git(*words, at=self._project.common, stdin=content).decode().strip()
+            return self._written_by_git(kind, content)
         whole = b"%s %d\0%s" % (kind.encode(), len(content), content)
         name = self._hash(whole).hexdigest()
         place = self._top / name[:2] / name[2:]
-        if not place.exists():
-            self._put(place, zlib.compress(whole, FASTEST))
+        try:
+            if not _is_fresh_now(place):
+                self._put(place, zlib.compress(whole, FASTEST))
+        except OSError:  # a gc that took the folder away just then, a full disk: git finds a way or says why not
+            return self._written_by_git(kind, content)
         return name
+
+    def _written_by_git(self, kind: str, content: bytes) -> str:
+        words = ("hash-object", "-t", kind, "-w", "--stdin")
+        return git(*words, at=self._project.common, stdin=content).decode().strip()
 
     def _put(self, place: Path, packed: bytes) -> None:
         """Write a file that is there whole or not at all; what a crash leaves has the name by which gc knows it."""
@@ -334,10 +344,26 @@ class Writer:
 
 def _needs_git(project: Project) -> bool:
     """Say whether only git knows how a new object is to be kept: for a group of people, or under two names."""
-    if (project.common / "objects").stat().st_mode & stat.S_ISGID:
-        return True
     try:
-        config = (project.common / "config").read_text(encoding="utf-8", errors="replace")
+        if (project.common / "objects").stat().st_mode & stat.S_ISGID:
+            return True
+        config = (project.common / "config").stat()
     except OSError:
         return True
-    return _LEFT_TO_GIT.search(config) is not None
+    return _asks_for_git(project.common, config.st_mtime_ns, config.st_ino, config.st_size)
+
+
+@functools.lru_cache(maxsize=64)
+def _asks_for_git(common: Path, *_config: int) -> bool:
+    """Say whether settings want more of a new object than its file; asked again when those of the repository change."""
+    asked = try_git("config", "--name-only", "--get-regexp", _LEFT_TO_GIT, at=common)
+    return asked.returncode != 1  # 1: none of them is set
+
+
+def _is_fresh_now(place: Path) -> bool:
+    """Let an object count as written now, if it is there: gc removes what is old and named by nothing yet."""
+    try:
+        os.utime(place)
+    except OSError:
+        return False
+    return True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from covey.core.live import Size
+from covey.errors import ToolFailed
 from covey.git import overlap_read as reading
 from covey.git.looks import NO_SUBMODULES, Look, look
 from covey.git.project import Project
@@ -43,11 +45,29 @@ def _left(seen: Look, mains: Sequence[str]) -> str:
 
 
 def sizes_of(project: Project, main: str, tips: Sequence[str]) -> dict[str, Size]:
-    """Return how much each commit that left main changes since then; a few processes for all of them."""
-    looked = reading.looks(project, main, list(dict.fromkeys(tips))) if tips else {}
+    """Return how much each commit that left main changes since then; a few processes for all of them.
+
+    Those that git cannot read are left out.
+    """
+    return _all_but_broken(project, main, list(dict.fromkeys(tips)), time.monotonic() + PATIENCE)
+
+
+def _all_but_broken(project: Project, main: str, tips: Sequence[str], until: float) -> dict[str, Size]:
+    try:
+        return _measured(project, main, tips)
+    except ToolFailed:
+        if len(tips) < 2 or time.monotonic() > until:
+            return {}
+    half = len(tips) // 2
+    parts = (tips[:half], tips[half:])
+    return {tip: size for part in parts for tip, size in _all_but_broken(project, main, part, until).items()}
+
+
+def _measured(project: Project, main: str, tips: Sequence[str]) -> dict[str, Size]:
+    looked = reading.looks(project, main, tips) if tips else {}
     pairs = {tip: look.trees for tip, look in looked.items() if look.trees is not None}
     asked = "".join(f"{one} {other}\n" for one, other in dict.fromkeys(pairs.values())).encode()
-    found: dict[tuple[str, str], Size] = dict.fromkeys(pairs.values(), Size())
+    found: dict[tuple[str, str], Size] = {}
     if not pairs:
         return {}
     words = ("diff-tree", "--stdin", "-r", "-M", "--numstat", "--no-ext-diff", "--no-textconv")
@@ -57,11 +77,12 @@ def sizes_of(project: Project, main: str, tips: Sequence[str]) -> dict[str, Size
         if not tab:
             one, other = line.decode().split(" ")
             pair = (one, other)
-        elif pair in found:
+            found[pair] = Size()
+        else:
             minus, before = rest.partition(b"\t")[0], found[pair]
             counts = (int(plus), int(minus)) if plus.isdigit() else (0, 0)
             found[pair] = Size(before.plus + counts[0], before.minus + counts[1], before.files + 1)
-    return {tip: found[trees] for tip, trees in pairs.items()}
+    return {tip: found[trees] for tip, trees in pairs.items() if trees in found}
 
 
 def _lines(folder: Path, name: bytes) -> int:
