@@ -342,7 +342,7 @@ def test_a_person_types_into_a_terminal_and_reads_it_back(played: Stage, visit: 
     assert "nobody" not in screen.inner_text()
 
 
-def test_a_headless_run_is_read_as_a_transcript_and_steered(played: Stage, desk: Page) -> None:
+def test_a_headless_run_is_read_as_a_transcript_and_steered(played: Stage, desk: Page, complaints: Complaints) -> None:
     script = (
         "say I look around.\ncall Read bookshop/cart.py\nlisten\nwrite heard.txt\n    {answer}\ncommit Write down\n"
     )
@@ -353,7 +353,15 @@ def test_a_headless_run_is_read_as_a_transcript_and_steered(played: Stage, desk:
     expect(log).to_contain_text("I look around.")
     expect(log).to_contain_text("bookshop/cart.py")
     expect(desk.get_by_role("region", name="Why this state?")).to_be_visible()
-    desk.get_by_label("Tell finn").fill("mind the step")
+    complaints.forgive("409")
+    refused = {"status": 409, "json": {"error": "It is deaf.", "hint": ""}}
+    desk.route("**/api/sessions/finn/send", lambda route: route.fulfill(**refused), times=1)
+    tell, problem = desk.get_by_label("Tell finn"), desk.locator(".note", has_text="It is deaf.")
+    tell.fill("mind the step")
+    desk.keyboard.press("Control+Enter")
+    expect(problem).to_be_visible()
+    field, over = tell.bounding_box(), problem.bounding_box()
+    assert field is not None and over is not None and over["y"] + over["height"] <= field["y"], (field, over)
     desk.keyboard.press("Control+Enter")
     played.line.wait_for(task, "done")
     assert played.line.git("show", "main:heard.txt") == "mind the step"

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  asksForDropped, between, byOrder, columnOf, Columns, dropOn, faceOf, HINTS, isOpen, lineOf, matches, neededBy, neighbourhood,
+  asksForDropped, between, byOrder, columnOf, Columns, dropOn, faceOf, HINTS, isOfRun, isOpen, lineOf, matches, neededBy, neighbourhood,
   neighbours, orderOf, QUICK, readFilter, readTask, saidOf, saidOfWait, sinceOf, splitNeeds, strangers, waitsFor, whyNotAssign,
 } from "../../../src/covey/web/page/js/columns.js";
 
@@ -199,4 +199,9 @@ test("one line describes a task", () => {
   assert.deepEqual(readTask("  Fix the login p5 @ada #7 role:docs needs:af-3,AF-4 now "), { title: "Fix the login #7 now", priority: 5, assignee: "ada", role: "docs", needs: ["AF-3", "AF-4"] });
   assert.deepEqual(readTask("Explain p-2 issue #12 and a@b !backlog"), { title: "Explain issue #12 and a@b", priority: -2, status: "backlog" });
   assert.equal(readTask("p5").title, "");
+});
+
+test("the name that a run gave its batch is told from one that a person chose", () => {
+  assert.equal(isOfRun("batch-0a1b2c"), true);
+  for (const chosen of ["night", "batch", "batch-night", "batch-0a1b2", "batch-0a1b2c3", "batch-0A1B2C", "my-batch-0a1b2c"]) assert.equal(isOfRun(chosen), false, chosen);
 });

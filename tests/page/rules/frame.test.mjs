@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fit } from "../../../src/covey/web/page/js/fuzzy.js";
 import { isQuiet } from "../../../src/covey/web/page/js/quiet.js";
-import { decoded } from "../../../src/covey/web/page/js/places.js";
+import { decoded, keptAt } from "../../../src/covey/web/page/js/places.js";
 import { Settled } from "../../../src/covey/web/page/js/settled.js";
 import { ageless, visible } from "../../../src/covey/web/page/js/text.js";
 
@@ -85,4 +85,10 @@ test("evidence is told without the ages of its clues, and nothing else is taken 
   assert.equal(ageless("Which? (30 s ago)"), "Which?");
   assert.equal(ageless("It broke (5 min ago) and then not"), "It broke (5 min ago) and then not");
   assert.equal(ageless(null), "");
+});
+
+test("what went wrong is not told in another view, what was done still is", () => {
+  const notes = [{ id: 1, bad: true, place: "sessions" }, { id: 2, bad: false, place: "sessions" }, { id: 3, bad: true, place: "board" }];
+  const kept = (place) => keptAt(notes, place).map(({ id }) => id);
+  assert.deepEqual([kept("sessions"), kept("board"), kept("costs")], [[1, 2], [2, 3], [2]]);
 });

@@ -1,6 +1,6 @@
 // One card: a task and its live state, in three lines or in one.
 import { html, useLayoutEffect, useRef } from "./lib.js";
-import { faceOf, lineOf, sinceOf } from "./columns.js";
+import { faceOf, isOfRun, lineOf, sinceOf } from "./columns.js";
 import { marks } from "./marks.js";
 import { state, useTopics, waitOf } from "./store.js";
 import { money, some, span, visible } from "./text.js";
@@ -38,7 +38,7 @@ function facts(task, column, live) {
   if (task.failed_tries && column !== "done") parts.push(["bad", `${task.failed_tries} failed`, "tries that failed"]);
   if (task.sent_back && column !== "done") parts.push(["fact", task.sent_back === 1 ? "sent back" : `sent back ${task.sent_back}×`, "by you, to be mended"]);
   if (task.priority) parts.push(["fact", `p${task.priority}`, "priority"]);
-  if (task.batch) parts.push(["fact", `#${task.batch}`, "batch"]);
+  if (task.batch && !isOfRun(task.batch)) parts.push(["fact", `#${task.batch}`, "batch"]);
   const isFirst = ([kind]) => kind === "bad" || kind === "size"; // what has no room is cut from the end
   return [...parts.filter(isFirst), ...parts.filter((part) => !isFirst(part))];
 }

@@ -133,6 +133,11 @@ export const HINTS = [
 const FIELD = /^(session|role|batch|status|needs|parent|is):(.+)$/;
 const PRIORITY = /^p([<>=])(-?\d+)$/;
 
+const OF_RUN = /^batch-[0-9a-f]{6}$/;
+
+/** Say whether a batch has the name that a run gave it, which nobody chose; core/batches.py has the same rule. */
+export const isOfRun = (batch) => OF_RUN.test(batch);
+
 /** Return what a search text asks for: words, and fields such as `role:docs`, `@name`, `#batch`, `p>3`; `-` before one negates it. */
 export function readFilter(text) {
   const wanted = { words: [], fields: [], not: null };

@@ -49,7 +49,7 @@ export function Peek({ id, whole, onWhole, onClose, onEdit, onShow }) {
 /** What was handed in or tried before; what a person sent back stands apart from what failed. */
 function Tries({ title, tries }) {
   if (!tries?.length) return null;
-  return html`<section><h3>${title}</h3><ul class="peek-list">${tries.map((each) => html`<li key=${each.at}><span class="faint"><${Words} text=${each.session} /> ${clock(each.at)}</span> <${Words} text=${each.what} /></li>`)}</ul></section>`;
+  return html`<section><h3>${title}</h3><ul class="peek-list">${tries.map((each) => html`<li key=${each.at}><span class="faint"><${Words} text=${each.session} /> ${clock(each.at)}</span><pre class="peek-text"><${Words} text=${each.what} most=${20000} /></pre></li>`)}</ul></section>`;
 }
 
 const Close = ({ onClose }) => html`<button type="button" class="button quiet" aria-label="Close the panel" title="Close (Esc)" onClick=${onClose}>✕</button>`;

@@ -26,3 +26,6 @@ export function to(place, what = null) {
 export function go(place, what = null) {
   location.hash = to(place, what);
 }
+
+/** Return the notes that are still shown at a place: what went wrong elsewhere stays there, what was done can be undone anywhere. */
+export const keptAt = (notes, place) => notes.filter((note) => !note.bad || note.place === place);

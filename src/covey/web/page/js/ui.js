@@ -1,6 +1,7 @@
 // Parts that every view is made of. State is told by shape, colour and word, never by one of them alone.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
 import { useCommands } from "./keys.js";
+import { keptAt, whereabouts } from "./places.js";
 import { listen, state, touch } from "./store.js";
 import { span, visible } from "./text.js";
 
@@ -169,7 +170,7 @@ let noted = 0;
 /** Say something in passing; `undo` offers to take it back, `bad` says that it went wrong. */
 export function note(text, { undo = null, hint = "", bad = false } = {}) {
   const id = ++noted;
-  notes = [...notes, { id, text, undo, hint, bad }].slice(-4);
+  notes = [...notes, { id, text, undo, hint, bad, place: whereabouts().place }].slice(-4);
   touch("notes");
   setTimeout(() => {
     notes = notes.filter((each) => each.id !== id);
@@ -215,6 +216,14 @@ async function attemptNow(work, done) {
 export function Notes() {
   const [, again] = useState(0);
   useEffect(() => listen(["notes"], () => again((count) => count + 1)), []);
+  useEffect(() => {
+    const move = () => {
+      notes = keptAt(notes, whereabouts().place);
+      touch("notes");
+    };
+    addEventListener("hashchange", move);
+    return () => removeEventListener("hashchange", move);
+  }, []);
   const drop = (id) => {
     notes = notes.filter((each) => each.id !== id);
     touch("notes");

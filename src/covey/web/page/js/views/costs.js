@@ -36,7 +36,7 @@ export function View() {
       <p class="faint">An estimate: counted tokens at the prices covey knows. Your provider's bill is what counts.</p>
     </header>
     ${problem && !found && html`<p class="loading">${problem.message}</p>`}
-    ${found && !found.day.rows.length && html`<${Empty} title="Nothing was spent in this time."><p>What runs use is counted as they say it: <code>covey cost</code> shows the same in a terminal.</p><//>`}
+    ${found && !found.day.rows.length && html`<${Empty} title="No agent has told what it used in this time."><p>What runs use is counted as they say it: <code>covey cost</code> shows the same in a terminal.</p><//>`}
     ${found && found.day.rows.length > 0 && html`<div class="sheet-body charts">
       <section class="chart chart-wide"><h2>By day</h2><${Days} costs=${found.day} days=${days} /></section>
       <section class="chart"><h2>By task</h2><${Part} costs=${found.task} name=${taskName} href=${(key) => to("timeline", `task=${key}`)} /></section>
@@ -54,7 +54,7 @@ function Total({ found }) {
   const today = state.today;
   const total = found?.task.total;
   return html`<div class="totals">
-    ${total && html`<p class="total"><strong>${money(total.cost)}</strong> <span class="soft">estimated, ${tokens(total.tokens)} tokens in ${some(total.runs, "run")}</span></p>`}
+    ${total?.runs > 0 && html`<p class="total"><strong>${money(total.cost)}</strong> <span class="soft">estimated, ${tokens(total.tokens)} tokens in ${some(total.runs, "run")}</span></p>`}
     ${today && html`<${Meter} value=${today.cost} most=${today.budget} label="Today" text=${today.budget ? `${money(today.cost)} of ${money(today.budget)}` : money(today.cost)} />`}
     ${today?.budget_tokens && html`<${Meter} value=${today.tokens} most=${today.budget_tokens} label="Tokens today" text=${`${tokens(today.tokens)} of ${tokens(today.budget_tokens)}`} />`}
     ${found?.task.without_price.length > 0 && html`<p class="soft">Without a price, and so not in the sum: <${Words} text=${found.task.without_price.join(", ")} /> (<code>[prices]</code> in covey.toml)</p>`}
