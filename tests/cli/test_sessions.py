@@ -66,3 +66,15 @@ def test_a_stopped_session_is_called_so_in_the_list_and_when_asked_why(shell: Sh
     shell.ok("session", "new", "ada", "--agent", "scripted")
     assert shell.ok("session", "list").split()[:2] == ["ada", "stopped"]
     assert shell.ok("session", "why", "ada").startswith("ada is stopped\n")
+
+
+def test_all_that_are_stopped_are_removed_by_one_command_and_by_force_all(served: Shell) -> None:
+    served.ok("session", "new", "own")
+    served.ok("session", "new", "ada", "bob", "--agent", "scripted")
+    served.ok("session", "new", "eve", "--agent", "scripted", "--start")
+    assert "exclude each other" in served.fails(2, "session", "remove", "ada", "--all")
+    assert served.ok("session", "remove", "--all") == "Removed ada\nRemoved bob\n"
+    assert goals(served).keys() == {"own", "eve"}
+    assert served.json("session", "remove", "--all") == []
+    assert [each["name"] for each in served.json("session", "remove", "--all", "--force")] == ["eve"]
+    assert goals(served).keys() == {"own"}

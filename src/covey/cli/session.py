@@ -57,7 +57,7 @@ def _name_argument(parser: Parser) -> None:
 
 
 def _remove_arguments(parser: Parser) -> None:
-    several.names_argument(parser)
+    several.names_or_all("every one that is stopped; with --force every one that covey runs")(parser)
     parser.add_argument("--force", action="store_true", help="also if it is at work")
 
 
@@ -202,12 +202,28 @@ def restart(args: Namespace, client: Client) -> int:
 
 def remove(args: Namespace, client: Client) -> int:
     """Remove sessions, and wait until nothing of them is left."""
+    several.must_name(args)
+    if args.all:
+        args.names = _removable(client, force=args.force)
+        if not args.names:
+            print("[]" if args.json else NOBODY_STOPPED)
+            return 0
     told = _bring_about(args, client, "remove", {"force": args.force}, lambda session: False)
     for name in told.names:
         kept = client.ask("log.list", fields={"kind": "session.rescued", "subject": name, "newest": True, "limit": 1})
         where = f"; its last unsaved work is in {kept.value[0]['data']['ref']}" if kept.value else ""
         told.say(f"Removed {name}{where}")
     return told.end()
+
+
+def _removable(client: Client, *, force: bool) -> list[str]:
+    """Return the sessions that covey runs: those that are stopped, by force all."""
+    found = [each for each in client.ask("session.list").value if each["kind"] == "run"]
+    return [each["name"] for each in found if force or (_is_stopped(each) and not each["tasks"])]
+
+
+def _is_stopped(session: dict[str, Any]) -> bool:
+    return session["goal"] == "stopped" and session["kind"] == "run" and not session["run"]
 
 
 def _bring_about(
@@ -372,9 +388,7 @@ def rows(sessions: list[dict[str, Any]], idle: list[dict[str, Any]]) -> str:
         (
             (
                 session["name"],
-                "stopped"
-                if session["goal"] == "stopped" and session["kind"] == "run" and not session["run"]
-                else session["state"],
+                "stopped" if _is_stopped(session) else session["state"],
                 ", ".join(session["tasks"][:5]) + (" ..." if len(session["tasks"]) > 5 else ""),
                 spent(session),
                 f"seen {age(session['seen'])}" if session["seen"] else "",
@@ -423,7 +437,8 @@ COMMANDS = {
                        owner=True, prints=several.PRINTS, example="covey session restart ada"),
     "remove": Command("remove sessions and their worktrees; their work is kept first", _remove_arguments, remove,
                       owner=True, prints=several.PRINTS,
-                      example="covey session remove ada bob\ncovey session remove ada --force   also at work"),
+                      example="covey session remove ada bob\ncovey session remove ada --force   also at work\n"
+                              "covey session remove --all   every one that is stopped"),
     "logs": Command("print what a session's agent said and did, or its program printed", _logs_arguments, logs,
                     example="covey session logs ada --follow\ncovey session logs ada --runs\n"
                             "covey session logs ada --run run-12 --raw"),

@@ -81,7 +81,7 @@ class Told:
 
     def end(self) -> int:
         """Print the answers where a program reads them, and return with what the command ends."""
-        if self._args.json and len(self._args.names) == 1:
+        if self._args.json and len(self._args.names) == 1 and not getattr(self._args, "all", False):
             for answer in self.answers.values():
                 as_json(answer)
         elif self._args.json:
