@@ -94,6 +94,7 @@ def _timeless(text: str) -> str:
     """Return what was printed without times, log numbers, random ids, hashes, and why a daemon stays."""
     text = re.sub(r'"stays_for":\[[^]]*\]', '"stays_for":[]', text)
     text = re.sub(r"\d{9,}\.\d+", "TIME", text)
+    text = re.sub(r"another (1 h|59 min) of silence", "another SPAN of silence", text)
     text = re.sub(r'"(seq|fence|rank)":[\d.]+', r'"\1":N', text)
     text = re.sub(r"\b(merge|lease|mail|alert)-\d+", r"\1-N", text)
     return re.sub(r"\b[0-9a-f]{32,}\b(-\d+)?", "HEX", text)

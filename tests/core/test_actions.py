@@ -64,6 +64,7 @@ def test_the_action_is_the_last_that_means_something() -> None:
     assert after() is None
     assert after(signals.Conversation("x")) is None
     assert after(Waits()) == "thinking"
+    assert after(Said("I look at it")) == "at work", "whoever only prints has told of no model that thinks"
     assert after(Waits(), edits) == "editing a.py"
     assert after(Waits(), edits, Called("1"), Waits()) == "edited a.py"
     assert after(Waits(), edits, ran, Called("2")) == "editing a.py", "what has not ended counts"

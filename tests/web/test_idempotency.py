@@ -245,6 +245,46 @@ def hush(owner: Client) -> None:
             owner.post(f"/api/sessions/{each['name']}/stop")
 
 
+@recipe("fleet.start")
+def _(owner: Client, session: str) -> Wish:
+    told(owner)
+    return Wish("POST", "/api/start", {"all": True}, ("/api/start", {"all": False}))
+
+
+@recipe("fleet.stop")
+def _(owner: Client, session: str) -> Wish:
+    told(owner, "start")
+    return Wish("POST", "/api/stop", {}, ("/api/stop", b"{ }"))
+
+
+@recipe("session.add")
+def _(owner: Client, session: str) -> Wish:
+    own = {"names": [fresh("run")], "agent": "scripted"}
+    return Wish("POST", "/api/sessions/add", own, ("/api/sessions/add", own | {"role": "qa"}))
+
+
+def no_try_at_work(owner: Client) -> None:
+    """Wait until no gate is tried any more."""
+    events = all_events(owner)
+    tries = [each["subject"] for each in events if each["kind"] == "gate.started" and each["data"]["slot"] == 0]
+    wait_until(
+        lambda: all(owner.get(f"/api/gates/{gate}")["state"] != "running" for gate in tries), "the end of all tries"
+    )
+
+
+@recipe("gate.try")
+def _(owner: Client, session: str) -> Wish:
+    no_try_at_work(owner)
+    return Wish("POST", "/api/gates/try", {"check": "true"}, ("/api/gates/try", {"check": "false"}))
+
+
+@recipe("gate.stop")
+def _(owner: Client, session: str) -> Wish:
+    no_try_at_work(owner)
+    gate = owner.post("/api/gates/try", {"check": "sleep 60"})["id"]
+    return Wish("POST", f"/api/gates/{gate}/stop", {}, (f"/api/gates/{gate}/stop", b"{ }"))
+
+
 def some_batch(owner: Client) -> dict[str, Any]:
     """Return what starts a batch for which a task waits."""
     name = fresh("batch")
@@ -589,6 +629,10 @@ TRACELESS = ("task.renew", "lease.renew", "session.send")
 """What changes no row, and is done once all the same."""
 
 
+LAST = ("gate.try", "fleet.stop")
+"""What is asked after all else: a gate is tried while no other is, and whoever was stopped hears nothing more."""
+
+
 def operations(client: Client) -> dict[str, dict[str, Any]]:
     """Return every operation of the OpenAPI document that changes something; each must have a recipe."""
     paths = client.get("/api/openapi.json")["paths"]
@@ -599,7 +643,7 @@ def operations(client: Client) -> dict[str, dict[str, Any]]:
         if method != "get" and operation.get("security") != []  # who has no token yet has no keys either
     }
     assert set(found) == set(RECIPES), "an operation has no recipe, or a recipe no operation"
-    return found
+    return {name: found[name] for name in (*(each for each in found if each not in LAST), *LAST)}
 
 
 def landed_by_review(owner: Client, operation: str, wish: Wish) -> None:
@@ -644,16 +688,16 @@ def test_a_key_that_was_used_for_another_request_is_refused(daemon: Daemon) -> N
             assert asked_for(daemon) == before, name
 
 
-FLEET = ("fleet.resume", "fleet.pause")
+FLEET = ("fleet.resume", "fleet.pause", "fleet.start")
 """What is asked before anybody is told to work who would then begin."""
 
 
 def test_the_same_answer_is_given_after_a_kill(daemon: Daemon) -> None:
     with daemon.client() as owner:
-        names = [name for name in sorted(operations(owner)) if name not in ("task.next", *FLEET)]
+        names = [name for name in sorted(operations(owner)) if name not in ("task.next", *FLEET, *LAST)]
         first: dict[str, Reply] = {}
         made: dict[str, Wish] = {}
-        for some in ([FLEET[0]], [FLEET[1]], [*names, "task.next"]):
+        for some in (*([each] for each in FLEET), [*names, "task.next"], *([each] for each in LAST)):
             new = wishes(owner, "ada", some)
             first |= {name: wish.send(owner, f"key of {name}") for name, wish in new.items()}
             made |= new

@@ -55,7 +55,7 @@ def begin(call: Call, asked: TryGate) -> GateFull:
     started = gates.Started(
         test=0, base=commit, commit=commit, purpose=TRY, slot=TRY_SLOT, checks=checks, check=check
     )  # fmt: skip
-    return GateFull.whole(train.start_gate(call, started))
+    return GateFull.whole(train.start_gate(call, started, call.actor(None)))
 
 
 @verb("gate.stop", "POST /api/gates/{id}/stop", Nothing, GateFull, may=OWNER_ONLY)
@@ -66,5 +66,5 @@ def stop(call: Call, asked: Nothing, id: str) -> GateFull:
         raise missing("gate", id)
     if gate.purpose != TRY:
         raise Refused(f"{id} is the queue's.", hint="covey merge pause lets the queue stand still.")
-    ended = train.end_gate(call, id, gates.Lost(CALLED_OFF))
+    ended = train.end_gate(call, id, gates.Lost(CALLED_OFF), call.actor(None))
     return GateFull.whole(ended or gate)

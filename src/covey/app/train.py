@@ -72,23 +72,23 @@ def learned(call: Call) -> Rate:
     return rate
 
 
-def start_gate(call: Call, event: gates.Started) -> Gate:
+def start_gate(call: Call, event: gates.Started, by: str = COVEY) -> Gate:
     """Write that a gate began."""
     seq = call.tx.next_seq
     gate = gates.first(f"gate-{seq}", seq, event, call.tx.now)
     call.tx.insert(rows.GATES, gate)
-    call.tx.append(COVEY, gate.id, event, gate)
+    call.tx.append(by, gate.id, event, gate)
     return gate
 
 
-def end_gate(call: Call, gate_id: str, event: gates.Ended | gates.Lost) -> Gate | None:
+def end_gate(call: Call, gate_id: str, event: gates.Ended | gates.Lost, by: str = COVEY) -> Gate | None:
     """Write how a gate ended; None if that was written before."""
     before = call.tx.get(rows.GATES, gate_id)
     if before is None or before.state is not gates.State.RUNNING:
         return None
     after = gates.apply(before, event, call.tx.now)
     call.tx.update(rows.GATES, before, after)
-    call.tx.append(COVEY, gate_id, event, after)
+    call.tx.append(by, gate_id, event, after)
     return after
 
 

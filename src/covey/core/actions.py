@@ -67,7 +67,9 @@ def action_of(heard: Heard, root: str = "") -> Action | None:
         return Action(told(calls[-1].tool, calls[-1].about, root), calls[-1].since)
     if heard.last_call is not None:
         return Action(told(*heard.last_call, root, over=True), heard.called)
-    return None if heard.waits is None and not heard.last else Action("thinking", heard.waits or heard.at)
+    if heard.waits is not None:
+        return Action("thinking", heard.waits)
+    return Action("at work", heard.at) if heard.last else None  # a program that tells nothing of a model
 
 
 def asking(asks: Asks) -> str:
