@@ -76,6 +76,24 @@ def test_a_new_browser_joins_and_sees_a_card_move_without_reloading(
     assert page.evaluate("() => window.sameOne")
 
 
+CHANGED_WHILE_DRAWN = """async () => {
+  const { html, render } = await import("/js/lib.js");
+  const { touch, useTopics } = await import("/js/store.js");
+  const place = document.createElement("div");
+  let value = "old";
+  const One = () => { useTopics("probe"); return html`<i>${value}</i>`; };
+  render(html`<${One} />`, place);
+  value = "new";
+  touch("probe");  // told with the next frame
+  for (let frame = 0; frame < 5; frame++) await new Promise(requestAnimationFrame);
+  return place.textContent;
+}"""
+
+
+def test_what_changes_while_it_is_drawn_for_the_first_time_is_drawn_again(desk: Page) -> None:
+    assert desk.evaluate(CHANGED_WHILE_DRAWN) == "new"
+
+
 # Questions
 
 

@@ -1,5 +1,5 @@
 // How often something is looked at, and how one goes through rows by keyboard.
-import { useEffect, useState } from "./lib.js";
+import { useEffect, useLayoutEffect, useState } from "./lib.js";
 import { useCommands } from "./keys.js";
 import { listen } from "./store.js";
 
@@ -9,7 +9,7 @@ export const ALL = ["tasks", "sessions", "alerts", "leases", "mail", "merges", "
 /** Return a number that grows after changes of some topics, but never more often than every `least` milliseconds. */
 export function useTick(topics, least) {
   const [tick, setTick] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     let timer = 0;
     let last = 0;
     const go = () => {

@@ -1,5 +1,5 @@
 // All that the page knows, and who wants to hear of what. Changes of one moment are told together, once a frame.
-import { useEffect, useState } from "./lib.js";
+import { useEffect, useLayoutEffect, useState } from "./lib.js";
 import { get, query } from "./api.js";
 import { Columns, isSame, QUICK } from "./columns.js";
 
@@ -69,7 +69,8 @@ export function listen(topics, heard) {
  */
 export function useTopics(...topics) {
   const [, again] = useState(0);
-  useEffect(() => listen(topics, () => again((count) => count + 1)), [topics.join(" ")]);
+  // Before the next frame: a change that is told between drawing and listening would be missed for good.
+  useLayoutEffect(() => listen(topics, () => again((count) => count + 1)), [topics.join(" ")]);
 }
 
 /** Return what a function reads from the daemon, read again after a change of the topics: [value, error, read]. */
