@@ -222,6 +222,32 @@ def test_gates_run_at_once_each_in_its_own_place(yard: Yard, tmp_path: Path) -> 
     assert not yard.worktree(1).exists()
 
 
+def test_a_gate_waits_for_its_place_while_that_is_removed(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert yard.try_on("true").passed
+    begun, go_on, remove = asyncio.Event(), threading.Event(), yard.gates.desk.worktrees.remove
+
+    def remove_slowly(name: str) -> None:
+        yard.loop.call_soon_threadsafe(begun.set)
+        assert go_on.wait(PATIENCE)
+        remove(name)
+
+    async def both() -> Outcome:
+        away = asyncio.ensure_future(yard.gates.put_away())
+        await begun.wait()
+        gate = asyncio.ensure_future(yard.gates.run(yard.order("true")))
+        try:
+            await asyncio.wait([gate], timeout=1.0)
+            assert not gate.done(), "it was tested in a worktree that somebody removes"
+        finally:
+            go_on.set()
+        await away
+        return await gate
+
+    monkeypatch.setattr(yard.gates.desk.worktrees, "remove", remove_slowly)
+    assert yard.loop.run_until_complete(both()).passed
+    assert yard.worktree(1).exists()
+
+
 def test_its_temporary_folder_is_its_own_and_gone_afterwards(yard: Yard, tmp_path: Path) -> None:
     outcome = yard.try_on('echo "$TMPDIR" && touch "$TMPDIR/x" && mktemp && mkdir "$TMPDIR/ro" && chmod 0 "$TMPDIR/ro"')
     assert outcome.passed is True, outcome.summary

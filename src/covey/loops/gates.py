@@ -165,6 +165,8 @@ class Gates:
         self._keeping: set[asyncio.Future[None]] = set()
         self._leaving: dict[asyncio.Future[None], Path] = {}
         """What is done for gates that have ended, beside what comes next."""
+        self._putting_away: dict[int, asyncio.Future[None]] = {}
+        """Worktrees that are just being removed, by slot."""
 
     def slots(self) -> int:
         """Return how many gates should run at once, by the settings or by what the last ones used."""
@@ -183,6 +185,8 @@ class Gates:
         self._tests[order.gate] = test
         called_off = False
         try:
+            if order.slot in self._putting_away:
+                await asyncio.wait([self._putting_away[order.slot]])
             if self._keeping:
                 await asyncio.wait(self._keeping, timeout=KEEP_PATIENCE)
             unfit = await self._beside(test, lambda: self._prepare(test))
@@ -246,12 +250,20 @@ class Gates:
 
     async def put_away(self, keep: int = 0) -> None:
         """Remove the worktrees of the pool beyond the first `keep`, unless a gate runs in them."""
-        used = {test.order.slot for test in self._tests.values()}
         for each in await self.desk.beside(self.desk.worktrees.list):
             number = each.name.removeprefix(WORKTREE) if each.name.startswith(WORKTREE) else ""
             is_kept = number.isdigit() and TRY_SLOT < int(number) <= keep
-            if number.isdigit() and not is_kept and int(number) not in used:
-                await self.desk.beside(partial(self._put_away, each.name))
+            # Looked at for each: a try may begin at any time, and waits for its place if that is just removed.
+            if number.isdigit() and not is_kept and not self._is_used(slot := int(number)):
+                removing = asyncio.ensure_future(self.desk.beside(partial(self._put_away, each.name)))
+                self._putting_away[slot] = removing
+                try:
+                    await asyncio.shield(removing)
+                finally:
+                    del self._putting_away[slot]
+
+    def _is_used(self, slot: int) -> bool:
+        return any(test.order.slot == slot for test in self._tests.values())
 
     def _put_away(self, name: str) -> None:
         try:
