@@ -79,12 +79,12 @@ def test_a_gate_whose_tests_fail_names_the_last_error_and_what_may_explain_it() 
 def test_a_gate_that_wants_the_network_does_not_work_and_is_told_how_it_gets_it() -> None:
     output = (
         "npm error code EAI_AGAIN\nnpm error syscall getaddrinfo\nnpm error errno EAI_AGAIN\n"
-        "npm error request to https://registry.npmjs.org/jest failed, reason: getaddrinfo EAI_AGAIN\n"
+        "npm error request to https://packages.example/jest failed, reason: getaddrinfo EAI_AGAIN\n"
         "npm error A complete log of this run can be found in: /x\n"
     )
     trial = judge(_failed(output, hint=hints.NO_NETWORK))
     assert trial is not None and trial.verdict is Verdict.BROKEN
-    assert trial.error.startswith("npm error request to https://registry.npmjs.org/jest failed")
+    assert trial.error.startswith("npm error request to https://packages.example/jest failed")
     assert trial.advice.startswith(hints.NO_NETWORK) and trial.advice.endswith("covey init --check tries it again.")
 
 
