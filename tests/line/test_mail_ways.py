@@ -142,12 +142,17 @@ def test_a_program_without_words_has_its_prompt_when_it(seen: Observation, has: 
     assert has_its_prompt(RUN, Heard(), seen, speaks=False) is has
 
 
+def telling_its_prompt(mark: Callable[[str], Path]) -> str:
+    """Return a program that shows its prompt, whole from the first moment, and waits until it may go on."""
+    show = f"cp $1 {mark('half')} && mv {mark('half')} {mark('prompt')}-$COVEY_RUN"
+    return f"{show}\nwhile [ ! -e {mark('go')} ]; do sleep 0.05; done; echo seen\n"
+
+
 def test_a_run_that_dies_before_it_answers_carries_its_mail_again(made: Callable[..., Line]) -> None:
     agent = '[agents.sh]\ncommand = ["sh", "{body_file}", "{prompt_file}"]\n'
     line = made('[sessions]\nagent = "sh"\n[watch]\nbackoff = 0.1\n', agent, GOOD)
     line.up()
-    mark = line.mark
-    body = f"cp $1 {mark('prompt')}-$COVEY_RUN\nwhile [ ! -e {mark('go')} ]; do sleep 0.05; done; echo seen\n"
+    body = telling_its_prompt(line.mark)
     line.ok("session", "new", "ada", "--agent", "sh")
     line.ok("mail", "send", "ada", "Mind the gap")
     task = line.json("task", "add", "Look", "--kind", "report", "--assignee", "ada", "--body", body)["id"]
@@ -159,7 +164,7 @@ def test_a_run_that_dies_before_it_answers_carries_its_mail_again(made: Callable
     for prompt in line.outside.glob("prompt-*"):
         assert "] From owner, the person in charge:\n> Mind the gap" in prompt.read_text()
     assert line.json("mail", "inbox", "--as", "ada") != []
-    mark("go").touch()
+    line.mark("go").touch()
     line.wait_for(task, "done")
     (note,) = line.events("mail.delivered")
     assert note["data"]["how"] == "prompt"
@@ -169,8 +174,7 @@ def test_a_run_that_dies_before_it_goes_on_is_answered_again(made: Callable[...,
     agent = '[agents.sh]\ncommand = ["sh", "{body_file}", "{prompt_file}"]\n'
     line = made('[sessions]\nagent = "sh"\n[watch]\nbackoff = 0.1\n', agent, GOOD)
     line.up()
-    mark = line.mark
-    body = f"cp $1 {mark('prompt')}-$COVEY_RUN\nwhile [ ! -e {mark('go')} ]; do sleep 0.05; done; echo seen\n"
+    body = telling_its_prompt(line.mark)
     line.ok("session", "new", "ada", "--agent", "sh")
     task = line.json("task", "add", "Look", "--kind", "report", "--assignee", "ada", "--body", body)["id"]
     line.ok("session", "start", "ada")
@@ -187,7 +191,7 @@ def test_a_run_that_dies_before_it_goes_on_is_answered_again(made: Callable[...,
         wait_until(lambda number=number: len(prompts()) == number, "the next prompt")  # type: ignore[misc]
     assert sum("  > Green,\n  > of course" in prompt for prompt in prompts()) == 2
     assert line.events("question.told") == []
-    mark("go").touch()
+    line.mark("go").touch()
     line.wait_for(task, "done")
     assert [event["subject"] for event in line.events("question.told")] == [question]
 
