@@ -189,41 +189,56 @@ def one_by_one(*, quick: bool) -> Report:
 
     What is counted ends when main has moved: what is written down afterwards keeps nobody waiting.
     """
-    report = Report("single", f"{MERGES} clean merges through the daemon, one after another, {SMALL} files")
-    with sample() as project, _counted(project) as count:
+    report = Report("single", f"{MERGES} clean merges through the daemon, one after another")
+    for files in (SMALL, LARGE):
+        with _single_world(files) as (project, clone):
+            with _counted(project) as count:
+                counted = _landed_singly(project, "c", 3, count)
+            own = _landed_singly(project, "o", MERGES * (1 if quick else 3), lambda: 0)
+            seconds, processor = _merge_one_by_one(project, clone, [f"o{number}-{number}" for number in range(MERGES)])
+        processes = median(each.processes for each in counted)
+        report.add(f"processes of git for one, {files} files", processes, "", at_most=8)
+        for what, ours, plain in (
+            ("processor time", fmean(each.processor for each in own), processor),
+            ("until main has them", median(each.seconds for each in own), seconds),
+        ):
+            about = f"{what}, {files} files"
+            report.add(f"covey, {about}", 1000 * MERGES * ours, "ms")
+            report.add(f"git merge --no-ff in a clone, {about}", 1000 * plain, "ms")
+            report.add(f"covey against git merge, {about}", MERGES * ours / plain, "x", at_most=0.6)
+    return report
+
+
+@contextlib.contextmanager
+def _single_world(files: int) -> Iterator[tuple[Project, Path]]:
+    """Have a project whose main is in no checkout, and a clone of it."""
+    with sample() as project:
         (project.root / "covey.toml").write_text("")
-        fill(project, SMALL)
+        fill(project, files)
         clone = project.root.parent / "clone"
         _git(project, "clone", "-q", str(project.root), str(clone))
         _git(project, "checkout", "-q", "-b", "elsewhere")
-        with daemon(project) as running, asking(running) as ask:
-            numbers = range(MERGES * (1 if quick else 3))
-            own = [_one(project, running, ask, f"o{number}", number % MERGES, count) for number in numbers]
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        git = _merge_one_by_one(project, clone, [f"o{number}-{number}" for number in range(MERGES)])
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        plain = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    report.add("processes of git, from resume to main", median(each.processes for each in own), "", at_most=8)
-    report.add("covey, processor time of ten", 1000 * MERGES * fmean(each.processor for each in own), "ms")
-    report.add("git merge --no-ff, processor time of ten", 1000 * plain, "ms")
-    report.add("covey, until main has them", 1000 * MERGES * median(each.seconds for each in own), "ms")
-    report.add("git merge --no-ff in a clone", 1000 * git, "ms")
-    return report
+        yield project, clone
+
+
+def _landed_singly(project: Project, name: str, times: int, count: Callable[[], int]) -> list[Cost]:
+    with daemon(project) as running, asking(running) as ask:
+        return [_one(project, running, ask, f"{name}{number}", number % MERGES, count) for number in range(times)]
 
 
 def _one(
     project: Project, running: Daemon, ask: Callable[..., Any], name: str, part: int, count: Callable[[], int]
 ) -> Cost:
     """Return what it takes from the wish to go on until main holds one branch."""
-    ref = project.common / "refs/heads/main"
-    before, tip = ref.read_text(), _branch(project, f"{name}-{part}", part)
+    ref, before = project.common / "refs/heads/main", _git(project, "rev-parse", "main")
+    tip = _branch(project, f"{name}-{part}", part)
     ask("POST", "/api/queue/pause", {})
     merge = ask("POST", "/api/merges", {"branch": f"{name}-{part}", "commit": tip, "title": f"Change {name}"})
     ask("POST", f"/api/merges/{merge['id']}/approve", {})
     time.sleep(SETTLED)
     processes, processor, began = count(), running.cpu_with_children(), time.perf_counter()
     ask("POST", "/api/queue/resume", {})
-    while ref.read_text() == before:
+    while not ref.exists() or ref.read_text() == before:
         if time.perf_counter() > began + PATIENCE:
             raise RuntimeError("It did not land.")
         time.sleep(0.001)
@@ -249,17 +264,18 @@ def _counted(project: Project) -> Iterator[Callable[[], int]]:
         os.environ["PATH"] = path
 
 
-def _merge_one_by_one(project: Project, clone: Path, branches: Sequence[str]) -> float:
-    """Return the seconds that plain git takes for branches, in a checkout of where the first of them began."""
+def _merge_one_by_one(project: Project, clone: Path, branches: Sequence[str]) -> tuple[float, float]:
+    """Return the seconds that plain git takes for branches, and of the processor, where the first of them began."""
     here = replace(project, root=clone)
     _git(here, "fetch", "-q", "origin", *(f"{branch}:{branch}" for branch in branches))
     _git(here, "reset", "-q", "--hard", f"{branches[0]}~")
-    took = 0.0
+    _git(here, "status")
+    time.sleep(SETTLED)
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     for branch in branches:
-        began = time.perf_counter()
         _git(here, "merge", "-q", "--no-ff", "-m", "Land it", branch)
-        took += time.perf_counter() - began
-    return took
+    seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _branch(project: Project, name: str, part: int) -> str:

@@ -60,8 +60,8 @@ QUICK_S = 0.1
 ASIDE = ".covey-aside-"
 
 _NAME = re.compile(r"\.?[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
-_ALONE = ("-c", "core.filesRefLockTimeout=5000", "-c", "core.packedRefsTimeout=10000", "-c", "checkout.workers=2", "-c",
-          "core.trustctime=true", "-c", "core.checkStat=default", "-c", "core.ignoreStat=false")  # fmt: skip
+_ALONE = ("-c", "core.filesRefLockTimeout=5000", "-c", "core.packedRefsTimeout=10000", "-c", "core.trustctime=true",
+          "-c", "core.checkStat=default", "-c", "core.ignoreStat=false")  # fmt: skip
 """Locks are waited for; nothing of the user's runs when covey works in a worktree but the filters that files need."""
 _SPARSE = r"^(core\.sparsecheckout(cone)?|index\.sparse)$"
 _IDENTITY = {
