@@ -22,6 +22,7 @@ def at_work(world: World, agent: str = "claude") -> Run:
 
 def test_a_conversation_is_taken_over_when_there_is_one(world: World) -> None:
     run = at_work(world)
+    assert world.ask("session.terminal", name="ada")["can_attach"]
     with pytest.raises(Refused, match="ada has no conversation yet"):
         world.ask("session.attach", name="ada")
     world.do(lambda call: runs.talks(call, run, "talk-1"))
@@ -45,6 +46,7 @@ def test_a_conversation_is_taken_over_when_there_is_one(world: World) -> None:
 
 def test_what_has_no_terminal_is_not_taken_over(world: World) -> None:
     at_work(world, "scripted")
+    assert not world.ask("session.terminal", name="ada")["can_attach"], "so nobody offers it"
     with pytest.raises(Refused, match="The conversation of scripted cannot be taken over in a terminal"):
         world.ask("session.attach", name="ada")
 
@@ -53,4 +55,5 @@ def test_who_is_not_at_work_is_not_taken_over(world: World) -> None:
     world.ask("session.new", name="ada", agent="claude")
     with pytest.raises(Refused, match="ada is not at work, so there is nothing to take over"):
         world.ask("session.attach", name="ada")
-    assert world.ask("session.terminal", name="ada") == {"run": None, "person": False, "command": [], "used": False}
+    nothing: dict[str, object] = {"run": None, "person": False, "command": [], "used": False, "can_attach": False}
+    assert world.ask("session.terminal", name="ada") == nothing

@@ -45,6 +45,11 @@ from covey.core.transcripts import Transcript
             Limited(Trouble.LIMIT, "429", until=1_800_000_000.0, again_in=4.6),
             ["! put off (limit): 429, until 2027-01-15 08:00 UTC; it tries again in 5 s"],
         ),
+        (
+            Limited(Trouble.LIMIT, "It is used up.", again_in=5),
+            ["! put off (limit): It is used up; it tries again in 5 s"],
+        ),
+        (Failed("It is used up."), ["! gave up (other): It is used up."]),
         (Limited(Trouble.OVERLOAD, "529", until=1e300), ["! put off (overload): 529"]),
         (Failed("No key", Trouble.KEY), ["! gave up (key): No key"]),
         (Failed("Gone", until=float("nan")), ["! gave up (other): Gone"]),

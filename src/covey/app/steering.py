@@ -111,7 +111,7 @@ def attach(call: Call, asked: Nothing, name: str) -> SessionFull:
     if run is not None and run.runner == runs.TMUX:
         return full(call, session)
     agent = _agent(call, session.agent or "")
-    if agent.terminal is None or not agent.traits.resumes:
+    if not _opens_in_terminal(agent):
         raise Refused(
             f"The conversation of {agent.name} cannot be taken over in a terminal.",
             hint=f"covey session logs {name} --follow shows what it does; covey session send {name} TEXT speaks to it.",
@@ -119,6 +119,11 @@ def attach(call: Call, asked: Nothing, name: str) -> SessionFull:
     if run is not None and not run.conversation:
         raise Refused(f"{name} has no conversation yet.", hint="Try again in a moment.")
     return aim(call, name, sessions.attach)
+
+
+def _opens_in_terminal(agent: Agent) -> bool:
+    """Say whether a person can go on with an agent's conversation in a terminal."""
+    return agent.terminal is not None and agent.traits.resumes
 
 
 @verb("session.giveback", "POST /api/sessions/{name}/giveback", Nothing, SessionFull, may=OWNER_ONLY)
@@ -134,5 +139,5 @@ def terminal(call: Call, asked: Nothing, name: str) -> TerminalRow:
     run = next(iter(call.tx.open_runs(name)), None)
     runner = call.house.runner
     if run is None or run.runner != runs.TMUX or runner is None or not runner.look(run.id).alive:
-        return TerminalRow(None, False, [])
-    return TerminalRow(run.id, run.person, call.house.attach_command(run.id), call.house.is_used(run.id))
+        return TerminalRow(None, False, [], can_attach=run is not None and _opens_in_terminal(_agent(call, run.agent)))
+    return TerminalRow(run.id, run.person, call.house.attach_command(run.id), call.house.is_used(run.id), True)

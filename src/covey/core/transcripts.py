@@ -79,7 +79,9 @@ class Transcript:
                 return _asked(signal)
             case Limited():
                 again = "" if signal.again_in is None else f"; it tries again in {span(signal.again_in)}"
-                return _marked(TROUBLE, f"put off ({signal.trouble}): {signal.what}{_until(signal.until)}{again}")
+                return _marked(
+                    TROUBLE, f"put off ({signal.trouble}): {_joined(signal.what, _until(signal.until) + again)}"
+                )
             case Compacts(on):
                 return [
                     f"{COMPACTS}makes its conversation shorter" if on else f"{COMPACTS}made its conversation shorter"
@@ -88,7 +90,7 @@ class Transcript:
                 repeats = self.said and text.strip() == self.said
                 return _marked(ENDS, "done, as it said" if repeats else text.strip() or "done")
             case Failed(what, trouble, until):
-                return _marked(TROUBLE, f"gave up ({trouble}): {what}{_until(until)}")
+                return _marked(TROUBLE, f"gave up ({trouble}): {_joined(what, _until(until))}")
             case Settled() | Works() | Waits() | Conversation() | Spent() | Total() | Context():
                 return []
 
@@ -165,6 +167,11 @@ def _asked(asks: Asks) -> list[str]:
     if asks.wants is Wants.PERMISSION and asks.about and asks.about not in asks.question:
         lines.append(f"  {_used(asks.tool, asks.about)}")
     return lines + ([f"  choices: {', '.join(asks.choices)}"] if asks.choices else [])
+
+
+def _joined(sentence: str, more: str) -> str:
+    """Let a sentence go on with what follows it, if anything does."""
+    return sentence.removesuffix(".") + more if more else sentence
 
 
 def _until(moment: float | None) -> str:

@@ -159,10 +159,11 @@ class Why(Struct, frozen=True, kw_only=True):
 class TerminalRow(Struct, frozen=True):
     """The run that has a terminal, whether a person has taken it over, and the command that shows it.
 
-    `used`: it is open before somebody now.
+    `used`: it is open before somebody now. `can_attach`: it has a terminal, or its conversation can go on in one.
     """
 
     run: str | None
     person: bool
     command: list[str]
     used: bool = False
+    can_attach: bool = False

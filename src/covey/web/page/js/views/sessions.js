@@ -260,12 +260,12 @@ function About({ one }) {
   </dl>`;
 }
 
-function Side({ one, terminal, onType }) {
+function Side({ one, terminal, canTakeOver, onType }) {
   return html`<aside class="session-side" aria-label=${`About ${one.name}`}>
     <div class="session-deeds">
       ${DEEDS.filter((deed) => deed.can(one)).map((deed) => html`<${Button} key=${deed.verb} kind=${deed.danger ? "danger" : ""} keys=${deed.sign ?? deed.keys} onClick=${() => act(deed, one.name)}>${deed.button ?? deed.label}<//>`)}
       ${terminal && html`<${Button} kind="primary" keys="i" onClick=${onType}>Type<//>`}
-      ${!terminal && one.run && html`<${Button} keys="t" onClick=${() => takeOver(one.name)}>Take over<//>`}
+      ${canTakeOver && html`<${Button} keys="t" onClick=${() => takeOver(one.name)}>Take over<//>`}
       ${one.person && html`<${Button} onClick=${() => giveBack(one.name)}>Give back<//>`}
       <${Button} keys="y" onClick=${() => copyAttach(one.name)}>Copy attach command<//>
     </div>
@@ -294,6 +294,7 @@ function One({ name, all, rows }) {
   const one = known(name, rows);
   const [terminal] = useRead(() => ofSession(name, "terminal"), ["runs", `session:${name}`], [name]);
   const hasTerminal = Boolean(terminal?.run) && one.run !== null;
+  const canTakeOver = !hasTerminal && one.run !== null && Boolean(terminal?.can_attach);
   const showing = hasTerminal && tab === "terminal" && run === null ? "terminal" : "transcript";
   const type = () => {
     setTab("terminal");
@@ -310,10 +311,10 @@ function One({ name, all, rows }) {
     { label: "Type into this terminal", group: "Sessions", keys: "i", when: () => hasTerminal, run: type },
     { label: "Terminal or transcript", group: "Sessions", keys: "v", when: () => hasTerminal, run: () => setTab(tab === "terminal" ? "transcript" : "terminal") },
     { label: "Tell this session something", group: "Sessions", keys: "s", when: exists, run: () => document.querySelector("[data-send]")?.focus() },
-    { label: "Take this conversation over", group: "Sessions", keys: "t", when: () => !hasTerminal && one.run !== null, run: () => takeOver(name) },
+    { label: "Take this conversation over", group: "Sessions", keys: "t", when: () => canTakeOver, run: () => takeOver(name) },
     { label: "Give this conversation back", group: "Sessions", when: () => Boolean(terminal?.person), run: () => giveBack(name) },
     ...deedCommands(() => known(name, rows), exists),
-  ], [name, hasTerminal, tab, others.join(" "), rows, terminal?.person]);
+  ], [name, hasTerminal, canTakeOver, tab, others.join(" "), rows, terminal?.person]);
   if (!one.session) return html`<${Empty} title=${rows ? `There is no session ${visible(name, 60)}.` : "…"}><a href=${to("sessions")}>All sessions</a><//>`;
   const wide = showing === "terminal" && columns > WIDE ? "wide" : "";
   return html`<div class=${`session-one ${wide}`}>
@@ -328,7 +329,7 @@ function One({ name, all, rows }) {
     <div class="session-main">
       ${showing === "terminal" ? html`<${Live} key=${`${name} ${terminal.run}`} session=${name} large control=${control} onHeard=${(said) => said.columns && setColumns(said.columns)} />` : html`<${Transcript} key=${`${name} ${run ?? ""}`} session=${name} run=${run} />`}
     </div>
-    <${Side} one=${{ ...one, person: Boolean(terminal?.person) }} terminal=${hasTerminal} onType=${type} />
+    <${Side} one=${{ ...one, person: Boolean(terminal?.person) }} terminal=${hasTerminal} canTakeOver=${canTakeOver} onType=${type} />
   </div>`;
 }
 
