@@ -371,6 +371,7 @@ def test_a_headless_run_is_read_as_a_transcript_and_steered(played: Stage, desk:
     expect(log).to_contain_text("I look around.")
     expect(log).to_contain_text("bookshop/cart.py")
     expect(desk.get_by_role("region", name="Why this state?")).to_be_visible()
+    expect(desk.get_by_role("button", name="Take over")).to_have_count(0)
     complaints.forgive("409")
     refused = {"status": 409, "json": {"error": "It is deaf.", "hint": ""}}
     desk.route("**/api/sessions/finn/send", lambda route: route.fulfill(**refused), times=1)
