@@ -267,7 +267,7 @@ function Side({ one, terminal, canTakeOver, onType }) {
       ${terminal && html`<${Button} kind="primary" keys="i" onClick=${onType}>Type<//>`}
       ${canTakeOver && html`<${Button} keys="t" onClick=${() => takeOver(one.name)}>Take over<//>`}
       ${one.person && html`<${Button} onClick=${() => giveBack(one.name)}>Give back<//>`}
-      <${Button} keys="y" onClick=${() => copyAttach(one.name)}>Copy attach command<//>
+      ${(terminal || canTakeOver) && html`<${Button} keys="y" onClick=${() => copyAttach(one.name)}>Copy attach command<//>`}
     </div>
     <${Why} name=${one.name} one=${one} />
     <${About} one=${one} />
