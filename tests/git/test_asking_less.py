@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from covey.config import Config
-from covey.git import candidates, chains_read, landing, objects
+from covey.git import candidates, chains_read, landing, objects, signing
 from covey.git import project as projects
 from covey.git.candidates import is_ancestor
 from covey.git.chains import Link
 from covey.loops.building import Builder, Tree
 from tests.git.repositories import commit_files, git_out, make_repository
-
-
-@pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """Return what git was asked since this was last called: the first word of each command."""
-    log, real = tmp_path / "asked", shutil.which("git")
-    program = tmp_path / "bin" / "git"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho "$1" >> {log}\nexec {real} "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-
-    def since() -> list[str]:
-        words = log.read_text().split() if log.exists() else []
-        log.write_text("")
-        return words
-
-    return since
 
 
 def _branches(path: Path, count: int) -> list[str]:
@@ -110,3 +90,41 @@ def test_a_history_that_grew_backwards_is_read_again(tmp_path: Path) -> None:
     assert chains_read.works(project, base, [tip])[0][tip].forks == ()
     git_out(shallow, "fetch", "-q", "--unshallow", "origin")
     assert [fork.name for fork in chains_read.works(project, base, [tip])[0][tip].forks] == [base]
+
+
+def test_whether_commits_are_signed_is_asked_again_once_settings_were_written(
+    tmp_path: Path, asked: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signing, "SETTLED_NS", 0)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "own"))
+    project = projects.find(make_repository(tmp_path / "repo", {"a": "a\n"}))
+    asked()
+    assert [signing.key(project) for _ in range(3)] == [None] * 3
+    assert asked() == ["config"]
+    (tmp_path / "own").write_text("[user]\n\tsigningKey = ABCD\n[commit]\n\tgpgSign = true\n")
+    assert [signing.key(project) for _ in range(3)] == [""] * 3
+    assert asked() == ["config"] * 2
+    git_out(project.root, "config", "commit.gpgSign", "false")
+    asked()
+    assert [signing.key(project) for _ in range(3)] == [None] * 3
+    assert asked() == ["config"]
+
+
+def test_settings_that_may_come_from_elsewhere_are_asked_for_each_time(
+    tmp_path: Path, asked: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signing, "SETTLED_NS", 0)
+    project = projects.find(make_repository(tmp_path / "repo", {"a": "a\n"}))
+    git_out(project.root, "config", "include.path", str(tmp_path / "more"))
+    asked()
+    assert signing.key(project) is None
+    (tmp_path / "more").write_text("[user]\n\tsigningKey = ABCD\n[commit]\n\tgpgSign = true\n")
+    assert signing.key(project) == ""
+
+
+def test_settings_that_were_just_written_are_asked_for_again(tmp_path: Path, asked: Callable[[], list[str]]) -> None:
+    project = projects.find(make_repository(tmp_path / "repo", {"a": "a\n"}))
+    git_out(project.root, "config", "commit.gpgSign", "false")
+    asked()
+    assert [signing.key(project), signing.key(project)] == [None, None]
+    assert asked() == ["config", "config"]

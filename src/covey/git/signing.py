@@ -3,15 +3,82 @@
 from __future__ import annotations
 
 import functools
+import os
+import time
 from pathlib import Path
 
 from covey.errors import Invalid
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
+from covey.values import dataclass
+
+ASK_EVERY_S = 60.0
+"""Seconds after which git is asked again although no settings have changed that we know of."""
+SETTLED_NS = 1_000_000_000
+"""A file that was written since then may have been written once more without another time."""
+_Stamp = tuple[str, tuple[int, ...]]
+"""A file of settings, and what tells whether it was written since."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What git said of signing, under which settings, and until when that counts."""
+
+    key: str | None
+    settings: tuple[_Stamp, ...]
+    until: float
+
+
+_known: dict[Path, _Known] = {}
 
 
 def key(project: Project) -> str | None:
     """Return the key that commits are signed with, None when the user's git does not sign; empty is git's own choice.
+
+    git is asked again as soon as its settings were written.
+    """
+    seen = tuple(map(_stamp, _files(project.common)))
+    known = _known.get(project.common)
+    if known is not None and known.settings == seen and time.monotonic() < known.until:
+        return known.key
+    found = _ask_for_key(project)
+    if _may_be_kept(seen):
+        _known[project.common] = _Known(found, seen, time.monotonic() + ASK_EVERY_S)
+    return found
+
+
+def _files(common: Path) -> list[str]:
+    """Return the files that git reads its settings from, if none of them includes another."""
+    system = os.environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")
+    home = os.environ.get("HOME", "")
+    further = os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    own = [os.environ.get("GIT_CONFIG_GLOBAL")]
+    if own == [None]:
+        own = [f"{further}/git/config", f"{home}/.gitconfig"]
+    return [system, *(name for name in own if name), f"{common}/config", f"{common}/config.worktree"]
+
+
+def _stamp(path: str) -> _Stamp:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return path, ()
+    return path, (found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size)
+
+
+def _may_be_kept(seen: tuple[_Stamp, ...]) -> bool:
+    """Say whether these files will show it when another answer is due: they are at rest, and include no others."""
+    there = [(path, stamp) for path, stamp in seen if stamp]
+    now = time.time_ns()
+    try:
+        is_at_rest = all(now - stamp[1] > SETTLED_NS for _, stamp in there)
+        return is_at_rest and not any(b"include" in Path(path).read_bytes().lower() for path, _ in there)
+    except OSError:
+        return False
+
+
+def _ask_for_key(project: Project) -> str | None:
+    """Ask git.
 
     Without a key of its own, git looks for that of the committer, and ours has none: then it is the user's.
     """

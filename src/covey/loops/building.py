@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from types import MappingProxyType
 
@@ -110,13 +109,12 @@ class Builder:
         head = placed[-1].commit if placed else base
         rest = wanted[len(placed) :]
         if rest:
-            with ThreadPoolExecutor(1) as beside:
-                key = beside.submit(signing.key, self.project)
-                held = self._held(base, rest, policy, landed)
-            chain = self._extend(head, rest, policy, key.result(), group if len(wanted) > 1 else "", held)
+            key = signing.key(self.project)
+            held = self._held(base, rest, policy, landed)
+            chain = self._extend(head, rest, policy, key, group if len(wanted) > 1 else "", held)
             self._remember(chain.links, policy)
             if chain.stopped is not None:
-                return self._clash(base, wanted, chain.stopped, policy, key.result(), held)
+                return self._clash(base, wanted, chain.stopped, policy, key, held)
             placed += chain.links
         return Tree(base, tuple(placed))
 

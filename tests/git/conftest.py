@@ -1,0 +1,28 @@
+"""What tests of git share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """Return what git was asked since this was last called: the first word of each command."""
+    log, real = tmp_path / "asked", shutil.which("git")
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$1" >> {log}\nexec {real} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    def since() -> list[str]:
+        words = log.read_text().split() if log.exists() else []
+        log.write_text("")
+        return words
+
+    return since
