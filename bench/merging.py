@@ -197,7 +197,7 @@ def one_by_one(*, quick: bool) -> Report:
             own = _landed_singly(project, "o", MERGES * (1 if quick else 3), lambda: 0)
             seconds, processor = _merge_one_by_one(project, clone, [f"o{number}-{number}" for number in range(MERGES)])
         processes = median(each.processes for each in counted)
-        report.add(f"processes of git for one, {files} files", processes, "", at_most=8)
+        report.add(f"processes of git for one, {files} files", processes, "", at_most=4)
         for what, ours, plain in (
             ("processor time", fmean(each.processor for each in own), processor),
             ("until main has them", median(each.seconds for each in own), seconds),

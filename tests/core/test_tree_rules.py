@@ -54,6 +54,32 @@ def test_an_entry_twice_or_out_of_order_is_found_in_any_tree(tree: list[Entry], 
         assert [each for each in tree_rules.check(turned, b"") if not each.is_odd]
 
 
+ANY_NAME = st.one_of(PLAIN.map(str.encode), BAD, st.sampled_from([b"a", b"A", b"a.b", b"a-", b".gitmodules", b"b\n"]))
+ANY_ENTRY = st.builds(
+    Entry, st.sampled_from([*FILES, FOLDER, LINK, b"040000", b"100664"]), ANY_NAME, st.sampled_from([HASH, bytes(20)])
+)
+
+
+@given(st.lists(ANY_ENTRY, max_size=6), st.booleans())
+def test_in_a_folder_that_is_taken_for_plain_nothing_is_found(tree: list[Entry], in_order: bool) -> None:
+    tree = sorted(tree, key=_key) if in_order else tree
+    plain = tree_rules.plain_rows(_written(tree), len(HASH))
+    if plain is not None:
+        assert [Entry(*row) for row in plain] == tree
+        assert list(tree_rules.check(tree, b"")) == []
+        assert not any(tree_rules.is_modules(each) or tree_rules.is_attributes(each) for each in tree)
+
+
+def test_a_common_folder_is_plain() -> None:
+    tree = [Entry(FILES[0], b"a-b", HASH), Entry(FILES[1], b"a.txt", HASH), Entry(FOLDER, b"a", HASH)]
+    assert tree_rules.plain_rows(_written(tree), len(HASH)) is not None
+    few = [Entry(FILES[0], b"a", bytes(19) + b"1")]
+    assert tree_rules.plain_rows(_written(few), len(HASH)) is not None
+    assert tree_rules.plain_rows(_written([Entry(FILES[0], b"a", bytes(20))]), len(HASH)) is None
+    assert tree_rules.plain_rows(_written(tree[::-1]), len(HASH)) is None
+    assert tree_rules.plain_rows(_written([*tree, Entry(FILES[0], b"A.txt", HASH)]), len(HASH)) is None
+
+
 @given(st.binary(max_size=60))
 def test_whatever_stands_in_a_tree_or_commit_is_read_or_refused(content: bytes) -> None:
     found = tree_rules.entries(content, 20)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from covey.config import Config
-from covey.git import candidates, chains_read, landing, objects, signing
+from covey.git import candidates, chains_read, incoming, landing, objects, signing
 from covey.git import project as projects
 from covey.git.candidates import is_ancestor
 from covey.git.chains import Link
@@ -77,6 +77,34 @@ def test_one_change_after_another_takes_two_processes_each(tmp_path: Path, asked
         main = built.commit
     # How objects are kept here is asked once, whatever lands.
     assert sorted(asked()) == ["cat-file", "config", *["merge-tree"] * 3, *["update-ref"] * 3]
+
+
+def test_what_is_looked_at_built_and_landed_takes_one_process(
+    tmp_path: Path, asked: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signing, "SETTLED_NS", 0)
+    path = make_repository(tmp_path / "repo", {"a": "a\n", "part/b": "b\n"})
+    project = projects.find(path)
+    tips = _branches(path, 3)
+    git_out(path, "switch", "-q", "-c", "elsewhere")
+    main, builder = git_out(path, "rev-parse", "main"), Builder(project, lambda: 1_700_000_000)
+    objects.close()
+    asked()
+    for tip in tips:
+        assert incoming.look(project, main, [tip]) == {tip: ()}
+        link = Link(id=tip, tip=tip, message="Land it", author=("ada", "ada@x"))
+        built = builder.build(main, [link], Config(), "1.1")
+        assert isinstance(built, Tree)
+        assert isinstance(landing.land(project, "main", main, built.commit), landing.Landed)
+        main = built.commit
+    # How objects are kept here, and whether commits are signed, is asked once, whatever lands.
+    assert sorted(asked()) == ["cat-file", "config", "config", *["update-ref"] * 3]
+    assert git_out(path, "ls-tree", "-r", "--name-only", main, "part").split() == [
+        "part/0",
+        "part/1",
+        "part/2",
+        "part/b",
+    ]
 
 
 def test_a_history_that_grew_backwards_is_read_again(tmp_path: Path) -> None:

@@ -27,10 +27,11 @@ from covey.git.candidates import (
     merge_each,
 )
 from covey.git.carry import Change
-from covey.git.chains_read import Commit, Touched, Work
+from covey.git.chains_read import Touched, Work
 from covey.git.messages import Person, Trailer
 from covey.git.objects import Writer
 from covey.git.project import Project
+from covey.git.straight import Commit
 from covey.git.tree_edits import Edits
 from covey.values import dataclass
 

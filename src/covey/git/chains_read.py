@@ -12,11 +12,12 @@ from dataclasses import field
 from pathlib import Path
 
 from covey.errors import NotFound, ToolFailed
-from covey.git import objects
+from covey.git import objects, straight
 from covey.git.candidates import PATIENCE, Author
 from covey.git.carry import Change, Entry
 from covey.git.project import Project
 from covey.git.run import git, try_git
+from covey.git.straight import Commit
 from covey.values import dataclass
 
 Trees = tuple[str, str]
@@ -27,18 +28,6 @@ KEPT = 1000
 _last: dict[tuple[object, ...], list[Commit]] = {}
 _differences: dict[tuple[Path, str, str], list[Change]] = {}
 """In which paths trees differ that were compared of late: what joins is compared, and then built, with the same."""
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One commit of a branch, or the one where it left main."""
-
-    name: str
-    tree: str
-    parents: tuple[str, ...]
-    author: Author
-    message: str
-    is_own: bool
 
 
 @dataclass(frozen=True)
@@ -118,7 +107,8 @@ def _commits(project: Project, base: str, tips: Sequence[str]) -> list[Commit]:
     key = (project.common, _shallow(project), base, *tips)
     found = _last.get(key)
     if found is None:
-        found = _read_commits(project, base, tips)
+        found = straight.commits(project, base, tips)
+        found = _read_commits(project, base, tips) if found is None else found
         if len(found) <= KEPT and all(objects.FULL.fullmatch(name) for name in (base, *tips)):
             _last.clear()
             _last[key] = found
@@ -156,7 +146,17 @@ def changes(project: Project, pairs: Iterable[Trees]) -> dict[Trees, list[Change
     differing = [pair for pair in wanted if pair[0] != pair[1] and (project.common, *pair) not in _differences]
     if not differing:
         return found
-    found |= {pair: [] for pair in differing}
+    read = straight.differences(project, differing)
+    if read is None:
+        compared = _compare(project, differing)
+    else:
+        compared = {pair: each.changes for pair, each in read.items()}
+    _keep(project, compared)
+    return found | compared
+
+
+def _compare(project: Project, differing: Sequence[Trees]) -> dict[Trees, list[Change]]:
+    found: dict[Trees, list[Change]] = {pair: [] for pair in differing}
     asked = "".join(f"{one} {other}\n" for one, other in differing).encode()
     words = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
     fields = iter(git(*words, at=project.common, stdin=asked, patience=PATIENCE).split(b"\0"))
@@ -174,7 +174,6 @@ def changes(project: Project, pairs: Iterable[Trees]) -> dict[Trees, list[Change
     if unread := [pair for pair in differing if pair not in answered]:
         # git only complains of a tree that is not there, and goes on as if nothing differed.
         raise ToolFailed(f"git cannot compare the trees {unread[0][0][:12]} and {unread[0][1][:12]}.")
-    _keep(project, {pair: found[pair] for pair in differing})
     return found
 
 

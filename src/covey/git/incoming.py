@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
+from itertools import pairwise
 
 from covey.core import commit_rules, tree_rules
 from covey.core.figures import size
-from covey.core.tree_rules import Entry, Finding, Folder
+from covey.core.tree_rules import Entry, Finding, Folder, Row
 from covey.errors import ToolFailed
-from covey.git import objects
+from covey.git import objects, straight
 from covey.git.candidates import PATIENCE, resolve
 from covey.git.project import Project
 from covey.git.run import first_of, git
@@ -85,6 +86,8 @@ def look(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[Fi
     wanted = list(dict.fromkeys(tips))
     if not wanted:
         return {}
+    if _are_fine(project, base, wanted):
+        return dict.fromkeys(wanted, ())
     try:
         new = _read(project, base, wanted)
         return {tip: _without_old(project, base, new, _findings(project, base, new, tip)) for tip in wanted}
@@ -97,6 +100,45 @@ def look(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[Fi
         if resolve(project, base) is None:
             raise  # git itself, or the disk, is at fault
         return {wanted[0]: (Finding(f"git cannot read all of it: {error.message.rstrip('.')}"),)}
+
+
+def _are_fine(project: Project, base: str, tips: Sequence[str]) -> bool:
+    """Say whether nothing is wrong or odd with straight branches, without a process of their own.
+
+    Here as much counts as new as git would list, or more: what main has elsewhere counts too. So no finding means that
+    there is none, and what there is only git's own list tells.
+    """
+    found = straight.branches(project, base, tips)
+    if found is None:
+        return False
+    grown = [branch for branch in found if branch.own]
+    steps = [pair for branch in grown for pair in pairwise((branch.fork, *branch.own))]
+    differ = straight.differences(project, dict.fromkeys((before.tree, after.tree) for before, after in steps))
+    if differ is None:
+        return False
+    names = {after.name for _, after in steps} | {name.hex() for each in differ.values() for name in each.new}
+    new = _New(forks=[branch.fork.name for branch in grown])
+    try:
+        _sort(project, new, sorted(names))
+        last = [branch.own[-1] for branch in grown]
+        is_single = all(_holds_each_once(bytes.fromhex(tip.tree), new) for tip in last)
+        return is_single and not any(finding for tip in last for finding in _findings(project, base, new, tip.name))
+    except ToolFailed:
+        return False
+
+
+def _holds_each_once(root: bytes, new: _New) -> bool:
+    """Say whether no new folder stands in a tree twice: one that is old to git would count as copies of it."""
+    seen: set[bytes] = set()
+    pending = [root]
+    while pending:
+        tree = pending.pop()
+        if tree in seen:
+            return False
+        if tree in new.folders:
+            seen.add(tree)
+            pending += [inner for _, inner in new.folders[tree].folders]
+    return True
 
 
 def _read(project: Project, base: str, tips: Sequence[str]) -> _New:
@@ -134,19 +176,25 @@ def _sort(project: Project, new: _New, names: Sequence[str]) -> None:
             new.commits[found.name] = commit_rules.read(found.name, content)
         else:
             own = bytes.fromhex(found.name)
-            entries = new.trees[own] = tree_rules.entries(content, len(own))
-            new.folders[own] = _folder(entries or ())
+            new.trees[own], new.folders[own] = _opened(new, content, len(own))
 
 
-def _folder(entries: Iterable[Entry]) -> Folder:
-    folders, others, longest = [], 0, 0
-    for each in entries:
-        if each.is_folder:
-            folders.append((each.name, each.hash))
-        else:
-            others += 1
-            longest = max(longest, len(each.name))
-    return Folder(tuple(folders), others, longest)
+def _opened(new: _New, content: bytes, hash_bytes: int) -> tuple[list[Entry] | None, Folder]:
+    """Return the entries of a folder that have to be looked at, and what counts of it in others.
+
+    Of a plain one, which may hold thousands, these are the new ones.
+    """
+    plain = tree_rules.plain_rows(content, hash_bytes)
+    if plain is None:
+        entries = tree_rules.entries(content, hash_bytes)
+        return entries, _folder([(each.mode.lstrip(b"0"), each.name, each.hash) for each in entries or ()])
+    return [Entry(*row) for row in plain if row[2] in new.kinds], _folder(plain)
+
+
+def _folder(rows: Sequence[Row]) -> Folder:
+    folders = tuple((name, own) for mode, name, own in rows if mode == tree_rules.FOLDER)
+    longest = max((len(name) for mode, name, _ in rows if mode != tree_rules.FOLDER), default=0)
+    return Folder(folders, len(rows) - len(folders), longest)
 
 
 def _findings(project: Project, base: str, new: _New, tip: str) -> Iterator[Finding]:

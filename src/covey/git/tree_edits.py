@@ -6,9 +6,11 @@ What is not as today's git writes trees, and a path that does not hold what the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 
+from covey.core import tree_rules
+from covey.core.tree_rules import Row
 from covey.errors import ToolFailed
 from covey.git import objects
 from covey.git.carry import Change, Entry
@@ -22,6 +24,7 @@ MODES = (b"100644", b"100755", b"120000", b"160000")
 _NOT_NAMES = (b"", b".", b"..", b".git")
 _EMPTY = (hashlib.sha1(b"tree 0\0", usedforsecurity=False).digest(), hashlib.sha256(b"tree 0\0").digest())
 """A folder without entries, which git itself leaves out."""
+_NO_CONTENT = (*_EMPTY, bytes(20), bytes(32))
 _Entry = tuple[bytes, bytes]
 """Mode and raw hash of an entry."""
 
@@ -62,11 +65,11 @@ class Edits:
         ((info, content),) = objects.contents(self._project, [tree])
         if info.kind != "tree":
             raise ToolFailed(f"{tree[:12]} is not a tree.")
-        found = _entries(content, self._size)
+        found = tree_rules.rows(content, self._size)
         # git knows a folder by the value of its mode, however that is written; we by its letters.
-        if found is None or not all(map(_is_common, found.items())) or _packed(found) != content:
+        if found is None or not _are_common(found) or not tree_rules.is_in_order(found):
             raise ToolFailed(f"The tree {tree[:12]} is not as git writes trees.")  # git itself says what it makes of it
-        return _Folder(found)
+        return _Folder({name: (mode, own) for mode, name, own in found})
 
     def _opened(self, folder: _Folder, name: bytes) -> _Folder | None:
         """Return a folder of a folder, None if there is none of that name."""
@@ -119,24 +122,11 @@ class Edits:
         return self._writer.write("tree", _packed(folder.entries))
 
 
-def _entries(content: bytes, size: int) -> dict[bytes, _Entry] | None:
-    """Return what a tree holds, None if it does not read as one; of a name that is there twice, the last."""
-    found: dict[bytes, _Entry] = {}
-    at = 0
-    while at < len(content):
-        space = content.find(b" ", at)
-        end = content.find(b"\0", space)
-        if space < 0 or end < 0:
-            return None
-        found[content[space + 1 : end]] = (content[at:space], content[end + 1 : end + 1 + size])
-        at = end + 1 + size
-    return found if at == len(content) else None
-
-
-def _is_common(item: tuple[bytes, _Entry]) -> bool:
-    """Say whether an entry is one that today's git writes."""
-    name, (mode, own) = item
-    return mode in (FOLDER, *MODES) and _is_name(name) and any(own) and own not in _EMPTY
+def _are_common(found: Sequence[Row]) -> bool:
+    """Say whether all entries are such that today's git writes; asked of all at once, since there may be thousands."""
+    modes, names, hashes = ({*part} for part in zip(*found, strict=True)) if found else (set(), set(), set())
+    is_named = {name.lower() for name in names}.isdisjoint(_NOT_NAMES)
+    return is_named and modes <= {FOLDER, *MODES} and hashes.isdisjoint(_NO_CONTENT)
 
 
 def _is_name(name: bytes) -> bool:

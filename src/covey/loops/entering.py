@@ -21,7 +21,7 @@ from covey.core.sessions import COVEY
 from covey.core.tasks import Status, Task
 from covey.core.tree_rules import Finding
 from covey.errors import CoveyError
-from covey.git import candidates, chains_read, clashes, incoming, meanwhile, reverts, signing
+from covey.git import candidates, chains_read, clashes, incoming, meanwhile, reverts, signing, straight
 from covey.git.candidates import Conflict
 from covey.git.incoming import Inspector
 from covey.git.project import Project
@@ -332,7 +332,7 @@ def _whole(project: Project, base: str, look: Look) -> Look:
 
 
 def _changed(
-    project: Project, base: str, works: dict[str, chains_read.Work], graph: dict[str, chains_read.Commit]
+    project: Project, base: str, works: dict[str, chains_read.Work], graph: dict[str, straight.Commit]
 ) -> dict[str, tuple[str, ...]]:
     """Return the paths that each tip changes since it left main."""
     forks = {tip: work.fork for tip, work in works.items()}
