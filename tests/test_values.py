@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from covey.values import dataclass
@@ -134,6 +137,85 @@ def test_what_makes_a_value_is_compiled_for_the_first_one_and_takes_what_the_sta
     for wrong in ({}, {"name": "a", "other": 1}):
         with pytest.raises(TypeError, match="__init__"):
             Fresh(**wrong)  # type: ignore[arg-type]
+
+
+def test_nothing_of_a_class_is_made_before_it_is_needed() -> None:
+    @dataclass(frozen=True)
+    class Fresh:
+        name: str
+        size: int = 2
+
+    @dataclass(frozen=True)
+    class Below(Fresh):
+        more: str = ""
+
+    assert not isinstance(vars(Below)["__dataclass_fields__"], dict)
+    assert [each.name for each in dataclasses.fields(Below)] == ["name", "size", "more"]
+    assert [each.name for each in dataclasses.fields(Fresh)] == ["name", "size"]
+    assert msgspec.json.decode(b'{"name": "a", "more": "b"}', type=Below) == Below("a", 2, "b")
+    match Below("a", 3, "b"):
+        case Below("a", size, more):
+            assert (size, more) == (3, "b")
+        case _:
+            pytest.fail("it has no places")
+
+
+def test_what_field_says_is_taken_out_of_the_class_at_once() -> None:
+    assert "parts" not in vars(Checked)
+    assert Ours.note == Theirs.note == ""
+
+
+@dataclass
+class Open:
+    """A value that is assigned to."""
+
+    name: str
+    parts: list[int] = field(default_factory=list)
+    seen: set[int] = field(default_factory=set, init=False, repr=False)
+    count: int = field(default=0, init=False, repr=False)
+
+
+@dataclass(eq=False)
+class Itself:
+    """One that is like no other."""
+
+    name: str
+
+
+def test_a_class_that_is_not_frozen_is_equal_by_what_it_holds_and_has_no_hash() -> None:
+    one, other = Open("a"), Open("a", [])
+    assert one == other
+    assert repr(one) == "Open(name='a', parts=[])"
+    one.parts.append(1)
+    assert one != other
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+    assert (one.seen, one.count, Open.__match_args__) == (set(), 0, ("name", "parts"))
+    assert one.seen is not other.seen
+    with pytest.raises(TypeError):
+        Open("a", [], {1})  # type: ignore[call-arg]
+    assert Itself("a") != Itself("a")
+    assert hash(Itself("a"))
+
+
+def test_two_threads_may_need_a_class_for_the_first_time_at_once() -> None:
+    def ask(kind: type[Any], start: threading.Barrier) -> tuple[object, ...]:
+        start.wait()
+        return kind("a"), hash(kind("a")), [each.name for each in dataclasses.fields(kind)], kind.__match_args__
+
+    for _ in range(50):
+
+        @dataclass(frozen=True)
+        class Fresh:
+            name: str
+            size: int = 2
+            parts: tuple[int, ...] = ()
+
+        start = threading.Barrier(4)
+        with ThreadPoolExecutor(4) as pool:
+            told = [each.result() for each in [pool.submit(ask, Fresh, start) for _ in range(4)]]
+        places = ["name", "size", "parts"]
+        assert told == [(Fresh("a"), hash(("a", 2, ())), places, tuple(places))] * 4
 
 
 def test_a_value_can_be_asked_for_its_arguments_before_there_is_one() -> None:

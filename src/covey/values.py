@@ -1,59 +1,100 @@
-"""`dataclass` as the standard library has it, but frozen ones are made faster.
+"""`dataclass` as the standard library has it, but nothing of a class is made before it is needed.
 
-A command without a daemon makes some 200 classes before it does anything. The standard library compiles six functions
-for each frozen one, here none is before it is needed: comparing, hashing and showing are the same for all, __init__ is
-compiled for the first value, and nobody pays at run time for what mypy forbids anyway, assigning to a field.
+A command without a daemon defines some 270 of these classes and uses thirty. The standard library looks at every field
+and compiles up to six functions for each class; here all of that waits for the first use. And nobody pays at run time
+for what mypy forbids anyway, assigning to a field of a frozen value.
 """
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from dataclasses import dataclass as _dataclass
 from operator import attrgetter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(made: type | None = None, /, *, frozen: bool = False, **options: Any) -> Any:
-        """Make a class of values: equal, and hashed, by what they hold; a frozen one is never assigned to."""
-        if made is None:
-            return lambda made: dataclass(made, frozen=frozen, **options)
-        return _value(made, **options) if frozen else _dataclass(made, **options)
+    def dataclass(made: type | None = None, /, **options: Any) -> Any:
+        """Make a class of values, equal by what they hold; a frozen one is hashed by that, and never assigned to."""
+        return _made(made, **options) if made is not None else lambda made: _made(made, **options)
 
 
-def _value(made: type, **options: Any) -> type:
-    own = vars(made).keys() & {"__init__", "__eq__", "__hash__", "__repr__"}
-    slots = options.get("slots", False)  # makes another class, which has to be whole at once
-    made = _dataclass(made, init=slots, eq=False, repr=False, **options)
+_FIELDS = "__dataclass_fields__"
+"""Where the standard library, and msgspec, look for the fields of a class."""
+
+
+def _made(made: type, *, frozen: bool = False, eq: bool = True, slots: bool = False, kw_only: bool = False) -> type:
+    own = vars(made).keys() & {"__init__", "__repr__", "__eq__", "__hash__"}
+    if slots:  # makes another class, which has to be whole at once
+        made = _dataclass(made, eq=False, repr=False, slots=True, kw_only=kw_only)
+    later: dict[str, Any] = {"__repr__": _shown}
+    if not slots:
+        later[_FIELDS] = _AtFirstUse(made, _FIELDS, lambda made: _fields_of(made, kw_only))
+        later["__match_args__"] = _AtFirstUse(made, "__match_args__", _places_of)
+        later["__init__"] = _AtFirstUse(made, "__init__", _init_of)
+    if eq:
+        later["__eq__"] = _AtFirstUse(made, "__eq__", _equals_of)
+        later["__hash__"] = _AtFirstUse(made, "__hash__", _hashed_of) if frozen else None
+    for name, value in later.items():
+        if name not in own:
+            setattr(made, name, value)
+    if not slots and any(isinstance(value, Field) for value in vars(made).values()):
+        # Each is taken out of the class, so this is done while nobody else can do it too.
+        _fields_of(made, kw_only)
+    return made
+
+
+class _AtFirstUse:
+    """Stands for an attribute of a class until somebody asks for it, and only then makes it."""
+
+    __slots__ = ("_made", "_make", "_name")
+
+    def __init__(self, made: type, name: str, make: Callable[[type], Any]) -> None:
+        self._made = made
+        self._name = name
+        self._make = make
+
+    def __get__(self, value: object, owner: type) -> Any:
+        found = self._make(self._made)
+        setattr(self._made, self._name, found)
+        return found.__get__(value, owner) if isinstance(found, FunctionType) else found
+
+
+def _fields_of(made: type, kw_only: bool) -> Any:
+    _dataclass(made, init=False, repr=False, eq=False, match_args=False, kw_only=kw_only)
+    return vars(made)[_FIELDS]
+
+
+def _places_of(made: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(made) if field.init and not field.kw_only)
+
+
+def _held_by(made: type) -> Callable[[Any], Any]:
+    """Return what tells by what a value is compared."""
     names = [field.name for field in fields(made) if field.compare]
-    held: Any = attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
+    return attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
+
+
+def _equals_of(made: type) -> Any:
+    held = _held_by(made)
 
     def equals(one: object, other: object) -> Any:
         return held(one) == held(other) if one.__class__ is other.__class__ else NotImplemented
 
+    return equals
+
+
+def _hashed_of(made: type) -> Any:
+    held = _held_by(made)
+
     def hashed(value: object) -> int:
         return hash(held(value))
 
-    for name, method in (("__eq__", equals), ("__hash__", hashed), ("__repr__", _shown)):
-        if name not in own:
-            setattr(made, name, method)
-    if not slots and "__init__" not in own:
-        made.__init__ = _InitAtFirstUse(made)  # type: ignore[misc]
-    return made
-
-
-class _InitAtFirstUse:
-    """Stands for an __init__ until somebody asks for it, and only then compiles it: most classes never have a value."""
-
-    def __init__(self, made: type) -> None:
-        self._made = made
-
-    def __get__(self, value: object, owner: type) -> Any:
-        init = _init_of(self._made)
-        self._made.__init__ = init  # type: ignore[misc]
-        return init if value is None else init.__get__(value)
+    return hashed
 
 
 def _init_of(made: type) -> Any:
@@ -63,7 +104,10 @@ def _init_of(made: type) -> Any:
     body: list[str] = []
     for each in fields(made):
         if not each.init:
-            raise TypeError(f"{made.__qualname__}.{each.name} is a field without a place in __init__")
+            if each.default_factory is not MISSING:
+                names[f"_make_{each.name}"] = each.default_factory
+                body.append(f" self.{each.name} = _make_{each.name}()")
+            continue
         value, argument = each.name, each.name
         if each.default is not MISSING:
             names[f"_default_{each.name}"] = each.default

@@ -202,5 +202,29 @@ def test_a_claim_without_a_daemon_imports_only_what_it_asks(shell: Shell) -> Non
     assert "covey.app.board" in imported
     for foreign in ("covey.app.merges", "covey.app.status", "covey.core.failures", "covey.core.queue.group"):
         assert foreign not in imported
+    for foreign in ("covey.core.live", "covey.core.watch", "covey.core.shell", "covey.core.readers"):
+        assert foreign not in imported
     for slow in ("asyncio", "socket", "tempfile", "typing_extensions"):
         assert slow not in imported
+    for slow in ("inspect", "hashlib", "logging", "platform", "subprocess", "urllib.parse"):
+        assert slow not in imported
+
+
+def test_what_was_imported_lean_does_all_that_it_does_otherwise(shell: Shell) -> None:
+    look = """
+import sys
+from covey.cli.lean import import_lean
+import_lean()
+import dataclasses, pathlib, uuid, msgspec
+left_out = ("inspect", "urllib.parse", "platform", "typing_extensions")
+assert not [name for name in left_out if name in sys.modules], sys.modules
+made = dataclasses.make_dataclass("Made", ["field"])
+assert made.__doc__ == "Made(field: 'typing.Any')", made.__doc__
+assert pathlib.Path("/a b").as_uri() == "file:///a%20b"
+assert msgspec.json.decode(msgspec.json.encode(made(1))) == {"field": 1}
+assert len(str(uuid.uuid4())) == 36
+import inspect, platform, urllib.parse
+assert inspect.signature(made) and platform.machine() and urllib.parse.urlparse("http://a/").hostname == "a"
+import_lean()
+"""
+    subprocess.run([sys.executable, "-c", look], env=shell.env, check=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -15,6 +14,7 @@ from covey.app.verbs import VERBS, Call, House, Page, Principal, Verb
 from covey.config import Config
 from covey.core.sessions import COVEY
 from covey.errors import CoveyError, Invalid, Reused, Unknown
+from covey.hashes import blake2b
 from covey.runners.runner import Runner
 from covey.store.sqlite import Job, Outcome
 from covey.store.tx import Tx
@@ -102,7 +102,7 @@ class App:
                 limits.spend(self.house, who.session, verb, len(request) or len(_encode(asked)))
         if key is not None:
             check_key(key)
-            digest = hashlib.blake2b(request, digest_size=16).digest()
+            digest = blake2b(request, digest_size=16).digest()
 
         def run(tx: Tx) -> Answer:
             if key is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from msgspec.json import encode
 
@@ -14,6 +14,7 @@ from covey.core.leases import State
 from covey.core.tasks import Status, Task
 from covey.store import rows
 from covey.store.tx import Tx
+from covey.values import dataclass
 
 FOREVER = math.inf
 LOOKED_AT = 500

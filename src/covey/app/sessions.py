@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Container
 
@@ -27,6 +26,7 @@ from covey.core.sessions import COVEY, Kind, State
 from covey.core.spending import Used
 from covey.core.texts import redact
 from covey.errors import Invalid, Refused
+from covey.hashes import sha256
 from covey.store import rows
 
 MOST_NAMES = 10_000
@@ -133,7 +133,7 @@ def _secret(call: Call, name: str) -> str:
 
 def digest(secret: str) -> bytes:
     """Return the hash under which a token is known."""
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def row(session: sessions.Session, viewer: str | None = None) -> SessionRow:

@@ -9,7 +9,7 @@ from dataclasses import field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -17,22 +17,24 @@ from covey.app.pulses import Pulses, of_session
 from covey.app.shapes.forms import FORMS, Asked
 from covey.config import Config
 from covey.core import sessions
-from covey.core.devices import Addresses
-from covey.core.force import Write
-from covey.core.limits import Allowance
-from covey.core.live import Sight
-from covey.core.pace import Wait
 from covey.core.rights import Rights
 from covey.core.sessions import COVEY, OWNER, RESERVED
 from covey.core.texts import Text, line, prose
-from covey.core.watch import Verdict
 from covey.errors import CoveyError, Denied, Invalid
 from covey.errors import missing as missing
-from covey.git.project import Project
-from covey.runners.runner import Runner
 from covey.store import rows
 from covey.store.tx import Tx
 from covey.values import dataclass
+
+if TYPE_CHECKING:  # each takes its time to import, and most commands look at none of it
+    from covey.core.devices import Addresses
+    from covey.core.force import Write
+    from covey.core.limits import Allowance
+    from covey.core.live import Sight
+    from covey.core.pace import Wait
+    from covey.core.watch import Verdict
+    from covey.git.project import Project
+    from covey.runners.runner import Runner
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,12 @@ class Lands:
 
     commit: str
     writes: tuple[Write, ...]
+
+
+def _nothing_seen() -> Sight:
+    from covey.core.live import Sight  # few commands show this moment, and all of them start with this module
+
+    return Sight()
 
 
 @dataclass
@@ -92,7 +100,7 @@ class House:
     """Where the page lives; None where nobody serves it."""
     repository: Project | None = None
     """Where the commits are; None where nobody can look at them."""
-    sight: Callable[[], Sight] = Sight
+    sight: Callable[[], Sight] = _nothing_seen
     """Returns what only memory tells of this moment: the machine, limits, and what each run does."""
     complaint: tuple[str, float] | None = None
     """Why the settings on disk are not those that hold, and since when."""
@@ -366,18 +374,18 @@ def fingerprint(method: str, target: str, body: bytes) -> bytes:
     return f"{method} {target}\n".encode() + body
 
 
-_AT = re.compile(r" - at `\$?\.?([^`]*)`$")
+_AT = r" - at `\$?\.?([^`]*)`$"
 _WORDS = [
-    (re.compile(r"Object missing required field (\S+)"), r"the field \1 is missing"),
-    (re.compile(r"Object contains unknown field (\S+)"), r"there is no field \1"),
-    (re.compile(r"Expected str of length >= 1$"), "must not be empty"),
-    (re.compile(r"Expected (?:str|bytes) of length <= (\d+)"), r"must have at most \1 characters"),
-    (re.compile(r"Expected (?:array|list) of length >= (\d+)"), r"must have at least \1 entries"),
-    (re.compile(r"Expected (?:array|list) of length <= (\d+)"), r"must have at most \1 entries"),
-    (re.compile(r"Expected (?:int|float) >= (-?[\d.]+?)(?:\.0)?$"), r"must be at least \1"),
-    (re.compile(r"Expected (?:int|float) <= (-?[\d.e+]+?)(?:\.0)?$"), r"must be at most \1"),
-    (re.compile(r"Invalid enum value (.+)"), r"cannot be \1"),
-    (re.compile(r"Expected (.+), got (.+)"), r"must be \1, not \2"),
+    (r"Object missing required field (\S+)", r"the field \1 is missing"),
+    (r"Object contains unknown field (\S+)", r"there is no field \1"),
+    (r"Expected str of length >= 1$", "must not be empty"),
+    (r"Expected (?:str|bytes) of length <= (\d+)", r"must have at most \1 characters"),
+    (r"Expected (?:array|list) of length >= (\d+)", r"must have at least \1 entries"),
+    (r"Expected (?:array|list) of length <= (\d+)", r"must have at most \1 entries"),
+    (r"Expected (?:int|float) >= (-?[\d.]+?)(?:\.0)?$", r"must be at least \1"),
+    (r"Expected (?:int|float) <= (-?[\d.e+]+?)(?:\.0)?$", r"must be at most \1"),
+    (r"Invalid enum value (.+)", r"cannot be \1"),
+    (r"Expected (.+), got (.+)", r"must be \1, not \2"),
 ]
 _TAKEN = "--help of the command, or GET /api/openapi.json, tells what is taken."
 _TYPES = {
@@ -430,13 +438,13 @@ def read_query(verb: Verb, pairs: list[tuple[str, str]]) -> Asked:
 
 def explain(message: str) -> str:
     """Return a validation error as one sentence about one field."""
-    place = _AT.search(message)
-    said = _AT.sub("", message).replace("`", "").replace(" | null", "")  # what may be null may be left out
+    place = re.search(_AT, message)
+    said = re.sub(_AT, "", message).replace("`", "").replace(" | null", "")  # what may be null may be left out
     form = re.search(r"matching regex '(.*)'", said)
     if form:
         said = FORMS.get(form[1].replace("\\\\", "\\"), "has another form than it must have")
     for pattern, words in _WORDS:
-        said = pattern.sub(words, said)
+        said = re.sub(pattern, words, said)
     if said.startswith("must be "):
         said = re.sub(r"\b(object|str|int|float|bool|array)\b", lambda found: _TYPES[found[1]], said)
     field = place[1] if place else "The body"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import sys
 import time
 
 from covey import proof
@@ -193,7 +192,6 @@ class Client:
     def _own_store(self, project: Project) -> Alone:
         if self._alone is None:
             gc.disable()  # Importing the rules makes much and throws nothing away, ...
-            _import_msgspec()
             from covey.cli.alone import Alone
 
             gc.freeze()  # ... nor need it be looked through when we end, which would take as long as fifteen claims.
@@ -215,6 +213,9 @@ class Client:
     def project(self) -> Project:
         """Return the project that we stand in; covey looks after it."""
         if self._project is None:
+            from covey.cli.lean import import_lean
+
+            import_lean()
             from pathlib import Path
 
             from covey.git.project import Project, find
@@ -319,17 +320,6 @@ class Question:
         for name, value in self.params.items():
             path = path.replace("{" + name + "}", quote(value) if quoted else value)
         return f"{path}?{self.query}" if self.query else path
-
-
-def _import_msgspec() -> None:
-    """Import msgspec without typing_extensions, which takes 8 ms: where it is missing, msgspec does without."""
-    if "msgspec" in sys.modules or "typing_extensions" in sys.modules:
-        return
-    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
-    try:
-        import msgspec  # noqa: F401
-    finally:
-        del sys.modules["typing_extensions"]  # whoever else wants it gets it
 
 
 def problem(status: int, body: bytes) -> CoveyError:

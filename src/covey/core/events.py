@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from covey.core import (
     alerts,
     comments,
@@ -24,6 +22,7 @@ from covey.core import (
     tasks,
 )
 from covey.core.queue import standing
+from covey.hashes import sha256
 from covey.values import dataclass
 
 FIRST = bytes(32)
@@ -241,7 +240,7 @@ def digest(event: Event) -> bytes:
     """Return the hash of an event, which the next one carries."""
     key = "-" if event.key is None else "+" + event.key
     head = f"{event.seq}\n{event.time!r}\n{event.actor}\n{event.kind}\n{event.subject}\n{key}\n"
-    return hashlib.sha256(event.prev + (head + event.data).encode()).digest()
+    return sha256(event.prev + (head + event.data).encode()).digest()
 
 
 def noun(kind: str) -> str:

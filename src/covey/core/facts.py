@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from covey.core.tasks import Note
+from covey.hashes import sha256
 
 Facts = tuple[tuple[str, str], ...]
 """The parts of a task by their names, each with a digest of what was said; an empty one if that was not all of it."""
@@ -51,7 +51,7 @@ def left_name(ref: str) -> str:
 def digest(value: object) -> str:
     """Return a short text that is another one for everything else that is said."""
     said = json.dumps(value, ensure_ascii=True)
-    return hashlib.sha256(said.encode()).hexdigest()[:DIGEST_CHARS]
+    return sha256(said.encode()).hexdigest()[:DIGEST_CHARS]
 
 
 def of(parts: Mapping[str, str]) -> Facts:

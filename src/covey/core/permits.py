@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
-from covey.core import pushes, readers, shell
+from covey.core import pushes
 from covey.values import dataclass
+
+if TYPE_CHECKING:
+    from covey.core import shell
 
 SHELL = "shell"
 """The tool that runs commands, whatever an agent calls it."""
@@ -85,6 +89,8 @@ def covers(tool: str, about: str, asked_tool: str, asked: str) -> bool:
 
 def _alone(command: str) -> tuple[str, ...] | None:
     """Return the words of a command that is just one, all of them known and nothing redirected; None if it is not."""
+    from covey.core import shell  # few commands read a line of shell, and all of them start with this module
+
     script = shell.read(command)
     only = script.commands[0] if script.whole and len(script.commands) == 1 else None
     alone = only is not None and only.is_plain and not only.assignments and not only.redirections
@@ -104,6 +110,8 @@ def offered(tool: str, about: str) -> Offer | None:
     if tool == PUSH:
         remote = about.split(" ")[0]
         return Offer(about, f"pushes of just these refs to {remote}")
+    from covey.core import readers, shell  # as above
+
     script = shell.read(about) if tool == SHELL else shell.Script(whole=False)
     beyond = [each for each in script.commands if each.words and not readers.is_reader(each.words[0].text)]
     if not script.whole or len(beyond) != 1 or beyond[0].assignments or not beyond[0].words[0].plain:

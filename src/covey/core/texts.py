@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Callable
@@ -103,6 +102,8 @@ def needs_blob(text: str) -> bool:
 
 def blob_of(text: str) -> Blob:
     """Return the name under which a text is kept."""
+    import hashlib  # few texts are long enough, and OpenSSL takes as long to load as three claims
+
     data = text.encode()
     return Blob(hashlib.sha256(data).hexdigest(), len(data))
 

@@ -11,12 +11,15 @@ import functools
 import os
 import re
 import signal
-import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from covey.errors import ToolFailed
+
+if TYPE_CHECKING:
+    import subprocess
 
 PATIENCE = 60.0
 _GRACE = 3.0
@@ -152,6 +155,8 @@ def try_git(
     inherits the descriptors to `keep`, so that their locks outlive us with it. `apart` from our terminal it can ask
     nobody, and whatever it started ends with it.
     """
+    import subprocess  # most commands run no git, and all of them start with this module
+
     try:
         with subprocess.Popen(
             ["git", *words],
@@ -181,7 +186,8 @@ def first_of(
     *words: str, at: Path, most: int, env: dict[str, str] | None = None, patience: float = PATIENCE
 ) -> tuple[bytes, bool]:
     """Run git, return at most so many bytes of what it prints, and say whether that is all; then it is ended."""
-    import tempfile  # takes as long to import as three claims, and few commands come here
+    import subprocess  # as above
+    import tempfile
 
     with (
         tempfile.TemporaryFile() as complaints,
@@ -222,6 +228,8 @@ def _verb(words: tuple[str, ...]) -> str:
 
 def _end(process: subprocess.Popen[bytes], *, whole_group: bool) -> None:
     """End git, kindly first: killed at once, it would leave its lock files behind."""
+    import subprocess  # as above
+
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE)

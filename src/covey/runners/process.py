@@ -11,7 +11,6 @@ import select
 import signal
 import stat
 import struct
-import subprocess
 import sys
 import termios
 import time
@@ -65,6 +64,8 @@ class ProcessRunner:
 
     def begin(self, run_id: str, launch: Launch, call: Callable[[str, bytes], str]) -> None:
         """Start a run by a wrapper that is called somehow: it gets the run's folder and a letter, and answers."""
+        import subprocess  # no command without a daemon comes here, and all of them start with this module
+
         run = self.folder_of(run_id)
         letter = _letter(launch)
         if _started(run) is not None:
@@ -256,6 +257,8 @@ def wrapper_environment() -> dict[str, str]:
 
 def _call_wrapper(run: str, letter: bytes) -> str:
     """Start a wrapper and return its answer; it comes when the program runs. Nothing of it stays our child."""
+    import subprocess  # as above
+
     with subprocess.Popen(
         wrapper_command(run),
         stdin=subprocess.PIPE,

@@ -79,7 +79,22 @@ def _encode_json(value: Any) -> str:
 
 
 class Table(Generic[R]):
-    """One table: its columns in order, its key, and how a row becomes a value."""
+    """One table: its columns in order, its key, and how a row becomes a value.
+
+    All but its name, class and key is made when it is first needed: a command needs few of the tables.
+    """
+
+    fields: tuple[str, ...]
+    columns: tuple[str, ...]
+    names: str
+    where: str
+    insert_sql: str
+    select_sql: str
+    all_sql: str
+    get_sql: str
+    delete_sql: str
+    _encoders: list[tuple[str, Encode | None]]
+    _decoders: list[tuple[int, Decode]]
 
     def __init__(
         self,
@@ -92,8 +107,17 @@ class Table(Generic[R]):
         self.cls = cls
         self.key = key
         self.extra = extra or {}
-        hints = typing.get_type_hints(cls)
-        self.fields = tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
+        self._update_sql: dict[tuple[str, ...], str] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Table.__annotations__:
+            raise AttributeError(f"A table has no {name}.")
+        self._make()
+        return self.__dict__[name]
+
+    def _make(self) -> None:
+        name, hints = self.name, typing.get_type_hints(self.cls)
+        self.fields = tuple(f.name for f in fields(self.cls))  # type: ignore[arg-type]
         codecs = [_codec(hints[field]) for field in self.fields]
         self._encoders = [(field, codec[0]) for field, codec in zip(self.fields, codecs, strict=True)]
         self._decoders = [(i, codec[1]) for i, codec in enumerate(codecs) if codec[1] is not None]
@@ -101,13 +125,12 @@ class Table(Generic[R]):
         quoted = ", ".join(f'"{column}"' for column in self.columns)
         self.names = ", ".join(f'"{field}"' for field in self.fields)
         marks = ", ".join("?" * len(self.columns))
-        self.where = " AND ".join(f'"{column}" = ?' for column in key)
+        self.where = " AND ".join(f'"{column}" = ?' for column in self.key)
         self.insert_sql = f"INSERT INTO {name} ({quoted}) VALUES ({marks})"
         self.select_sql = f"SELECT {self.names} FROM {name}"
         self.all_sql = f"SELECT {quoted} FROM {name}"
         self.get_sql = f"{self.select_sql} WHERE {self.where}"
         self.delete_sql = f"DELETE FROM {name} WHERE {self.where}"
-        self._update_sql: dict[tuple[str, ...], str] = {}
 
     def encode(self, row: R) -> tuple[Value, ...]:
         """Return the values of all columns."""
@@ -215,10 +238,16 @@ FOLDED: dict[str, Table[Any]] = {
 }
 SCRATCH = ("pulses", "requests", "tokens", "blobs", "origins", "origin_events")
 
-_DEFAULTS: dict[type, list[tuple[str, Any]]] = {
-    cls: [(f.name, f.default) for f in fields(cls)] for cls in KINDS.values()
-}
 _DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {}
+
+
+_DEFAULTS: dict[type, list[tuple[str, Any]]] = {}
+
+
+def _defaults(cls: type[Payload]) -> list[tuple[str, Any]]:
+    if cls not in _DEFAULTS:
+        _DEFAULTS[cls] = [(f.name, f.default) for f in fields(cls)]
+    return _DEFAULTS[cls]
 
 
 def encode_payload(payload: Payload) -> str:
@@ -226,7 +255,7 @@ def encode_payload(payload: Payload) -> str:
     values = payload.__dict__
     short = {
         name: values[name]
-        for name, default in _DEFAULTS[type(payload)]
+        for name, default in _defaults(type(payload))
         if default is MISSING or values[name] != default
     }
     return _json.encode(short).decode()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from covey.store.transaction import Transaction
+from covey.values import dataclass
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import re
 import threading
@@ -34,7 +33,6 @@ PAGES_ALONE = 500
 """How many pages the write-ahead log of commands may have before they are brought in: the next command reads them in
 half a millisecond. The file is never cut, since writing over what is there needs no journal of the file system."""
 
-log = logging.getLogger("covey.store")
 T = TypeVar("T")
 Job = Callable[[Tx], T]
 
@@ -266,6 +264,9 @@ class SqliteStore:
 
     def _keep(self, why: str, ground: Ground) -> Unavailable:
         """Copy the store out of the files that we hold open, and return what to say from then on."""
+        import logging  # takes as long to import as two claims, and no command comes here
+
+        log = logging.getLogger("covey.store")
         folder = self.path.parent
         target = folder / f"{self.path.name}.rescued-{round(time.time())}-{os.getpid()}"
         try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, TypeVar
 
 from covey.core.events import FIRST
 from covey.store.rows import Change, Table
+from covey.values import dataclass
 
 R = TypeVar("R", bound=Any)
 
