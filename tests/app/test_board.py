@@ -12,6 +12,7 @@ from covey.app import moves
 from covey.app.wishes import check_edit
 from covey.config import Config, Merge
 from covey.errors import Denied, Invalid, NotFound, Refused
+from covey.store.board import HOLDERS
 from tests.app.world import OWNER, Principal, World
 
 # Who gets what
@@ -824,6 +825,17 @@ def test_the_board_and_its_lanes_are_found_by_their_indexes_without_sorting(worl
 
     for index, where in queries.items():
         assert index in plan(where) and "TEMP B-TREE" not in plan(where), plan(where)
+
+
+def test_who_is_at_work_is_found_by_an_index_and_is_nobody_whose_work_has_ended(world: World) -> None:
+    assert world.do(lambda call: call.tx.holders()) == []
+    for name in ("ada", "bob", "ada", "cid"):
+        world.claim(world.add(), name)
+    world.finish(world.add(), "dan")
+    assert world.do(lambda call: call.tx.holders()) == ["ada", "bob", "cid"]
+    found = world.do(lambda call: call.tx.db.rows(f"EXPLAIN QUERY PLAN {HOLDERS}"))
+    plan = [str(line[-1]) for line in found]
+    assert not [line for line in plan if "tasks" in line and "SEARCH" not in line], plan
 
 
 # Bringing back, and many at once

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from covey.app import sessions
 from covey.app.pulses import NOTED_EVERY
+from covey.app.verbs import Call
 from covey.core.figures import span
-from covey.core.sessions import Kind
+from covey.core.sessions import Kind, Session
 from covey.errors import NotFound, Refused
 from tests.app.world import Principal, World
 
@@ -37,6 +39,24 @@ def test_a_silent_session_loses_its_claim_at_its_time_and_not_before(world: Worl
     assert world.status(task) == "doing"
     world.watch(1)
     assert world.status(task) == "todo"
+
+
+def test_who_was_just_heard_of_is_not_read_again_to_see_whether_it_is_silent(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held(world, Kind.OUTSIDE)
+    read: list[str] = []
+    known = Call.known
+
+    def noted(call: Call, name: str) -> Session:
+        read.append(name)
+        return known(call, name)
+
+    monkeypatch.setattr(Call, "known", noted)
+    assert (world.do(sessions.sweep), read) == (0, [])
+    world.clock.run(RUN)
+    world.app.house.pulses.look()
+    assert (world.do(sessions.sweep), read) == (0, ["worker"])
 
 
 def test_a_persons_claim_never_expires(world: World) -> None:

@@ -70,6 +70,11 @@ class Pulses:
             return False
         return self.watch.expired(None, ttl)
 
+    def is_fresh(self, ttl: float, subject: str) -> bool:
+        """Say whether a subject was certainly heard of within a `ttl`; it then has expired by no longer one either."""
+        pulse = self._seen.get(subject)
+        return pulse is not None and pulse.awake != _UNKNOWN and not self.watch.expired(pulse.awake, ttl)
+
     def forget(self, subject: str) -> None:
         """Forget a subject that has ended."""
         self._seen.pop(subject, None)

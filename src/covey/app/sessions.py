@@ -170,7 +170,10 @@ def silent_sessions(call: Call) -> list[tuple[sessions.Session, float]]:
     }
     lessees = call.tx.lessees()
     silent: list[tuple[sessions.Session, float]] = []
+    shortest = min(config.board.claim_ttl, config.sessions.dead_after)
     for name in sorted(waited_for | lessees):
+        if pulses.is_fresh(shortest, of_session(name)):
+            continue  # whatever kind of session it is; most are, and each would have to be read
         session = call.known(name)
         if name not in waited_for and session.kind is not Kind.RUN:
             continue  # from outside, a lease lives by its own time and not by the claim's
