@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -119,6 +121,23 @@ def test_what_is_not_plainly_written_is_left_to_git(project: Project) -> None:
     assert commit.name == tip
     assert straight.commits(project, base, ["HEAD"]) is None
     assert straight.commits(project, base, [tip] * (straight.FEW + 1)) is None
+
+
+def test_parents_that_somebody_else_names_are_left_to_git(project: Project) -> None:
+    base = git_out(project.root, "rev-parse", "main")
+    tip = git_out(commit_files(project.root, {"new": "new\n"}, "Change"), "rev-parse", "HEAD")
+    assert straight.branches(project, base, [tip]) is not None
+    (project.common / "info").mkdir(exist_ok=True)
+    (project.common / "info" / "grafts").write_text(f"{tip}\n")
+    assert straight.branches(project, base, [tip]) is None
+
+
+def test_threads_read_at_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(straight, "MOST_ENTRIES_KEPT", 40)
+    trees = {_trees(project, *pair) for pair in pairwise(sorted(_history(project.root, 0)))}
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda pair: straight.differences(project, [pair]), [*trees] * 20))
+    assert None not in found
 
 
 def test_an_object_that_is_not_what_its_name_says_is_left_to_git(project: Project) -> None:

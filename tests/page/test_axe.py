@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.page.browser import AXE, DESK, PHONE, Complaints, Site, Theme, installed, wait_for_page
 from tests.page.conftest import Visit
@@ -67,7 +67,7 @@ def faults(page: Page) -> list[str]:
 
 
 def misfits(page: Page) -> list[str]:
-    """Return what does not fit a phone: what is wider than it, names keys, or is too small for a thumb."""
+    """Return what does not fit a phone: what is wider than it, is cut off below, names keys, or is too small to tap."""
     return list(page.evaluate(_MISFITS, TAP))
 
 
@@ -77,6 +77,17 @@ _MISFITS = """(least) => {
   const found = [];
   const wide = document.documentElement.scrollWidth - innerWidth;
   if (wide > 0) found.push(`wider by ${wide}`);
+  const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode;
+    const box = text.parentElement.closest(".tile, .card, [data-row]");
+    if (!box || !text.data.trim() || !box.checkVisibility() || getComputedStyle(box).overflowY !== "hidden") continue;
+    const range = document.createRange();
+    range.selectNode(text);
+    const below = range.getBoundingClientRect().bottom - box.getBoundingClientRect().bottom;
+    const clamped = getComputedStyle(text.parentElement).webkitLineClamp !== "none";
+    if (below > 0 && !clamped) found.push(`${box.className} cuts "${text.data.slice(0, 40)}" off by ${below}`);
+  }
   const keys = [...document.querySelectorAll("kbd")].filter((key) => key.checkVisibility());
   found.push(...keys.map((key) => `names the key ${key.textContent}`));
   for (const each of document.querySelectorAll("button, a[href], input, select, textarea, summary, [role=option]")) {
@@ -198,6 +209,13 @@ def test_what_is_grave_too_small_or_moves_would_be_found(visit: Visit) -> None:
     assert any("button-name" in fault for fault in faults(page))
     assert any("BUTTON" in fault for fault in misfits(page))
     assert any("brand" in fault for fault in restless(page))
+
+
+def test_tiles_on_a_low_phone_are_scrolled_and_not_squeezed(visit: Visit) -> None:
+    page = visit("/#/sessions", **PHONE | {"size": (390, 500)})
+    expect(page.locator(".tile")).not_to_have_count(0)
+    settle(page)
+    assert misfits(page) == []
 
 
 def test_nothing_moves_for_who_wants_no_motion(windows: Callable[..., Page]) -> None:

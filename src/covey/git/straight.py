@@ -35,6 +35,8 @@ LARGEST_BYTES = 1024**2
 """A commit or a folder up to which it is read here."""
 MOST_KEPT = 2000
 """Commits that are remembered; they do not change."""
+LONGEST_KEPT = 10_000
+"""Characters of a message up to which its commit is remembered."""
 MOST_ENTRIES_KEPT = 8000
 """Entries of the folders that are remembered: what was looked at when it came is then merged."""
 MODES = frozenset((*FILES, FOLDER, LINK, MODULE))
@@ -96,7 +98,8 @@ class _LeaveToGit(Exception):
 def branches(project: Project, base: str, tips: Sequence[str]) -> list[Branch] | None:
     """Return what each tip adds to `base`, all by their full names; None if git has to be asked."""
     is_named = all(objects.FULL.fullmatch(name) for name in (base, *tips))
-    if not is_named or len(tips) > FEW or (project.common / "shallow").exists():
+    has_other_parents = any((project.common / name).exists() for name in ("shallow", "info/grafts"))
+    if not is_named or len(tips) > FEW or has_other_parents:
         return None
     try:
         return [_branch(project, base, tip) for tip in tips]
@@ -161,7 +164,8 @@ def _commit(project: Project, name: str) -> tuple[Commit, int]:
         known = _parsed(name, _content(project, name, "commit"))
         if len(_commits) >= MOST_KEPT:
             _commits.clear()
-        _commits[project.common, name] = known
+        if len(known[0].message) <= LONGEST_KEPT:
+            _commits[project.common, name] = known
     return known
 
 
@@ -256,7 +260,8 @@ def rows(project: Project, tree: str) -> list[Row]:
         known = tree_rules.rows(_content(project, tree, "tree"), len(tree) // 2)
         if known is None or not {mode for mode, _, _ in known} <= MODES:
             raise _LeaveToGit
-        if len(known) + sum(map(len, _folders.values())) > MOST_ENTRIES_KEPT:
+        kept = list(_folders.values())  # other threads add to it
+        if len(known) + sum(map(len, kept)) > MOST_ENTRIES_KEPT:
             _folders.clear()
         _folders[project.common, tree] = known
     return known
