@@ -37,6 +37,9 @@ command = ["bash", "{{body_file}}"]
 [board]
 tries = {tries}
 
+[watch]
+stalled_minutes = 600
+
 [budget]
 day = 80.0
 run = 4.0
