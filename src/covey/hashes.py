@@ -12,6 +12,9 @@ else:
     try:
         from _sha256 import sha256
     except ImportError:
-        from _sha2 import sha256  # what Python 3.12 calls it
+        try:
+            from _sha2 import sha256  # what Python 3.12 calls it
+        except ImportError:
+            from hashlib import sha256  # some builds have no other than OpenSSL's
 
 __all__ = ["blake2b", "sha256"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from covey.agents import registry
 from covey.app import runs
 from covey.core.judge import Again
 from covey.core.runs import Ending, Outcome, Run
@@ -49,6 +50,14 @@ def test_what_has_no_terminal_is_not_taken_over(world: World) -> None:
     assert not world.ask("session.terminal", name="ada")["can_attach"], "so nobody offers it"
     with pytest.raises(Refused, match="The conversation of scripted cannot be taken over in a terminal"):
         world.ask("session.attach", name="ada")
+
+
+def test_a_run_whose_agent_the_settings_have_forgotten_still_has_its_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work(world, "scripted")
+    monkeypatch.setattr(registry, "_entries", dict)
+    assert not world.ask("session.terminal", name="ada")["can_attach"]
 
 
 def test_who_is_not_at_work_is_not_taken_over(world: World) -> None:

@@ -70,6 +70,11 @@ def test_in_a_folder_that_is_taken_for_plain_nothing_is_found(tree: list[Entry],
         assert not any(tree_rules.is_modules(each) or tree_rules.is_attributes(each) for each in tree)
 
 
+@pytest.mark.parametrize("content", [b"0 " * 500_000, b"0" * 1_000_000, b"0 a" * 300_000])
+def test_what_is_no_tree_is_known_as_such_at_once(content: bytes) -> None:
+    assert tree_rules.rows(content, len(HASH)) is None
+
+
 def test_a_common_folder_is_plain() -> None:
     tree = [Entry(FILES[0], b"a-b", HASH), Entry(FILES[1], b"a.txt", HASH), Entry(FOLDER, b"a", HASH)]
     assert tree_rules.plain_rows(_written(tree), len(HASH)) is not None

@@ -156,3 +156,15 @@ def test_settings_that_were_just_written_are_asked_for_again(tmp_path: Path, ask
     asked()
     assert [signing.key(project), signing.key(project)] == [None, None]
     assert asked() == ["config", "config"]
+
+
+def test_settings_named_by_no_whole_path_are_those_that_git_reads(
+    tmp_path: Path, asked: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signing, "SETTLED_NS", 0)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "own")
+    project = projects.find(make_repository(tmp_path / "repo", {"a": "a\n"}))
+    asked()
+    assert [signing.key(project) for _ in range(2)] == [None] * 2
+    (project.common / "own").write_text("[user]\n\tsigningKey = ABCD\n[commit]\n\tgpgSign = true\n")
+    assert signing.key(project) == ""

@@ -15,7 +15,7 @@ import pytest
 from covey.git import chains_read, incoming, objects, straight
 from covey.git import project as projects
 from covey.git.project import Project
-from tests.git.crafted import FOLDER, Forge
+from tests.git.crafted import FILE, FOLDER, Forge
 from tests.git.repositories import commit_files, git_out, make_repository
 
 COMMITS = 60
@@ -130,6 +130,43 @@ def test_parents_that_somebody_else_names_are_left_to_git(project: Project) -> N
     (project.common / "info").mkdir(exist_ok=True)
     (project.common / "info" / "grafts").write_text(f"{tip}\n")
     assert straight.branches(project, base, [tip]) is None
+
+
+def test_a_clone_whose_objects_are_elsewhere_is_left_to_git(project: Project) -> None:
+    base = git_out(project.root, "rev-parse", "main")
+    tip = git_out(commit_files(project.root, {"new": "new\n"}, "Change"), "rev-parse", "HEAD")
+    (project.common / "objects" / "pack" / "pack-1.promisor").touch()
+    assert straight.branches(project, base, [tip]) is None
+
+
+def test_a_folder_under_many_names_is_not_unfolded(tmp_path: Path) -> None:
+    forge = Forge(make_repository(tmp_path / "project", {"a": "a\n"}))
+    one = forge.tree([(FILE, b"file%04d" % number, forge.blob()) for number in range(2000)])
+    many = forge.tree([(FOLDER, b"copy%03d" % number, one) for number in range(120)])
+    project, old = projects.find(forge.path), forge.git("rev-parse", "main^{tree}")
+    assert straight.differences(project, [(old, many)]) is None
+    (finding,) = incoming.look(project, forge.main(), [tip := forge.commit(many, parents=[forge.main()])])[tip]
+    assert finding.is_heavy
+
+
+@pytest.mark.parametrize(
+    "odd", [{"extra": b"author Bob <bob@x> 1700000000 +0000\n"}, {"author": b"A\0da <ada@x> 1700000000 +0000"}]
+)
+def test_a_commit_that_programs_read_differently_is_left_to_git(tmp_path: Path, odd: dict[str, bytes]) -> None:
+    forge = Forge(make_repository(tmp_path / "project", {"a": "a\n"}))
+    tree = forge.git("rev-parse", "main^{tree}")
+    plain, other = (forge.commit(tree, parents=[forge.main()], **more) for more in ({}, odd))
+    project = projects.find(forge.path)
+    assert straight.branches(project, forge.main(), [plain]) is not None
+    assert straight.branches(project, forge.main(), [other]) is None
+
+
+def test_a_folder_out_of_order_is_left_to_git(tmp_path: Path) -> None:
+    forge = Forge(make_repository(tmp_path / "project", {"a": "a\n"}))
+    entries = [(FILE, b"a", forge.blob()), (FILE, b"b", forge.blob())]
+    project = projects.find(forge.path)
+    assert straight.differences(project, [("", forge.tree(entries))]) is not None
+    assert straight.differences(project, [("", forge.tree(entries[::-1]))]) is None
 
 
 def test_threads_read_at_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

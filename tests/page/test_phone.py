@@ -64,3 +64,14 @@ def test_a_phone_shows_cards_before_terminals(site: Site, visit: Visit) -> None:
     assert phone.locator(".xterm").count() == 0
     wide = phone.evaluate("() => document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0
+
+
+def test_a_phone_begins_with_the_first_column_that_gets_a_task(site: Site, visit: Visit) -> None:
+    phone = visit("/#/board", **PHONE)
+    chosen = phone.get_by_role("group", name="Column").locator("[aria-pressed=true]")
+    expect(chosen).to_have_text("Doing 0")
+    site.line.ok("task", "add", "Wait", "--assignee", "nobody")
+    expect(chosen).to_have_text("To do 1")
+    site.line.ok("task", "add", "Plan", "--status", "backlog")
+    expect(phone.get_by_role("group", name="Column").get_by_text("Backlog 1")).to_be_visible()
+    expect(chosen).to_have_text("To do 1")

@@ -21,7 +21,7 @@ from covey.core.rights import OWN, OWNER_ONLY
 from covey.core.signals import Wants
 from covey.core.spending import Used
 from covey.core.texts import redact
-from covey.errors import Refused
+from covey.errors import CoveyError, Refused
 
 if TYPE_CHECKING:
     from covey.agents.agent import Agent
@@ -110,7 +110,7 @@ def attach(call: Call, asked: Nothing, name: str) -> SessionFull:
         raise Refused(f"{name} is not at work, so there is nothing to take over.", hint="covey session list")
     if run is not None and run.runner == runs.TMUX:
         return full(call, session)
-    agent = _agent(call, session.agent or "")
+    agent = _agent(call, session.agent or "" if run is None else run.agent)
     if not _opens_in_terminal(agent):
         raise Refused(
             f"The conversation of {agent.name} cannot be taken over in a terminal.",
@@ -119,6 +119,13 @@ def attach(call: Call, asked: Nothing, name: str) -> SessionFull:
     if run is not None and not run.conversation:
         raise Refused(f"{name} has no conversation yet.", hint="Try again in a moment.")
     return aim(call, name, sessions.attach)
+
+
+def _can_be_attached(call: Call, run: runs.Run) -> bool:
+    try:
+        return _opens_in_terminal(_agent(call, run.agent))
+    except CoveyError:
+        return False  # the settings have forgotten its agent
 
 
 def _opens_in_terminal(agent: Agent) -> bool:
@@ -139,5 +146,5 @@ def terminal(call: Call, asked: Nothing, name: str) -> TerminalRow:
     run = next(iter(call.tx.open_runs(name)), None)
     runner = call.house.runner
     if run is None or run.runner != runs.TMUX or runner is None or not runner.look(run.id).alive:
-        return TerminalRow(None, False, [], can_attach=run is not None and _opens_in_terminal(_agent(call, run.agent)))
+        return TerminalRow(None, False, [], can_attach=run is not None and _can_be_attached(call, run))
     return TerminalRow(run.id, run.person, call.house.attach_command(run.id), call.house.is_used(run.id), True)

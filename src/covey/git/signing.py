@@ -37,12 +37,12 @@ def key(project: Project) -> str | None:
 
     git is asked again as soon as its settings were written.
     """
-    seen = tuple(map(_stamp, _files(project.common)))
+    now, seen = time.time_ns(), tuple(map(_stamp, _files(project.common)))
     known = _known.get(project.common)
     if known is not None and known.settings == seen and time.monotonic() < known.until:
         return known.key
     found = _ask_for_key(project)
-    if _may_be_kept(seen):
+    if _may_be_kept(seen, now):
         _known[project.common] = _Known(found, seen, time.monotonic() + ASK_EVERY_S)
     return found
 
@@ -55,7 +55,8 @@ def _files(common: Path) -> list[str]:
     own = [os.environ.get("GIT_CONFIG_GLOBAL")]
     if own == [None]:
         own = [f"{further}/git/config", f"{home}/.gitconfig"]
-    return [system, *(name for name in own if name), f"{common}/config", f"{common}/config.worktree"]
+    named = [system, *(name for name in own if name), "config", "config.worktree"]
+    return [os.path.join(common, name) for name in named]  # git reads them from there
 
 
 def _stamp(path: str) -> _Stamp:
@@ -66,10 +67,9 @@ def _stamp(path: str) -> _Stamp:
     return path, (found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size)
 
 
-def _may_be_kept(seen: tuple[_Stamp, ...]) -> bool:
+def _may_be_kept(seen: tuple[_Stamp, ...], now: int) -> bool:
     """Say whether these files will show it when another answer is due: they are at rest, and include no others."""
     there = [(path, stamp) for path, stamp in seen if stamp]
-    now = time.time_ns()
     try:
         is_at_rest = all(now - stamp[1] > SETTLED_NS for _, stamp in there)
         return is_at_rest and not any(b"include" in Path(path).read_bytes().lower() for path, _ in there)

@@ -31,6 +31,8 @@ MOST_COMMITS = 32
 MOST_WALKED = 200
 """Commits of main among which is looked for the one that a branch stands on."""
 MOST_FOLDERS = 500
+MOST_CHANGES = 5000
+"""Folders and paths that two folders may differ in: one folder under many names would become millions."""
 LARGEST_BYTES = 1024**2
 """A commit or a folder up to which it is read here."""
 MOST_KEPT = 2000
@@ -51,6 +53,8 @@ _COMMIT = re.compile(
     rb"(?P<more>(?:[^\n]+\n)*)\n(?P<message>[^\0]*)"
 )
 """A commit that every program reads alike."""
+_ODD = (b"encoding ", b"author ", b"committer ")
+"""How no further line of it begins."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +102,18 @@ class _LeaveToGit(Exception):
 def branches(project: Project, base: str, tips: Sequence[str]) -> list[Branch] | None:
     """Return what each tip adds to `base`, all by their full names; None if git has to be asked."""
     is_named = all(objects.FULL.fullmatch(name) for name in (base, *tips))
-    has_other_parents = any((project.common / name).exists() for name in ("shallow", "info/grafts"))
-    if not is_named or len(tips) > FEW or has_other_parents:
+    if not is_named or len(tips) > FEW or _is_partial(project):
         return None
     try:
         return [_branch(project, base, tip) for tip in tips]
     except (_LeaveToGit, ToolFailed):
         return None
+
+
+def _is_partial(project: Project) -> bool:
+    """Say whether commits may have other parents here than they name, or objects may be elsewhere."""
+    has_other_parents = any((project.common / name).exists() for name in ("shallow", "info/grafts"))
+    return has_other_parents or any((project.common / "objects" / "pack").glob("*.promisor"))
 
 
 def commits(project: Project, base: str, tips: Sequence[str]) -> list[Commit] | None:
@@ -171,7 +180,7 @@ def _commit(project: Project, name: str) -> tuple[Commit, int]:
 
 def _parsed(name: str, content: bytes) -> tuple[Commit, int]:
     found = _COMMIT.fullmatch(content)
-    if found is None or any(line.startswith(b"encoding ") for line in found["more"].split(b"\n")):
+    if found is None or b"\0" in content or any(line.startswith(_ODD) for line in found["more"].split(b"\n")):
         raise _LeaveToGit
     who, email, date, message = (
         found[part].decode("utf-8", "surrogateescape") for part in ("name", "email", "date", "message")
@@ -232,6 +241,8 @@ class _Comparison:
         before, after = set(rows(self.project, old)), set(rows(self.project, new))
         gone = {name: (mode, own) for mode, name, own in before - after}
         came = {name: (mode, own) for mode, name, own in after - before}
+        if len(self.changes) + len(gone) + len(came) > MOST_CHANGES:
+            raise _LeaveToGit
         self.new |= {own for mode, own in came.values() if mode != MODULE}
         for name in {**gone, **came}:
             was, now = gone.get(name), came.get(name)
@@ -258,7 +269,7 @@ def rows(project: Project, tree: str) -> list[Row]:
     known = _folders.get((project.common, tree))
     if known is None:
         known = tree_rules.rows(_content(project, tree, "tree"), len(tree) // 2)
-        if known is None or not {mode for mode, _, _ in known} <= MODES:
+        if known is None or not {mode for mode, _, _ in known} <= MODES or not tree_rules.is_in_order(known):
             raise _LeaveToGit
         kept = list(_folders.values())  # other threads add to it
         if len(known) + sum(map(len, kept)) > MOST_ENTRIES_KEPT:

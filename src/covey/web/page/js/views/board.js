@@ -636,6 +636,18 @@ function useShape() {
   useEffect(() => listen(["filter", "look"], () => set(shape())), []);
 }
 
+/** Return the column that a phone begins with: known as soon as there is a task, and then it stays. */
+function useFirstColumn() {
+  const [first, setFirst] = useState(null);
+  useLayoutEffect(() => {
+    if (first !== null) return undefined;
+    const begin = () => void (state.tasks.size && setFirst(firstColumn(counted())));
+    begin();
+    return listen(["loaded", "tasks"], begin);
+  }, [first]);
+  return first ?? "doing";
+}
+
 /** The board; `what` is the task in the address, which is shown beside it. */
 export function View({ what }) {
   useShape();
@@ -654,10 +666,8 @@ export function View({ what }) {
   useMerges();
   useCosts();
   const all = columns();
-  const begun = useRef(null);
-  useTopics("loaded");
-  if (begun.current === null && state.tasks.size) begun.current = firstColumn(counted());
-  const current = all.some(({ id }) => id === look.column) ? look.column : begun.current ?? "doing";
+  const first = useFirstColumn();
+  const current = all.some(({ id }) => id === look.column) ? look.column : first;
   const asList = isList();
   const shown = phone ? all.filter(({ id }) => id === current) : all;
   const startAdding = (column) => {

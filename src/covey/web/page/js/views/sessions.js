@@ -191,10 +191,10 @@ function Grid({ all, rows }) {
   </div>`;
 }
 
-function deedCommands(one, has) {
+function deedCommands(one, has, canAttach = has) {
   return [
     ...DEEDS.map((deed) => ({ label: `${deed.label} this session`, group: "Sessions", keys: deed.keys, when: () => has() && deed.can(one()), run: () => act(deed, one().name) })),
-    { label: "Copy the command that attaches", group: "Sessions", keys: "y", when: has, run: () => copyAttach(one().name) },
+    { label: "Copy the command that attaches", group: "Sessions", keys: "y", when: canAttach, run: () => copyAttach(one().name) },
   ];
 }
 
@@ -313,7 +313,7 @@ function One({ name, all, rows }) {
     { label: "Tell this session something", group: "Sessions", keys: "s", when: exists, run: () => document.querySelector("[data-send]")?.focus() },
     { label: "Take this conversation over", group: "Sessions", keys: "t", when: () => canTakeOver, run: () => takeOver(name) },
     { label: "Give this conversation back", group: "Sessions", when: () => Boolean(terminal?.person), run: () => giveBack(name) },
-    ...deedCommands(() => known(name, rows), exists),
+    ...deedCommands(() => known(name, rows), exists, () => hasTerminal || canTakeOver),
   ], [name, hasTerminal, canTakeOver, tab, others.join(" "), rows, terminal?.person]);
   if (!one.session) return html`<${Empty} title=${rows ? `There is no session ${visible(name, 60)}.` : "…"}><a href=${to("sessions")}>All sessions</a><//>`;
   const wide = showing === "terminal" && columns > WIDE ? "wide" : "";
