@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -233,7 +233,8 @@ def make_thirty_by_threads(folder: Path) -> None:
     assert not (worktrees.project.common / "worktrees").exists()
     # On a busy machine some of them go from the disk only after that.
     wait_until(lambda: not (worktrees.project.state / "old-worktrees").exists(), "the end of what was removed")
-    assert [path.name for path in worktrees.project.state.rglob("*")] == ["worktrees", "worktrees.lock"]
+    left = sorted(path.name for path in worktrees.project.state.rglob("*"))
+    assert left == ["branches.lock", "worktrees", "worktrees.lock"]
 
 
 def assert_thirty(worktrees: Worktrees, settings: bytes) -> None:
@@ -957,3 +958,25 @@ def test_a_main_without_a_commit_is_refused(tmp_path: Path) -> None:
     git_out(tmp_path, "init", "--quiet", "--initial-branch=main", "repo")
     with pytest.raises(Refused, match=r"There is no commit on main yet\."):
         open_worktrees(tmp_path / "repo").newest_main("main", "")
+
+
+def test_a_branch_that_is_just_being_checked_out_is_not_dropped_as_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever had the task before has given it back, and is being removed."""
+    worktrees = make_worktrees(tmp_path)
+    dropped: list[Future[bool]] = []
+    check_out = Worktrees._in
+
+    def slowly(self: Worktrees, entry: Path, path: Path, *words: str, lock: int | None = None) -> bytes:
+        if words[0] == "symbolic-ref":
+            dropped.append(pool.submit(worktrees.drop_empty_branch, "covey/T-1", "main"))
+            wait(dropped, timeout=0.5)
+        return check_out(self, entry, path, *words, lock=lock)
+
+    monkeypatch.setattr(Worktrees, "_in", slowly)
+    with ThreadPoolExecutor(1) as pool:
+        tip = worktrees.prepare("ada", "covey/T-1", "main")
+        with pytest.raises(Refused, match="is checked out in"):
+            dropped[0].result()
+    assert git_out(worktrees.path("ada"), "rev-parse", "HEAD") == tip

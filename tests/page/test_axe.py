@@ -205,7 +205,7 @@ def test_a_view_keeps_nobody_out_and_nobody_restless(
 def test_what_is_grave_too_small_or_moves_would_be_found(visit: Visit) -> None:
     page = visit(**PHONE)
     page.evaluate("() => document.body.prepend(document.createElement('button'))")
-    page.evaluate("() => document.querySelector('.brand').animate({opacity: [0, 1]}, {duration: 5000})")
+    page.evaluate("() => document.querySelector('.brand').animate({opacity: [0, 1]}, {duration: 600_000})")
     assert any("button-name" in fault for fault in faults(page))
     assert any("BUTTON" in fault for fault in misfits(page))
     assert any("brand" in fault for fault in restless(page))

@@ -210,16 +210,18 @@ class Worktrees:
         _must_be_ours(branch)
         with self._alone(name) as lock:
             refs.untwist(self.project, f"refs/heads/{branch}")
-            start, tip = self._commit(base), self._tip(branch)
+            start = self._commit(base)
             entry, path, is_new = self._make(name, start)
             entries.forget_unfinished(entry)
             entries.clear_locks(entry)
-            clear_left_behind(self._branch_lock(branch))
-            self._free(branch, besides=entry)
-            if tip is None or not self._is_ahead(tip, start):
-                self._move(Order(f"refs/heads/{branch}", start, tip or ""), lock)
-                tip = start
-            self._in(entry, path, "symbolic-ref", "HEAD", f"refs/heads/{branch}", lock=lock)
+            with held(self._branching):  # or whoever drops empty branches takes it before it is checked out
+                clear_left_behind(self._branch_lock(branch))
+                self._free(branch, besides=entry)
+                tip = self._tip(branch)
+                if tip is None or not self._is_ahead(tip, start):
+                    self._move(Order(f"refs/heads/{branch}", start, tip or ""), lock)
+                    tip = start
+                self._in(entry, path, "symbolic-ref", "HEAD", f"refs/heads/{branch}", lock=lock)
             self._reset(entry, path, lock, ("-ffd",) if not is_new else ())
             return tip
 
@@ -231,17 +233,19 @@ class Worktrees:
         _must_be_ours(branch)
         with self._alone(name) as lock:
             refs.untwist(self.project, f"refs/heads/{branch}")
-            path, entry, tip = self.ours(name), self.git_dir(name), self._tip(branch)
-            if entry is None or tip is None or path is None:
+            path, entry = self.ours(name), self.git_dir(name)
+            if entry is None or path is None:
                 return None
-            head = self._try_in(entry, path, "rev-parse", "--verify", "--quiet", "HEAD", lock=lock)
-            if head.returncode != 0 or head.stdout.decode().strip() != tip:
-                return None
-            entries.clear_locks(entry)
-            clear_left_behind(self._branch_lock(branch))
-            self._free(branch, besides=entry)
-            self._in(entry, path, "symbolic-ref", "HEAD", f"refs/heads/{branch}", lock=lock)
-            return tip
+            with held(self._branching):
+                tip = self._tip(branch)
+                head = self._try_in(entry, path, "rev-parse", "--verify", "--quiet", "HEAD", lock=lock)
+                if tip is None or head.returncode != 0 or head.stdout.decode().strip() != tip:
+                    return None
+                entries.clear_locks(entry)
+                clear_left_behind(self._branch_lock(branch))
+                self._free(branch, besides=entry)
+                self._in(entry, path, "symbolic-ref", "HEAD", f"refs/heads/{branch}", lock=lock)
+                return tip
 
     def release(self, name: str) -> None:
         """Let a worktree's branch go, so that another may have it; its files stay."""
@@ -456,19 +460,20 @@ class Worktrees:
     def drop_branch(self, branch: str, tip: str) -> bool:
         """Delete a session's branch if it still stands at `tip`, and say whether it did."""
         _must_be_ours(branch)
-        holder = next((entry for entry in self._git_dirs() if entries.holds(entry, branch)), None)
-        if holder is not None:
-            raise Refused(
-                f"The branch {branch} is checked out in {self._place(holder)}.", hint="Release it there first."
-            )
-        clear_left_behind(self._branch_lock(branch))
-        refs.untwist(self.project, f"refs/heads/{branch}")
-        if self._tip(branch) != tip:
-            return False
-        done = refs.change(self.project, Order(f"refs/heads/{branch}", None, tip), patience=CHECKOUT_PATIENCE)
-        if done.returncode != 0 and self._tip(branch) == tip:
-            raise ToolFailed(f"The branch {branch} could not be deleted: {complaint(done)}.")
-        return done.returncode == 0
+        with held(self._branching):
+            holder = next((entry for entry in self._git_dirs() if entries.holds(entry, branch)), None)
+            if holder is not None:
+                raise Refused(
+                    f"The branch {branch} is checked out in {self._place(holder)}.", hint="Release it there first."
+                )
+            clear_left_behind(self._branch_lock(branch))
+            refs.untwist(self.project, f"refs/heads/{branch}")
+            if self._tip(branch) != tip:
+                return False
+            done = refs.change(self.project, Order(f"refs/heads/{branch}", None, tip), patience=CHECKOUT_PATIENCE)
+            if done.returncode != 0 and self._tip(branch) == tip:
+                raise ToolFailed(f"The branch {branch} could not be deleted: {complaint(done)}.")
+            return done.returncode == 0
 
     def unlock_refs(self) -> None:
         """Remove the locks that a killed git left on branches that are gone, and on the packed refs: none could go."""
@@ -763,6 +768,11 @@ class Worktrees:
     @property
     def _adding(self) -> Path:
         return self.project.state / "worktrees.lock"
+
+    @property
+    def _branching(self) -> Path:
+        """Whoever checks a branch out, or deletes one that nobody has, holds this."""
+        return self.project.state / "branches.lock"
 
     @contextlib.contextmanager
     def _alone(self, name: str) -> Iterator[int]:

@@ -2,7 +2,7 @@
 import { useEffect } from "./lib.js";
 
 const commands = new Set();
-const CHORD = 900;
+const CHORD = 1500;
 let prefix = "";
 let since = 0;
 let held = "";
