@@ -53,6 +53,16 @@ def test_every_view_has_its_key(desk: Page) -> None:
         expect(desk).to_have_title(re.compile(f"^(\\(\\d+\\) )?{title}"))
 
 
+def test_a_busy_page_hears_two_keys_as_they_were_pressed(desk: Page) -> None:
+    expect(desk.get_by_role("main", name="Board")).to_be_visible()
+    busy = """() => document.addEventListener("keydown", (event) => {
+      for (const end = performance.now() + 3000; event.key === "t" && performance.now() < end;) continue;
+    }, { capture: true })"""
+    desk.evaluate(busy)
+    go(desk, "g t")
+    expect(desk.get_by_role("main", name="Timeline")).to_be_visible()
+
+
 def test_every_command_has_its_name_in_the_palette(desk: Page) -> None:
     go(desk, "Control+k")
     palette = desk.get_by_role("dialog")

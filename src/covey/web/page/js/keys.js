@@ -78,7 +78,8 @@ function take(event) {
   if (isMeantElsewhere(event, now)) return void event.preventDefault();
   const typing = isTyping(event.target);
   const name = nameOf(event);
-  const whole = prefix && now - since < CHORD ? `${prefix} ${name}` : name;
+  // By when they were pressed: a page that is busy hears the second one late.
+  const whole = prefix && event.timeStamp - since < CHORD ? `${prefix} ${name}` : name;
   const usable = usableAt(event.target, name).filter((command) => !typing || command.always);
   const open = document.querySelector("dialog[open]");
   const found = usable.find((command) => [command.keys].flat().includes(whole) && (!open || command.always || command.inDialog));
@@ -89,7 +90,7 @@ function take(event) {
     if (!event.repeat || HELD.test(whole)) found.run(event);
   } else if (!typing && !open && usable.some((command) => [command.keys].flat().some((keys) => keys.startsWith(`${whole} `)))) {
     prefix = whole;
-    since = now;
+    since = event.timeStamp;
   } else {
     prefix = "";
   }
