@@ -46,12 +46,13 @@ REMOTE = '[ $at = free ] || git update-ref refs/remotes/origin/main "$made"; '
 WAYS = {
     "a plain commit": Way('echo mine >"$file"; git commit -qam Mine'),
     "--no-verify": Way('echo mine >"$file"; git commit -qnam Mine'),
+    # One after another: git fails when it meets a worktree that another git is just adding.
     "another worktree": Way(
-        """git worktree add -q -b "covey/$COVEY_TASK-aside" "$PWD-aside"
+        """flock "$TMPDIR/adding" git worktree add -q -b "covey/$COVEY_TASK-aside" "$PWD-aside"
         cd "$PWD-aside"; echo mine >"$file"; git commit -qam Mine; cd -; git merge -q "covey/$COVEY_TASK-aside\""""
     ),
     "another worktree on no branch": Way(
-        """git worktree add -q --detach "$PWD-aside"
+        """flock "$TMPDIR/adding" git worktree add -q --detach "$PWD-aside"
         cd "$PWD-aside"; echo mine >"$file"; git commit -qnam Mine; made=$(git rev-parse HEAD); cd -
         git reset -q --hard "$made\""""
     ),
